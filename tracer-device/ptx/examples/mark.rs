@@ -1,5 +1,5 @@
-//! Puts markers into PTX of another compiler, prints what they stand for, and writes the marked text. Says on
-//! standard error how long marking and splicing take.
+//! Marks PTX of another compiler, prints the points, and writes the marked text. Prints the times of marking
+//! and splicing to standard error.
 
 use std::error::Error;
 use std::time::Instant;

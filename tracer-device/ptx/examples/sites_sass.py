@@ -68,7 +68,7 @@ def cycle(code, through):
     index = {at: number for number, (at, _) in enumerate(code)}
     branch = re.compile(r"BRA(?:\.\S+)? (?:!?U?P\d+, )?0x([0-9a-f]+)$")
     to_of = {number: index[int(found.group(1), 16)] for number, (_, text) in enumerate(code) if (found := branch.search(text))}
-    # The program's loop is the longest one: only it has its loads.
+    # The program's loop is the longest one: only this loop has its loads.
     is_conditional = lambda text: text.startswith("@") or bool(re.search(r"BRA(?:\.\S+)? !?U?P", text))
     loads = [number for number, (_, text) in enumerate(code) if re.search(r"LDG\.E (?!.*128)", text)]
     back = [(number, to) for number, to in to_of.items() if to < number]
@@ -80,7 +80,7 @@ def cycle(code, through):
         if number in to_of:
             return [to_of[number], number + 1] if is_conditional(text) else [to_of[number]]
         return [number + 1]
-    # Breadth first; a state is where, and how many of the wanted instructions have been passed.
+    # Breadth-first search. A state is a position and the number of wanted instructions passed.
     seen, row, steps = {(head, 0)}, [(head, 0)], 0
     while row:
         following = []

@@ -4,25 +4,26 @@ use crate::declaration::Declaration;
 use crate::instruction::Instruction;
 use crate::span::Span;
 
-/// What stands between a function's braces.
+/// The text between a function's braces, as statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body<'a> {
     /// Offset of the opening brace.
     pub open: usize,
     /// Offset of the closing brace.
     pub close: usize,
-    /// All statements in text order. Between two of them the text holds blanks only.
+    /// All statements in text order. Only blanks lie between two statements.
     pub statements: Vec<Statement<'a>>,
 }
 
 /// A statement of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement<'a> {
-    /// The statement's text, its `;` included. A comment within a statement belongs to it.
+    /// The statement's text, including its `;` and any comments within it.
     pub span: Span,
-    /// How many scopes `{ }` within the body surround the statement. A scope's braces count as within it.
+    /// Number of scopes `{ }` within the body that surround the statement. A scope's braces are part of the
+    /// scope.
     pub depth: u32,
-    /// What it is.
+    /// The parsed content.
     pub kind: StatementKind<'a>,
 }
 
@@ -32,7 +33,7 @@ pub struct Statement<'a> {
 pub enum StatementKind<'a> {
     /// `name:`
     Label(Label<'a>),
-    /// An instruction, with its guard.
+    /// An instruction with its guard.
     Instruction(Instruction<'a>),
     /// A directive.
     Directive(Directive<'a>),
@@ -40,8 +41,8 @@ pub enum StatementKind<'a> {
     ScopeOpen,
     /// `}`
     ScopeClose,
-    /// A comment with its `//` or `/* */`; also a line of the preprocessor or of old debug data, and what the
-    /// string of a `.pragma` says that begins with `WARPTRACE`.
+    /// A comment with its `//` or `/* */`, a preprocessor line, a line of old debug data, or the string of a
+    /// `.pragma` that begins with `WARPTRACE`.
     Comment(&'a str),
     /// A `;` on its own.
     Empty,
@@ -52,8 +53,8 @@ pub enum StatementKind<'a> {
 pub struct Label<'a> {
     /// Name, without the colon.
     pub name: &'a str,
-    /// Whether it names the directive that follows (`.branchtargets`, `.callprototype`, `.calltargets`)
-    /// instead of a point of the code.
+    /// Whether the label names the directive that follows (`.branchtargets`, `.callprototype`,
+    /// `.calltargets`) instead of a position in the code.
     pub names_directive: bool,
 }
 
@@ -71,17 +72,17 @@ pub enum Directive<'a> {
     Pragma(Vec<&'a str>),
     /// `.branchtargets`
     BranchTargets {
-        /// The labels that `brx.idx` chooses from.
+        /// Labels that `brx.idx` selects from.
         labels: Vec<&'a str>,
     },
     /// `.calltargets`
     CallTargets {
-        /// The functions that an indirect call may reach.
+        /// Functions that an indirect call may call.
         functions: Vec<&'a str>,
     },
     /// `.callprototype`
     CallPrototype,
-    /// A directive that this version does not know; `name` includes its dot.
+    /// An unknown directive; `name` includes its dot.
     Other {
         /// The directive's first word.
         name: &'a str,
@@ -91,20 +92,20 @@ pub enum Directive<'a> {
 /// `.loc`: the source position of the instructions that follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loc<'a> {
-    /// Number of the file, as `.file` states it.
+    /// Number of the file, defined by `.file`.
     pub file: u32,
-    /// Line, from 1; 0 for code that no line made.
+    /// Line, from 1; 0 for code without a source line.
     pub line: u32,
-    /// Column, from 1; 0 where unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
-    /// Label in `.debug_str` of the function that was inlined, with the offset that may follow it.
+    /// Label in `.debug_str` of the inlined function's name, with its offset if one follows.
     pub function_name: Option<&'a str>,
-    /// File, line and column that it was inlined at.
+    /// File, line and column of the call that was inlined.
     pub inlined_at: Option<(u32, u32, u32)>,
 }
 
 impl<'a> Body<'a> {
-    /// Returns the labels of the code with the index of the statement of each, in text order.
+    /// Returns the labels of the code, each with the index of its statement, in text order.
     pub fn labels(&self) -> impl Iterator<Item = (usize, &'a str)> {
         self.statements.iter().enumerate().filter_map(|(index, statement)| match statement.kind {
             StatementKind::Label(Label { name, names_directive: false }) => Some((index, name)),
@@ -112,7 +113,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Returns the instructions with the index of the statement of each, in text order.
+    /// Returns the instructions, each with the index of its statement, in text order.
     pub fn instructions(&self) -> impl Iterator<Item = (usize, &Instruction<'a>)> {
         self.statements
             .iter()
@@ -120,8 +121,8 @@ impl<'a> Body<'a> {
             .filter_map(|(index, statement)| statement.instruction().map(|instruction| (index, instruction)))
     }
 
-    /// Returns the offset behind the declarations that the body begins with: where code can be inserted that
-    /// runs before all else and may use them. Directly behind the opening brace where there is none.
+    /// Returns the offset after the declarations at the start of the body, or after the opening brace if the
+    /// body does not begin with declarations. Code inserted there runs first and may use the declared names.
     #[must_use]
     pub fn declarations_end(&self) -> usize {
         let mut end = self.open + 1;
@@ -137,7 +138,7 @@ impl<'a> Body<'a> {
         end
     }
 
-    /// Finds the index of the statement at `offset`; `None` between statements and outside the body.
+    /// Returns the index of the statement at `offset`; `None` between statements and outside the body.
     #[must_use]
     pub fn statement_at(&self, offset: usize) -> Option<usize> {
         let index = self.statements.partition_point(|statement| statement.span.end <= offset);
@@ -146,7 +147,7 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Returns the instruction, if the statement is one.
+    /// Returns the instruction if the statement is one.
     #[must_use]
     pub fn instruction(&self) -> Option<&Instruction<'a>> {
         match &self.kind {
@@ -155,7 +156,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Returns the text of a [comment](StatementKind::Comment), if the statement is one.
+    /// Returns the text of a [comment](StatementKind::Comment) if the statement is one.
     #[must_use]
     pub fn comment(&self) -> Option<&'a str> {
         match self.kind {

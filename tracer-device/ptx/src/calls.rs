@@ -1,27 +1,28 @@
-//! Which functions call which.
+//! Call graph of a module.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::module::{ItemKind, Module};
 
-/// What one function calls.
+/// Calls of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Calls<'a> {
-    /// Indices in [`Module::functions`] of the functions called by name; the definition where there is one.
+    /// Indices in [`Module::functions`] of the functions called by name. Definitions take precedence over
+    /// prototypes.
     pub direct: BTreeSet<usize>,
-    /// Names called that the module neither defines nor declares.
+    /// Called names that the module neither defines nor declares.
     pub unknown: BTreeSet<&'a str>,
-    /// Whether there is a call through a register.
+    /// Whether the function calls through a register.
     pub indirect: bool,
 }
 
-/// What each function of a module calls.
+/// Calls of each function of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallGraph<'a> {
     calls: Vec<Calls<'a>>,
 }
 
-/// Returns what each function of `module` calls. A call of an alias is a call of what it names.
+/// Returns the calls of each function of `module`. A call of an alias counts as a call of its target.
 #[must_use]
 pub fn call_graph<'a>(module: &Module<'a>) -> CallGraph<'a> {
     let indices = indices(module);
@@ -44,7 +45,8 @@ pub fn call_graph<'a>(module: &Module<'a>) -> CallGraph<'a> {
     CallGraph { calls: calls.collect() }
 }
 
-/// Returns the function of each name: the definition, else the first prototype.
+/// Returns the index of the function of each name: the definition if one exists, otherwise the first
+/// prototype.
 fn indices<'a>(module: &Module<'a>) -> HashMap<&'a str, usize> {
     let mut indices: HashMap<&str, usize> = HashMap::new();
     for (index, function) in module.functions.iter().enumerate() {
@@ -64,22 +66,22 @@ fn indices<'a>(module: &Module<'a>) -> HashMap<&'a str, usize> {
 }
 
 impl<'a> CallGraph<'a> {
-    /// Returns what a function calls.
+    /// Returns the calls of a function.
     ///
     /// # Panics
     ///
-    /// If the module has no function of that index.
+    /// If `function` is not an index in [`Module::functions`].
     #[must_use]
     pub fn calls(&self, function: usize) -> &Calls<'a> {
         &self.calls[function]
     }
 
-    /// Returns the functions that calls by name reach from `function`, itself included only if it is called
-    /// again.
+    /// Returns the functions that `function` reaches by direct calls. It includes `function` itself only if a
+    /// cycle of calls leads back to it.
     ///
     /// # Panics
     ///
-    /// If the module has no function of that index.
+    /// If `function` is not an index in [`Module::functions`].
     #[must_use]
     pub fn reachable(&self, function: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();

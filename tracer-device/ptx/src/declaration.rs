@@ -2,10 +2,10 @@
 
 use crate::span::Span;
 
-/// Who may see a name outside the module.
+/// Linkage of a name: its visibility outside the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// Only this module: no directive.
+    /// No directive: visible in this module only.
     #[default]
     None,
     /// `.visible`
@@ -19,7 +19,6 @@ pub enum Linkage {
 }
 
 impl Linkage {
-    /// Returns the linkage that a directive states.
     pub(crate) fn from_directive(directive: &str) -> Option<Self> {
         match directive {
             ".visible" => Some(Self::Visible),
@@ -54,7 +53,6 @@ pub enum Space {
 }
 
 impl Space {
-    /// Returns the state space that a directive names.
     pub(crate) fn from_directive(directive: &str) -> Option<Self> {
         let space = directive.split_once("::").map_or(directive, |(space, _)| space);
         match space {
@@ -71,50 +69,50 @@ impl Space {
     }
 }
 
-/// `.reg .b32 %r<4>, %q;` or `.shared .align 16 .b8 tile[1024];`: a state space, a type, names.
+/// A state space, a type and names: `.reg .b32 %r<4>, %q;` or `.shared .align 16 .b8 tile[1024];`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declaration<'a> {
     /// Linkage.
     pub linkage: Linkage,
     /// State space.
     pub space: Space,
-    /// Alignment in bytes, where stated.
+    /// Alignment in bytes, if given.
     pub align: Option<u32>,
-    /// The type, its dots included: `.b32`, `.v4 .f32`. Empty where none is stated.
+    /// The type with its dots: `.b32`, `.v4 .f32`. Empty if not given.
     pub ty: &'a str,
-    /// What is declared.
+    /// Declared names.
     pub names: Vec<Declared<'a>>,
 }
 
 /// One name of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Declared<'a> {
-    /// The name; of `%r<4>`, the part before `<`.
+    /// The name. For `%r<4>`, the part before `<`.
     pub name: &'a str,
-    /// The name's text.
+    /// Span of the name.
     pub name_span: Span,
     /// N of `name<N>`, which declares `name0` to `name(N-1)`.
     pub count: Option<u32>,
-    /// The dimensions with their brackets: `[4][2]`; `[]` where the size is open.
+    /// The dimensions with their brackets: `[4][2]`; `[]` for an open size.
     pub dimensions: Option<&'a str>,
-    /// Whether a value follows, behind `=`.
+    /// Whether an initializer follows.
     pub initialized: bool,
 }
 
-/// One parameter of a function, or one of its results.
+/// A parameter or result of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Param<'a> {
-    /// The parameter's text, without the comma that follows.
+    /// The parameter's text, without a comma after it.
     pub span: Span,
-    /// The name; empty where there is none. `_` in prototypes.
+    /// The name; empty if not given. `_` in prototypes.
     pub name: &'a str,
-    /// The name's text.
+    /// Span of the name.
     pub name_span: Span,
-    /// State space: parameter or register.
+    /// State space: `.param` or `.reg`.
     pub space: Space,
-    /// Alignment in bytes, where stated.
+    /// Alignment in bytes, if given.
     pub align: Option<u32>,
-    /// The type, its dot included.
+    /// The type with its dot.
     pub ty: &'a str,
     /// The dimensions with their brackets: `[112]`.
     pub dimensions: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Edits of a text by span: collected first, applied in one pass.
+//! Edits of a text by span, collected first and applied in one pass.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::span::Span;
 
 /// Insertions and replacements of one text.
 ///
-/// All offsets are those of the text before any edit. Insertions at the same offset keep the order in which
-/// they were added; otherwise the order of the calls does not matter.
+/// All offsets refer to the original text. Insertions at the same offset keep the order of the calls;
+/// otherwise the order of the calls does not matter.
 ///
 /// ```
 /// use warptrace_ptx::{Edits, Span};
@@ -21,17 +21,17 @@ use crate::span::Span;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Edits {
-    /// What is replaced, and by which part of `new`.
+    /// Replaced spans, each with the range of its replacement in `new`.
     edits: Vec<(Span, Range<usize>)>,
-    /// What is put in, one text behind the other.
+    /// New texts, concatenated.
     new: String,
 }
 
-/// Why edits could not be applied.
+/// Reasons why edits cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// Two edits want the same bytes, or an insertion stands within a replaced span.
+    /// Two edits overlap: they change the same bytes, or an insertion lies within a replaced span.
     #[error(
         "edits of bytes {}..{} and {}..{} overlap: make them one",
         first.start, first.end, second.start, second.end
@@ -42,7 +42,7 @@ pub enum EditError {
         /// The edit that begins within it.
         second: Span,
     },
-    /// The span is no part of the text.
+    /// The span is not a valid part of the text.
     #[error(
         "edit of bytes {}..{} of a text of {len} bytes: the span must lie in the text, on character boundaries, \
          and end behind its start",
@@ -57,13 +57,13 @@ pub enum EditError {
 }
 
 impl Edits {
-    /// Makes an empty list, which changes nothing.
+    /// Makes an empty list of edits.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Inserts `text` at the offset `at`, before the byte that stands there.
+    /// Inserts `text` before the byte at the offset `at`.
     pub fn insert(&mut self, at: usize, text: impl AsRef<str>) {
         self.replace(Span::new(at, at), text);
     }
@@ -75,7 +75,7 @@ impl Edits {
         self.edits.push((span, start..self.new.len()));
     }
 
-    /// Tells whether there is no edit.
+    /// Returns true if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
@@ -87,26 +87,26 @@ impl Edits {
         self.edits.len()
     }
 
-    /// Returns `text` with all edits made. At one offset, insertions come before the replacement that starts
-    /// there and behind the one that ends there.
+    /// Returns `text` with all edits applied. Insertions at an offset come before a replacement that starts
+    /// there and after a replacement that ends there.
     ///
     /// # Errors
     ///
-    /// [`EditError`] where edits overlap or lie outside the text.
+    /// Returns an [`EditError`] if edits overlap or lie outside the text.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let mut out = String::new();
         self.apply_to(text, &mut out)?;
         Ok(out)
     }
 
-    /// Appends `text` with all edits made to `out`, which holds a part of it if there is an error.
+    /// Appends `text` with all edits applied to `out`. After an error, `out` holds part of the result.
     ///
     /// # Errors
     ///
-    /// Those of [`Edits::apply`].
+    /// Like [`Edits::apply`].
     pub(crate) fn apply_to(&self, text: &str, out: &mut String) -> Result<(), EditError> {
         let mut order: Vec<&(Span, Range<usize>)> = self.edits.iter().collect();
-        // Stable: insertions at one offset keep their order. Empty spans come before the span that starts
+        // Stable: insertions at one offset keep their order. Empty spans come before a span that starts
         // there.
         order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
         out.reserve(text.len() + self.new.len());
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn spans_outside_the_text_are_refused() {
-        // Beyond the end, within a character, the wrong way round.
+        // Beyond the end, within a character, end before start.
         for span in [Span::new(3, 5), Span::new(9, 9), Span::new(1, 1), Span::new(2, 0)] {
             let mut edits = Edits::new();
             edits.replace(span, "x");

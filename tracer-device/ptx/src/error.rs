@@ -1,13 +1,13 @@
-//! Why a text could not be read as PTX.
+//! Errors of the parser.
 
 use crate::lexer::{Token, TokenKind};
 use crate::span::Position;
 
-/// Why [`Module::parse`](crate::Module::parse) gave up.
+/// Errors of [`Module::parse`](crate::Module::parse).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Something stands where PTX's grammar wants something else.
+    /// The text does not follow PTX's grammar.
     #[error("PTX line {line}, column {column}: found {found}, expected {expected}")]
     Unexpected {
         /// Line, from 1.
@@ -18,7 +18,7 @@ pub enum ParseError {
         offset: usize,
         /// The text found, shortened.
         found: String,
-        /// What would have been right.
+        /// The expected text.
         expected: &'static str,
     },
     /// A string has no closing quote on its line.
@@ -44,7 +44,6 @@ pub enum ParseError {
 }
 
 impl ParseError {
-    /// Makes the error of finding `token` where `expected` should be.
     pub(crate) fn unexpected(text: &str, token: Token, expected: &'static str) -> Self {
         let offset = token.span.start;
         let Position { line, column } = Position::new(text, offset);
@@ -57,7 +56,7 @@ impl ParseError {
         Self::Unexpected { line, column, offset, found, expected }
     }
 
-    /// Returns the byte offset of what was found.
+    /// Returns the byte offset of the error.
     #[must_use]
     pub fn offset(&self) -> usize {
         match self {
@@ -68,7 +67,6 @@ impl ParseError {
     }
 }
 
-/// Quotes a piece of the text, shortened to what fits a message.
 fn quoted(text: &str) -> String {
     const MAX_CHARS: usize = 40;
     let mut short: String = text.chars().take(MAX_CHARS).collect();

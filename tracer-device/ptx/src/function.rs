@@ -9,11 +9,11 @@ use crate::span::Span;
 pub enum FunctionKind {
     /// `.entry`: a kernel.
     Entry,
-    /// `.func`: a function that device code calls.
+    /// `.func`: a device function.
     Func,
 }
 
-/// A kernel or function, defined or only declared.
+/// A kernel or function: a definition or a prototype.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function<'a> {
     /// Kernel or function.
@@ -22,15 +22,15 @@ pub struct Function<'a> {
     pub linkage: Linkage,
     /// Name.
     pub name: &'a str,
-    /// The name's text.
+    /// Span of the name.
     pub name_span: Span,
-    /// The whole function: from its first directive (`.visible`) to its closing brace or `;`.
+    /// The whole function, from its first directive (`.visible`) to its closing brace or `;`.
     pub span: Span,
-    /// Result parameters, before the name.
+    /// Result parameters.
     pub returns: Vec<Param<'a>>,
     /// Parameters.
     pub params: Vec<Param<'a>>,
-    /// The parameter list, parentheses included; `None` where the function has none.
+    /// Span of the parameter list with its parentheses; `None` if the function has no list.
     pub param_list: Option<Span>,
     /// Directives between the parameters and the body.
     pub directives: Vec<HeaderDirective<'a>>,
@@ -41,11 +41,11 @@ pub struct Function<'a> {
 /// A directive between a function's parameters and its body: `.maxntid 256, 1, 1`, `.noreturn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderDirective<'a> {
-    /// The directive and its values.
+    /// The directive with its values.
     pub span: Span,
-    /// The name, its dot included.
+    /// The name with its dot.
     pub name: &'a str,
-    /// The values, as text; empty where there are none.
+    /// The values as text; may be empty.
     pub values: &'a str,
 }
 
@@ -56,8 +56,8 @@ impl<'a> Function<'a> {
         self.param_list.map(|list| list.end - 1)
     }
 
-    /// Returns what to insert, and where, so that `declaration` (`.param .u64 log`) becomes the last
-    /// parameter: with a comma, or with parentheses, where they are needed.
+    /// Returns the offset and the text of the insertion that makes `declaration` (`.param .u64 log`) the last
+    /// parameter. The text includes a comma or parentheses where needed.
     #[must_use]
     pub fn append_param(&self, declaration: &str) -> (usize, String) {
         match self.params_close() {
@@ -69,7 +69,7 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// Finds a directive between parameters and body by its name, such as `.maxntid`.
+    /// Returns the directive between parameters and body with the given name, such as `.maxntid`.
     #[must_use]
     pub fn directive(&self, name: &str) -> Option<&HeaderDirective<'a>> {
         self.directives.iter().find(|directive| directive.name == name)

@@ -1,4 +1,4 @@
-//! What the fuzz target `ptx_parse` runs, as a library, so that tests run it too. Panics on a finding.
+//! Code of the fuzz target `ptx_parse`, as a library so that tests can run it too. Panics on a finding.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use warptrace_format::Counting;
 /// A comment that [`check`] inserts.
 const MARK: &str = "\n/*warptrace-check*/\n";
 
-/// Reads `data` as PTX, if it is UTF-8, and checks what [`check`] checks.
+/// Calls [`check`] if `data` is UTF-8.
 pub fn parse_arbitrary(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         check(text);
     }
 }
 
-/// Reads `text`. If it is a module, checks what this library promises of any module: spans stand in order
-/// with only blanks between them, edits with nothing change nothing, text inserted before each statement
-/// leaves all statements as they were, control flow is consistent, and points stand for what they say.
-/// Returns whether it is a module.
+/// Parses `text` and, if it is a module, checks the library's invariants: spans are in order with only blanks
+/// between them, an empty list of edits changes nothing, text inserted before each statement leaves all
+/// statements unchanged, control flow is consistent, and points are consistent with their markers. Returns
+/// true if `text` is a module.
 ///
 /// # Panics
 ///
-/// If a promise is broken.
+/// If an invariant does not hold.
 pub fn check(text: &str) -> bool {
     let module = match Module::parse(text) {
         Ok(module) => module,
@@ -57,8 +57,8 @@ pub fn check(text: &str) -> bool {
     true
 }
 
-/// Marks the text, and checks what [`mark`] promises: nothing but markers is added, each point has an id of
-/// its own and a marker unless it is implied, and the marked text can be spliced if the original can.
+/// Marks the text and checks the invariants of [`mark`]: only markers are added, each point has a unique id
+/// and either a marker or an implied entry, and the marked text can be spliced if the original can.
 fn check_points(text: &str, module: &Module<'_>, points: Points) {
     let marked = match mark(text, &PointOptions { points, ..PointOptions::default() }) {
         Ok(marked) => marked,
@@ -101,7 +101,7 @@ fn check_points(text: &str, module: &Module<'_>, points: Points) {
     }
 }
 
-/// Checks that `spans` stand in order within `outer`, and only blanks between them.
+/// Checks that `spans` are in order within `outer` with only blanks between them.
 fn check_cover(text: &str, outer: Span, spans: impl Iterator<Item = Span>) {
     let mut at = outer.start;
     for span in spans.chain([Span::new(outer.end, outer.end)]) {
@@ -148,7 +148,7 @@ fn check_flow(body: &Body<'_>) {
     assert_eq!(at, body.statements.len());
 }
 
-/// Inserts a comment before each statement and item, reads the text again and compares.
+/// Inserts a comment before each statement and item, parses the text again and compares.
 fn check_insertions(text: &str, module: &Module<'_>) {
     if text.contains(MARK.trim()) {
         return;

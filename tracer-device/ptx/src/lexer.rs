@@ -1,49 +1,42 @@
-//! Cuts PTX text into tokens. Total: every text gives tokens, in time linear in its length.
+//! Splits PTX text into tokens, in time linear in its length. Never fails.
 
 use crate::span::Span;
 
-/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// An identifier: `%r1`, `$L__BB0_1`, `add`. A `.` ends it.
     Word,
-    /// A dot and what it names: `.reg`, `.b32`, `.L2::128B`.
+    /// A dot and a name: `.reg`, `.b32`, `.L2::128B`.
     Dot,
     /// A number, with its dot if it has one: `6.3`, `0f3F800000`.
     Number,
     /// A string, quotes included.
     String,
-    /// A comment; also a line of the preprocessor (`#line`) or of old debug data (`@@DWARF`).
+    /// A comment, a preprocessor line (`#line`) or a line of old debug data (`@@DWARF`).
     Comment,
     /// Any other ASCII character.
     Punct(u8),
-    /// A string that its line ends.
     UnterminatedString,
-    /// A block comment that the text ends.
     UnterminatedComment,
-    /// The end of the text.
     End,
 }
 
-/// A token and where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// What it is.
     pub(crate) kind: TokenKind,
-    /// Its bytes.
     pub(crate) span: Span,
-    /// Whether nothing but blanks precedes it on its line.
+    /// Whether only blanks precede the token on its line.
     pub(crate) starts_line: bool,
 }
 
 impl Token {
-    /// Tells whether the token is the character `byte`.
+    /// Returns true if the token is the character `byte`.
     pub(crate) fn is(self, byte: u8) -> bool {
         self.kind == TokenKind::Punct(byte)
     }
 }
 
-/// Reads tokens from the start of a text to its end. A copy reads ahead.
+/// Reads tokens from the start of a text to its end. A copy can look ahead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lexer<'a> {
     text: &'a str,
@@ -56,7 +49,7 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0, starts_line: true }
     }
 
-    /// Reads the next token; at the end of the text, [`TokenKind::End`] each time.
+    /// Reads the next token. Returns [`TokenKind::End`] at the end of the text, also repeatedly.
     pub(crate) fn next(&mut self) -> Token {
         self.skip_blanks();
         let bytes = &self.text.as_bytes()[self.at..];
@@ -81,7 +74,7 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// Steps over blanks and line ends. A zero byte is a blank: NVRTC's PTX ends with one.
+    /// Skips blanks and line ends. A zero byte is a blank: NVRTC's PTX ends with one.
     fn skip_blanks(&mut self) {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\r' | b'\n' | 0x0b | 0x0c | 0) = bytes.get(self.at) {
@@ -91,12 +84,12 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Tells whether `byte` begins an identifier. Bytes beyond ASCII do, so that no character is cut.
+/// Returns true if `byte` begins an identifier. All non-ASCII bytes do, so tokens end on character
+/// boundaries.
 fn starts_word(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$' | b'%') || !byte.is_ascii()
 }
 
-/// Tells whether `byte` may follow in an identifier.
 fn continues_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
 }
@@ -120,18 +113,18 @@ fn number_length(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| continues_word(**byte) || **byte == b'.').count()
 }
 
-/// Returns the length of the rest of the line, without its end.
+/// Returns the length of the rest of the line, without the line end.
 fn line_length(bytes: &[u8]) -> usize {
     let len = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
     if len > 0 && bytes[len - 1] == b'\r' { len - 1 } else { len }
 }
 
-/// Returns the offset at which `wanted` begins, from `from` on.
+/// Returns the offset of the first `wanted` at or after `from`.
 fn find(bytes: &[u8], from: usize, wanted: &[u8; 2]) -> Option<usize> {
     memchr::memmem::find(&bytes[from..], wanted).map(|at| from + at)
 }
 
-/// Returns the kind and length of a string; a backslash takes the meaning from the quote that follows it.
+/// Returns the kind and length of a string. A backslash escapes a quote or a backslash.
 fn string(bytes: &[u8]) -> (TokenKind, usize) {
     let mut at = 1;
     while at < bytes.len() {

@@ -1,8 +1,8 @@
-//! Reads PTX, the assembly text that compilers hand to NVIDIA's driver, and edits it by span.
+//! Parses PTX, the assembly text that compilers pass to NVIDIA's driver, and edits it by span.
 //!
-//! It is for tools that insert code into what a compiler has optimised, whichever compiler that was. It knows
-//! what such a tool needs (functions, parameters, scopes, labels, branches, calls, `.loc`, comments) and
-//! carries everything else through byte for byte: an instruction or directive of a later PTX version passes.
+//! The crate is for tools that insert code into optimised PTX from any compiler. It models only the structure
+//! that such tools need: functions, parameters, scopes, labels, branches, calls, `.loc` and comments. It
+//! copies everything else byte for byte, so instructions and directives of later PTX versions pass unchanged.
 //! Any UTF-8 text gives a [`Module`] or a [`ParseError`], in linear time, without recursion.
 //!
 //! ```
@@ -36,41 +36,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What reads what
+//! # Overview
 //!
-//! | part | gives |
+//! | part | contents |
 //! | --- | --- |
 //! | [`Module`] | header, declarations, functions; where declarations may be inserted |
 //! | [`Function`] | linkage, name, parameters, directives such as `.maxntid`; where a parameter may be appended |
 //! | [`Body`] | statements in text order, flat, each with its span, scope depth and kind |
-//! | [`Cfg`] | basic blocks, edges, dominators, natural loops; where code may be inserted that a block executes first |
-//! | [`call_graph`] | which functions call which, and which call through registers |
+//! | [`Cfg`] | basic blocks, edges, dominators, natural loops; where code may be inserted in a block |
+//! | [`call_graph`] | direct calls of each function, and whether it calls through registers |
 //! | [`Edits`] | insertions and replacements, applied in one pass |
-//! | [`only`], [`stands_alone`] | one kernel with what it needs, and whether it can do without its module |
-//! | [`link`] | parts that a device linker puts together, as one text |
-//! | [`points`] | markers for PTX that has none, at blocks, branches, loops, functions or waits |
-//! | [`splice`] | traced copies of kernels, which record at markers |
+//! | [`only`], [`stands_alone`] | one kernel with its callees; whether kernels can leave their module |
+//! | [`link`] | links the parts of a program into one text, as a device linker does |
+//! | [`points`] | inserts markers into unmarked PTX, at blocks, branches, loops, functions or waits |
+//! | [`splice`] | makes traced copies of kernels, which record at markers |
 //!
 //! # Features
 //!
-//! `interpreter` adds the module `interpret`, which executes PTX on the CPU: the tests of the recording
-//! sequences that [`splice`] puts into kernels need no GPU.
+//! `interpreter` adds the module `interpret`, which executes PTX on the CPU. With it, the tests of the
+//! recording sequences that [`splice`] inserts need no GPU.
 //!
 //! # Why no published parser
 //!
-//! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of the
-//! instructions they know, so comments are dropped and an unknown instruction is an error. `ptx-parser` was
-//! last released in 2023, before the PTX of today's compilers. `ptx-parse` of NVIDIA's cuda-oxide keeps
-//! spans, comments and unknown syntax as is needed here, but is not on crates.io and finds no control flow,
-//! which is the larger half of this crate.
+//! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of known
+//! instructions: they drop comments and reject unknown instructions. `ptx-parser` was last released in 2023,
+//! before the PTX of today's compilers. `ptx-parse` of NVIDIA's cuda-oxide keeps spans, comments and unknown
+//! syntax, but is not on crates.io and has no control flow analysis, which is the larger half of this crate.
 //!
 //! # Limits
 //!
 //! - Instructions are not checked: an opcode is a name, operands are text between commas.
-//! - A comment within an instruction or a declaration belongs to its span, and is no statement.
-//! - `trap` and `exit` end a block; a call does not, even of a function that never returns.
-//! - A directive that is not known ends with `;` or its block in braces, or with its line where the next line
-//!   seems to begin a statement.
+//! - A comment within an instruction or a declaration is part of its span, not a separate statement.
+//! - `trap` and `exit` end a block; a call does not, even if the function never returns.
+//! - An unknown directive ends with `;` or its block in braces, or with its line if the next line seems to
+//!   begin a statement.
 #![forbid(unsafe_code)]
 
 mod body;

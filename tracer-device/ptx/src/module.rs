@@ -1,4 +1,4 @@
-//! A module: its header, its declarations, its functions.
+//! A module: header, declarations and functions.
 
 use crate::declaration::{Declaration, Linkage, Space};
 use crate::error::ParseError;
@@ -6,35 +6,35 @@ use crate::function::Function;
 use crate::parse;
 use crate::span::{Position, Span};
 
-/// One PTX module, as spans and names of the text it was read from.
+/// A parsed PTX module. Holds spans and names of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module<'a> {
-    /// The text that was parsed: all spans are offsets into it.
+    /// The parsed text. All spans are offsets into it.
     pub text: &'a str,
-    /// Functions with and without a body, in text order. One name may stand here as prototypes and once
-    /// defined.
+    /// Functions with and without a body, in text order. A name can occur in several prototypes and one
+    /// definition.
     pub functions: Vec<Function<'a>>,
-    /// Everything at module scope, in text order. Between two items the text holds blanks only.
+    /// All items of module scope, in text order. Only blanks lie between two items.
     pub items: Vec<Item<'a>>,
-    /// Where module-scope declarations may be inserted: right behind the line of the last of `.version`,
-    /// `.target` and `.address_size`, or behind the directive where its line holds more. Begin what is
-    /// inserted with a line end: the text may end here without one.
+    /// Offset where module-scope declarations may be inserted: after the line of the last of `.version`,
+    /// `.target` and `.address_size`, or directly after that directive if its line holds more. Begin the
+    /// inserted text with a line end, because the text may end here without one.
     pub header_end: usize,
     pub(crate) version: (u32, u32),
     pub(crate) targets: Vec<&'a str>,
     pub(crate) address_size: Option<u32>,
 }
 
-/// Something at module scope.
+/// An item of module scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item<'a> {
     /// The item's text.
     pub span: Span,
-    /// What it is.
+    /// The parsed content.
     pub kind: ItemKind<'a>,
 }
 
-/// What stands at module scope.
+/// Kind of an item of module scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ItemKind<'a> {
@@ -46,55 +46,55 @@ pub enum ItemKind<'a> {
     AddressSize,
     /// A function: its index in [`Module::functions`].
     Function(usize),
-    /// Variables of module scope.
+    /// Variables.
     Variable(Declaration<'a>),
-    /// `.file`, which gives a source file the number that `.loc` names.
+    /// `.file`: assigns a number to a source file, which `.loc` uses.
     File {
         /// The file's number.
         index: u32,
-        /// The text between the quotes, escapes kept.
+        /// The text between the quotes, with escapes.
         name: &'a str,
     },
     /// `.section`, debug data in braces.
     Section {
-        /// The section's name, its dot included.
+        /// The section's name with its dot.
         name: &'a str,
     },
     /// `.alias`, a second name for a function.
     Alias {
         /// The new name.
         name: &'a str,
-        /// The function that it names.
+        /// The function that the alias refers to.
         target: &'a str,
     },
     /// `.pragma`
     Pragma,
-    /// A label, which debug data has between sections.
+    /// A label, as in debug data between sections.
     Label {
         /// Name, without the colon.
         name: &'a str,
     },
-    /// A comment, or a line of the preprocessor or of old debug data.
+    /// A comment, a preprocessor line or a line of old debug data.
     Comment,
-    /// A directive that this version does not know; `name` includes its dot.
+    /// An unknown directive; `name` includes its dot.
     Other {
-        /// The directive's first word, such as `.visible`.
+        /// The item's first word, such as `.visible`.
         name: &'a str,
     },
 }
 
 impl<'a> Module<'a> {
-    /// Reads a module. Unknown directives and instructions pass; takes time linear in the text's length.
+    /// Parses a module in time linear in the text's length. Unknown directives and instructions are accepted.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] where the text does not begin with `.version` and `.target`, or something is not
-    /// closed.
+    /// Returns a [`ParseError`] if the text does not begin with `.version` and `.target`, or if a bracket,
+    /// string or comment is not closed or a statement is malformed.
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
         parse::module(text)
     }
 
-    /// Returns the PTX version, major and minor.
+    /// Returns the major and minor PTX version.
     #[must_use]
     pub fn version(&self) -> (u32, u32) {
         self.version
@@ -106,19 +106,19 @@ impl<'a> Module<'a> {
         self.targets.first().copied().unwrap_or_default()
     }
 
-    /// Returns all words of `.target`: the architecture and options such as `debug`.
+    /// Returns all words of `.target`: the architecture, then options such as `debug`.
     #[must_use]
     pub fn targets(&self) -> &[&'a str] {
         &self.targets
     }
 
-    /// Returns the size of an address in bits, where `.address_size` states it.
+    /// Returns the address size in bits, if `.address_size` gives it.
     #[must_use]
     pub fn address_size(&self) -> Option<u32> {
         self.address_size
     }
 
-    /// Finds the function called `name`; one with a body before a prototype.
+    /// Returns the function called `name`, preferring a definition to a prototype.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function<'a>> {
         let mut named = self.functions.iter().filter(|function| function.name == name);
@@ -126,12 +126,12 @@ impl<'a> Module<'a> {
         named.find(|function| function.body.is_some()).or(first)
     }
 
-    /// Returns the kernels and other functions that have a body, in text order.
+    /// Returns the functions and kernels with a body, in text order.
     pub fn definitions(&self) -> impl Iterator<Item = &Function<'a>> {
         self.functions.iter().filter(|function| function.body.is_some())
     }
 
-    /// Returns the variable declarations of module scope, with the span of each.
+    /// Returns the variable declarations of module scope with their spans.
     pub fn variables(&self) -> impl Iterator<Item = (Span, &Declaration<'a>)> {
         self.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Variable(declaration) => Some((item.span, declaration)),
@@ -139,8 +139,8 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// Returns the names of the `.extern .shared` arrays of module scope: they name a launch's dynamic shared
-    /// memory.
+    /// Returns the names of the `.extern .shared` arrays of module scope, which refer to a launch's dynamic
+    /// shared memory.
     pub fn dynamic_shared(&self) -> impl Iterator<Item = &'a str> {
         self.variables()
             .filter(|(_, declaration)| {
@@ -149,7 +149,7 @@ impl<'a> Module<'a> {
             .flat_map(|(_, declaration)| declaration.names.iter().map(|declared| declared.name))
     }
 
-    /// Finds the name of the source file that `.loc` calls `index`, escapes kept.
+    /// Returns the name of the source file with the number `index`, with escapes.
     #[must_use]
     pub fn file(&self, index: u32) -> Option<&'a str> {
         self.items.iter().find_map(|item| match item.kind {

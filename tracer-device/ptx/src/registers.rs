@@ -1,28 +1,27 @@
-//! What the names in a body are: which declaration an instruction sees.
+//! Register declarations of a body, resolved by name and scope.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::{Body, Directive, StatementKind};
 
-/// The registers of a body.
 pub(crate) struct Registers<'a> {
-    /// By name; of `%r<4>`, by what stands before `<`.
+    /// By name. For `%r<4>`, by the part before `<`.
     registers: HashMap<&'a str, Vec<Register<'a>>>,
 }
 
 struct Register<'a> {
-    /// Of `name<N>`, N.
+    /// N of `name<N>`.
     count: Option<u32>,
     ty: &'a str,
-    /// The statements that see it.
+    /// The statements in its scope, from the declaration on.
     seen: Range<usize>,
 }
 
 impl<'a> Registers<'a> {
     pub(crate) fn new(body: &Body<'a>) -> Self {
         let mut registers: HashMap<&'a str, Vec<Register<'a>>> = HashMap::new();
-        // Of each scope around the statement, the declarations that end with it.
+        // For each open scope, the declarations that end with it.
         let mut scopes: Vec<Vec<(&'a str, usize)>> = vec![Vec::new()];
         for (index, statement) in body.statements.iter().enumerate() {
             match &statement.kind {
@@ -50,13 +49,13 @@ impl<'a> Registers<'a> {
         Self { registers }
     }
 
-    /// Returns the type of the register that a statement means by a name, with its dot; `None` if the name is
-    /// no register's.
+    /// Returns the type, with its dot, of the register that `name` refers to at a statement; `None` if `name`
+    /// is not a register.
     pub(crate) fn register(&self, name: &str, statement: usize) -> Option<&'a str> {
         self.declared(name, statement).map(|(_, ty)| ty)
     }
 
-    /// Returns the statement that declares the register that a statement means by a name, and the type.
+    /// Returns the declaring statement and the type of the register that `name` refers to at a statement.
     pub(crate) fn declared(&self, name: &str, statement: usize) -> Option<(usize, &'a str)> {
         let ways = numbered(name).map(|(name, number)| (name, Some(number))).chain([(name, None)]);
         let seen = ways.flat_map(|(name, number)| {
@@ -68,19 +67,19 @@ impl<'a> Registers<'a> {
             let all = self.registers.get(name).into_iter().flatten();
             all.filter(is_meant).filter(|register| register.seen.contains(&statement))
         });
-        // Of several, the one in the innermost scope is declared last.
+        // The declaration in the innermost scope comes last.
         seen.max_by_key(|register| register.seen.start).map(|register| (register.seen.start, register.ty))
     }
 }
 
-/// Returns the ways to read a name as one of several with numbers: `%r12` is number 12 of `%r<N>` and
-/// number 2 of `%r1<N>`.
+/// Returns the ways to split a name into a base and a number: `%r12` is number 12 of `%r<N>` and number 2 of
+/// `%r1<N>`.
 pub(crate) fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {
     let digits = name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
     (digits..name.len()).filter_map(|end| Some((&name[..end], name[end..].parse().ok()?)))
 }
 
-/// Returns the bits of a register's type, 1 for a predicate.
+/// Returns the size of a register type in bits, 1 for a predicate.
 pub(crate) fn bits(ty: &str) -> Option<u32> {
     match ty.trim_start_matches('.') {
         "pred" => Some(1),

@@ -1,26 +1,26 @@
-//! A part of a module: one kernel, with what it needs.
+//! Extracts kernels and their callees from a module.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{EditError, Edits, Function, ItemKind, Module, Space};
 
-/// Why a kernel cannot be taken out of its module.
+/// Reasons why a kernel cannot leave its module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Bound {
-    /// Code of the module uses a variable, of which a copy would be another one.
+    /// Code uses a variable of the module. A copy of the module would have another instance of it.
     #[error("its module has the variable `{0}`")]
     Variable(String),
-    /// A function has two names.
+    /// A function has an alias.
     #[error("its module has a second name for a function, `{0}`")]
     Alias(String),
 }
 
-/// Checks that kernels of a module compute the same in a module of their own: that no code uses variables of
-/// the module, other than shared ones, which each block has for itself.
+/// Checks that the kernels of a module compute the same in another module: the module has no aliases,
+/// and its code uses no module-scope variables except shared ones, which each block has separately.
 ///
 /// # Errors
-/// What they use.
+/// Returns the first alias or variable found.
 pub fn stands_alone(module: &Module<'_>) -> Result<(), Bound> {
     for item in &module.items {
         if let ItemKind::Alias { name, .. } = item.kind {
@@ -39,11 +39,11 @@ pub fn stands_alone(module: &Module<'_>) -> Result<(), Bound> {
     used.map_or(Ok(()), |name| Err(Bound::Variable(name.to_owned())))
 }
 
-/// Makes the text of some of a module's functions and of all that they name, directly or not. In the place of
-/// each other function stand as many empty lines.
+/// Returns the module's text with only the given functions and all that they name, directly or not. Each
+/// removed function leaves as many empty lines as it had, so line numbers stay the same.
 ///
 /// # Errors
-/// None that a module gives which was parsed.
+/// None for a module that [`Module::parse`] returned.
 pub fn only(module: &Module<'_>, functions: &[&str]) -> Result<String, EditError> {
     let by_name: HashMap<&str, &Function<'_>> =
         module.definitions().map(|function| (function.name, function)).collect();
@@ -67,7 +67,7 @@ pub fn only(module: &Module<'_>, functions: &[&str]) -> Result<String, EditError
     edits.apply(module.text)
 }
 
-/// Lists the words in the operands of a function's instructions.
+/// Returns the words in the operands of a function's instructions.
 fn named_by<'a>(function: &'a Function<'a>) -> impl Iterator<Item = &'a str> {
     let operands = function.body.iter().flat_map(|body| body.instructions()).flat_map(|(_, it)| &it.operands);
     let is_word = |char: char| char.is_ascii_alphanumeric() || "_$%".contains(char);

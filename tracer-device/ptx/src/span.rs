@@ -1,18 +1,18 @@
-//! Byte ranges of the text, and how a person names an offset: line and column.
+//! Byte ranges of the text, and offsets as line and column.
 
 use std::ops::Range;
 
-/// A range of bytes of the text that was parsed. Both ends are on character boundaries.
+/// A range of bytes of the parsed text. Both ends are on character boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: usize,
-    /// Offset of the byte that follows the last.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// Makes a span of the bytes from `start` up to, not including, `end`.
+    /// Makes a span of the bytes from `start` (included) to `end` (excluded).
     #[must_use]
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
@@ -24,36 +24,36 @@ impl Span {
         self.end.saturating_sub(self.start)
     }
 
-    /// Tells whether the span holds no byte.
+    /// Returns true if the span is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Tells whether the byte at `offset` belongs to the span.
+    /// Returns true if the byte at `offset` is in the span.
     #[must_use]
     pub const fn contains(self, offset: usize) -> bool {
         self.start <= offset && offset < self.end
     }
 
-    /// Returns the span's part of `text`, which must be the text that was parsed.
+    /// Returns the span's part of `text`, which must be the parsed text.
     ///
     /// # Panics
     ///
-    /// If `text` is another text, shorter than the span's end.
+    /// If the span is not a valid range of `text`.
     #[must_use]
     pub fn text(self, text: &str) -> &str {
         &text[self.range()]
     }
 
-    /// Returns the span as a range, to index a string with.
+    /// Returns the span as a range for indexing.
     #[must_use]
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-/// A position as editors show it.
+/// A position in the text, as editors show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
     /// Line, from 1.
@@ -63,8 +63,8 @@ pub struct Position {
 }
 
 impl Position {
-    /// Finds the line and column of `offset`. Offsets beyond the text are taken as its end, offsets within a
-    /// character as that character. Reads the text up to the offset.
+    /// Returns the line and column of `offset`. An offset beyond the text counts as its end, an offset within
+    /// a character as the start of the character. Takes time linear in the offset.
     #[must_use]
     pub fn new(text: &str, offset: usize) -> Self {
         let mut offset = offset.min(text.len());

@@ -1,17 +1,18 @@
-//! Markers that `#[warptrace::kernels]` puts where lanes wait: events, or nothing.
+//! Markers that `#[warptrace::kernels]` inserts where lanes wait.
 
 use std::borrow::Cow;
 
 use warptrace_abi::marker::EVENT_AT_WAIT;
 
-/// Makes events of the markers at waits.
+/// Turns the markers at waits into event markers.
 #[must_use]
 pub fn with_waits(text: &str) -> String {
     let [wait, event] = EVENT_AT_WAIT;
     text.replace(wait, event)
 }
 
-/// Takes the markers at waits out of a text, with the comments that the compiler puts around them.
+/// Removes the markers at waits from a text, with the `inline asm` comments that the compiler puts around
+/// them.
 pub(crate) fn without_waits(text: &str) -> Cow<'_, str> {
     let [wait, _] = EVENT_AT_WAIT;
     if !text.contains(wait) {

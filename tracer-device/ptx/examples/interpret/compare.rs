@@ -1,4 +1,4 @@
-//! Runs one kernel untraced and traced, and compares.
+//! Runs a kernel untraced and traced, and compares the results.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,21 @@ use crate::logs::Layout;
 use crate::model::{Model, ModelRun, events, of_lane, sequence, steps};
 
 const SCHEDULES: u64 = 20;
-/// Blocks of a launch, and the most threads of each.
+/// Blocks of a launch, and maximum number of threads of a block.
 const BLOCKS: u32 = 2;
 const THREADS: u32 = 40;
-/// Dynamic shared memory of modules that have some.
+/// Dynamic shared memory in bytes of modules that use it.
 const DYNAMIC: u32 = 1 << 13;
-/// Instructions of a traced launch for each that an untraced one may take.
+/// Instructions allowed in a traced launch for each instruction allowed in an untraced one.
 const TRACED: u64 = 60;
 
-/// What became of a kernel.
 pub(crate) enum Outcome {
     /// It does not run to its end untraced.
     NotRun(InterpretError),
     NotSpliced(String),
     Same {
         events: u64,
-        /// Whether untraced runs differ in what they leave.
+        /// Whether untraced runs have different results.
         dependent: bool,
     },
     Wrong(String),
@@ -44,7 +43,7 @@ struct Case<'a> {
     steps: u64,
 }
 
-/// What a launch leaves.
+/// State after a launch.
 struct Left {
     observed: Observed,
     buffers: Vec<Vec<u8>>,
@@ -55,7 +54,7 @@ impl Case<'_> {
         self.launch_with(program, self.kernel, seed, self.dynamic, None).map(|(left, _)| left)
     }
 
-    /// Runs a kernel; with a layout it is traced, and what it recorded is returned, each warp's runs.
+    /// Runs a kernel. With a layout, the kernel is traced; its recorded runs are returned for each warp.
     fn launch_with(
         &self,
         program: &Program,
@@ -93,7 +92,7 @@ impl Case<'_> {
     }
 }
 
-/// Threads of a block, as far as the kernel says how many it wants.
+/// Returns the block size, from the kernel's directives if it has any.
 fn block(module: &Module<'_>, kernel: &str) -> [u32; 3] {
     let directive = |name: &str| {
         let found = module.function(kernel)?.directive(name)?;
@@ -135,7 +134,7 @@ pub(crate) fn compare(text: &str, kernel: &str, steps: u64) -> Outcome {
     first.map_or_else(|| Outcome::NotSpliced("no inputs".to_owned()), Outcome::NotRun)
 }
 
-/// The ways of recording, in turn.
+/// Recordings to test, used in turn.
 const RECORDINGS: [Recording; 4] = [
     Recording::DEFAULT,
     Recording { placement: Some(Placement::Local), ..Recording::DEFAULT },
@@ -184,7 +183,7 @@ fn under_schedules(case: &Case<'_>, text: &str, plain: &Program) -> Outcome {
     Outcome::Same { events: total, dependent }
 }
 
-/// Splices marked text; a kernel that calls functions has records in shared memory.
+/// Splices marked text. Kernels that call functions have their records in shared memory.
 fn spliced(marked: &Marked, recording: Recording) -> Result<Spliced, String> {
     let with = |recording| {
         splice(&marked.text, &Options { recording: Some(recording), architecture: 90, ..Options::default() })
@@ -194,7 +193,7 @@ fn spliced(marked: &Marked, recording: Recording) -> Result<Spliced, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Runs the traced copy, and compares its logs with the markers that its lanes passed.
+/// Runs the traced copy and compares its logs with the markers that its lanes passed.
 fn traced(
     case: &Case<'_>,
     spliced: &Spliced,
@@ -228,7 +227,7 @@ fn traced(
     Ok((left, warps))
 }
 
-/// Names a block whose events are not the executions of its first instruction.
+/// Returns a message for a block whose number of events differs from the executions of its first instruction.
 fn differing_block(
     marked: &Marked,
     text: &str,
@@ -246,7 +245,7 @@ fn differing_block(
     let lines: Vec<&str> = text.lines().collect();
     let differing = marked.points.iter().find(|point| {
         let line = lines.get(point.ptx_line - 1).copied().unwrap_or_default();
-        // What stands on a line with others is not counted alone.
+        // Instructions that share a line are not counted separately.
         let is_alone = line.matches(';').count() == 1;
         let executed = untraced.lines.get(&point.ptx_line).map_or(0, |executed| executed.lanes);
         is_alone && counts.get(&point.id).copied().unwrap_or_default() != executed

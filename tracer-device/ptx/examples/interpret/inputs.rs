@@ -1,23 +1,20 @@
-//! Generic inputs of kernels: each pointer has a buffer of its own, and numbers are small.
+//! Generic inputs of kernels: a separate buffer for each pointer, and small numbers.
 
 use warptrace_ptx::interpret::Memory;
 use warptrace_ptx::{Function, Instruction};
 
-/// Bytes of a buffer.
+/// Size of a buffer in bytes.
 const BUFFER: usize = 1 << 15;
-/// Where the first buffer is; each further one begins as far behind.
+/// Address of the first buffer, and distance between buffers.
 const FIRST: u64 = 1 << 40;
 
-/// What inputs are made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
-    /// Whether buffers hold numbers with a fraction, else integers.
+    /// Whether buffers hold floating-point numbers. Otherwise they hold integers.
     pub(crate) floats: bool,
-    /// The value of integers among the parameters.
     pub(crate) number: u64,
 }
 
-/// The kinds of inputs that are tried, one after the other.
 pub(crate) const MIXES: [Mix; 6] = [
     Mix { floats: true, number: 40 },
     Mix { floats: false, number: 40 },
@@ -27,7 +24,7 @@ pub(crate) const MIXES: [Mix; 6] = [
     Mix { floats: false, number: 1 },
 ];
 
-/// A kernel's parameters, and the memory that they lead to.
+/// A kernel's parameters, and the memory that they refer to.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     pub(crate) parameters: Vec<Vec<u8>>,
@@ -36,7 +33,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Makes inputs for a kernel whose parameters have these sizes.
+    /// Makes inputs for a kernel with parameters of these sizes.
     pub(crate) fn new(kernel: &Function<'_>, sizes: &[usize], mix: Mix) -> Self {
         let mut inputs = Self { parameters: Vec::new(), memory: Memory::new(), buffers: Vec::new() };
         for (param, size) in kernel.params.iter().zip(sizes) {
@@ -49,7 +46,7 @@ impl Inputs {
                     Loaded::Double => (1.5_f64.to_bits(), 8),
                 };
                 let place = offset.checked_add(length).and_then(|end| bytes.get_mut(offset..end));
-                // A slot that was filled keeps its pointer.
+                // Keeps the pointer in a slot that was already filled.
                 if let Some(place) = place.filter(|place| place.iter().all(|byte| *byte == 0)) {
                     place.copy_from_slice(&value.to_le_bytes()[..length]);
                 }
@@ -59,7 +56,6 @@ impl Inputs {
         inputs
     }
 
-    /// Declares another buffer; returns its address.
     fn buffer(&mut self, mix: Mix) -> u64 {
         let number = self.buffers.len() as u64;
         let address = FIRST * (number + 1);
@@ -73,16 +69,16 @@ impl Inputs {
     }
 }
 
-/// What a kernel loads from a parameter.
+/// Type of a value loaded from a parameter.
 enum Loaded {
     Pointer,
-    /// Of this many bytes.
+    /// With this size in bytes.
     Integer(usize),
     Single,
     Double,
 }
 
-/// What a kernel loads from a parameter, by offset.
+/// Returns the values that a kernel loads from a parameter, by offset.
 fn loads<'f>(kernel: &'f Function<'_>, param: &'f str) -> impl Iterator<Item = (usize, Loaded)> + 'f {
     let instructions = kernel.body.iter().flat_map(|body| body.instructions()).map(|(_, found)| found);
     let loads = instructions.filter(|found| found.name() == "ld" && found.has_modifier("param"));
@@ -108,14 +104,14 @@ fn loads<'f>(kernel: &'f Function<'_>, param: &'f str) -> impl Iterator<Item = (
     })
 }
 
-/// The offset in a parameter of `[name+8]`, if it is that parameter.
+/// Returns the offset in an address such as `[name+8]` if it refers to the parameter.
 fn offset_in(address: &str, param: &str) -> Option<usize> {
     let inside = address.strip_prefix('[')?.strip_suffix(']')?;
     let (name, offset) = inside.split_once('+').map_or((inside, "0"), |(name, offset)| (name, offset));
     (name.trim() == param).then(|| offset.trim().parse().ok())?
 }
 
-/// Whether a register becomes an address: one of global memory, or of an access.
+/// Returns true if a register is used as an address.
 fn is_address(kernel: &Function<'_>, register: &str) -> bool {
     let uses = |instruction: &Instruction<'_>| {
         let converted = instruction.name() == "cvta" && instruction.has_modifier("to");

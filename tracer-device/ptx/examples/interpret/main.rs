@@ -1,11 +1,11 @@
-//! Runs the kernels of a folder's `.ptx` files on the interpreter, untraced and traced, and prints what came
-//! of it: `interpret FOLDER [STEPS [FILES]]`.
+//! Runs the kernels of the `.ptx` files in a folder on the interpreter, untraced and traced, and prints the
+//! outcomes: `interpret FOLDER [STEPS [FILES]]`.
 //!
-//! Inputs are [generic](inputs): a kernel that needs others is counted by how it ends. One that ends untraced
-//! within `STEPS` instructions of all groups (20,000) runs under 20 schedules more, untraced and traced, and
-//! three things must hold: the same memory, each lane's events in the logs as the markers that it passed, and
-//! events of each block as often as its first instruction was executed. Where untraced runs differ in what
-//! they leave, only the second can be asked for: such kernels are named.
+//! Inputs are [generic](inputs). Kernels that need other inputs are counted by how they end. A kernel that
+//! ends untraced within `STEPS` instructions of all groups (default 20,000) runs under 20 more schedules,
+//! untraced and traced. Three conditions are checked: memory is the same, each lane's events in the logs are
+//! the markers that it passed, and each block has as many events as its first instruction has executions. If
+//! untraced runs have different results, only the second condition is checked, and the kernel is listed.
 
 mod compare;
 mod inputs;
@@ -30,7 +30,7 @@ use warptrace_ptx::{Module, only};
 use crate::compare::{Outcome, compare};
 
 const USAGE: &str = "usage: interpret FOLDER [STEPS [FILES]]";
-/// The most kernels of one file.
+/// Maximum number of kernels of one file.
 const MAX_KERNELS: usize = 40;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -75,7 +75,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What became of the kernels.
 #[derive(Default)]
 struct ComparisonTable {
     kernels: usize,
@@ -83,7 +82,7 @@ struct ComparisonTable {
     events: u64,
     dependent: Vec<String>,
     wrong: Vec<String>,
-    /// Kernels that did not run to their end untraced, by reason, with one of them.
+    /// Kernels that did not run to their end untraced: number by reason, with an example.
     ended: BTreeMap<String, (usize, String)>,
 }
 
@@ -108,7 +107,7 @@ impl ComparisonTable {
     }
 }
 
-/// Says in a few words why a kernel did not run to its end.
+/// Returns a short reason why a kernel did not run to its end.
 fn reason(error: &InterpretError) -> String {
     match error {
         InterpretError::Instruction { text, fault, .. } => match fault {

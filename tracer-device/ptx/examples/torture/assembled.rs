@@ -1,4 +1,4 @@
-//! What the assembler makes of a text.
+//! Output of the assembler for a text.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,16 +9,15 @@ use warptrace_build::Ptxas;
 /// A kernel in machine code.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kernel {
-    /// Bytes of its instructions.
+    /// Size of the instructions in bytes.
     pub(crate) bytes: u64,
     pub(crate) registers: u64,
-    /// Bytes of its stack frame.
+    /// Size of the stack frame in bytes.
     pub(crate) stack: u64,
-    /// Bytes that are spilt, stores alone.
+    /// Bytes of spill stores.
     pub(crate) spilt: u64,
 }
 
-/// Kernels by name.
 pub(crate) struct Assembled {
     pub(crate) kernels: HashMap<String, Kernel>,
 }
@@ -27,7 +26,7 @@ impl Assembled {
     /// Assembles a text for `target`.
     ///
     /// # Errors
-    /// What the assembler says where it refuses the text, or why it cannot be run.
+    /// Returns the assembler's message if it rejects the text, or the reason why it cannot be run.
     pub(crate) fn new(ptxas: &Ptxas, text: &str, target: &str, work: &Path) -> Result<Self, String> {
         let path = work.join("torture.ptx");
         std::fs::write(&path, text).map_err(|error| error.to_string())?;
@@ -45,7 +44,7 @@ impl Assembled {
     }
 }
 
-/// Reads what `ptxas -v` says of each kernel.
+/// Parses the output of `ptxas -v` for each kernel.
 fn said_of_kernels(said: &str) -> HashMap<String, Kernel> {
     let mut kernels: HashMap<String, Kernel> = HashMap::new();
     let (mut kernel, mut properties_of) = (String::new(), String::new());

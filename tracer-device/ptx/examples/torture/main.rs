@@ -1,8 +1,8 @@
-//! Marks and splices every `.ptx` file of a folder in all ways, assembles what comes of it, and prints a
-//! table: `torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]`.
+//! Marks and splices every `.ptx` file of a folder in all ways, assembles the results, and prints a table:
+//! `torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]`.
 //!
-//! With `some`, the default, `ptxas` sees of each file the original text, the default recording at every
-//! block, and one further way, another for each file. Needs no GPU.
+//! With `some`, the default, `ptxas` assembles three texts of each file: the original, the default recording
+//! at every block, and one other way, which differs between files. Needs no GPU.
 
 mod assembled;
 mod table;
@@ -24,10 +24,9 @@ use crate::ways::{Way, ways};
 
 const USAGE: &str = "usage: torture FOLDER [--ptxas PROGRAM] [--assemble none|some|all]";
 
-/// The oldest architecture that texts are assembled for.
+/// The oldest architecture to assemble for.
 const OLDEST: u32 = 80;
 
-/// What the assembler is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Assemble {
     None,
@@ -78,7 +77,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One file.
 struct TortureRun<'a> {
     name: &'a str,
     text: &'a str,
@@ -100,7 +98,7 @@ impl TortureRun<'_> {
         table.functions += module.definitions().filter(|function| !function.is_entry()).count();
         let target = module.targets().first().copied().unwrap_or_default();
         let base: u32 = target.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().unwrap_or(0);
-        // Today's assemblers know no older ones.
+        // Current assemblers do not support older ones.
         let target = if base < OLDEST { &*format!("sm_{OLDEST}") } else { target };
         let architecture = target.trim_start_matches("sm_").trim_end_matches(['a', 'f']).parse().unwrap_or(0);
         let original = self.assembled(self.text, target);
@@ -113,7 +111,7 @@ impl TortureRun<'_> {
             let Some(marked) = self.mark(points, table) else { continue };
             for (number, way) in ways().into_iter().enumerate() {
                 let Some(spliced) = self.splice(&marked, way, architecture, table) else { continue };
-                // The first way is the default one.
+                // The first way is the default.
                 let is_default = number == 0 && points == Points::Blocks;
                 let turn = number * Points::ALL.len() + points as usize;
                 let is_asked = match self.assemble {
@@ -128,7 +126,7 @@ impl TortureRun<'_> {
         }
     }
 
-    /// Marks the text; `None` if that fails, which the table notes.
+    /// Marks the text. After a failure, adds it to the table and returns `None`.
     fn mark(&self, points: Points, table: &mut TortureTable) -> Option<Marked> {
         let options = PointOptions { points, ..PointOptions::default() };
         match catch_unwind(|| mark(self.text, &options)) {
@@ -151,7 +149,7 @@ impl TortureRun<'_> {
         None
     }
 
-    /// Splices marked text; `None` if that fails, which the table notes.
+    /// Splices marked text. After a failure, adds it to the table and returns `None`.
     fn splice(
         &self,
         marked: &Marked,
@@ -184,7 +182,7 @@ impl TortureRun<'_> {
         self.ptxas.map(|ptxas| Assembled::new(ptxas, text, target, self.work))
     }
 
-    /// Assembles spliced text, and compares each traced kernel with its own.
+    /// Assembles spliced text, and compares each traced kernel with the original.
     fn compare(
         &self,
         spliced: &Spliced,

@@ -1,4 +1,4 @@
-//! The figures.
+//! The table of results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use crate::assembled::Kernel;
 
-/// The most examples of one reason.
 const EXAMPLES: usize = 3;
 
-/// Figures of all files.
 #[derive(Default)]
 pub(crate) struct TortureTable {
     pub(crate) files: usize,
@@ -17,14 +15,14 @@ pub(crate) struct TortureTable {
     pub(crate) kernels: usize,
     pub(crate) functions: usize,
     pub(crate) originals: usize,
-    /// Kernels that have markers at blocks, and points there.
+    /// Kernels with markers at blocks, and their points.
     pub(crate) marked: usize,
     pub(crate) points: usize,
     /// Traced copies, in all ways.
     pub(crate) traced: usize,
-    /// Spliced texts that the assembler has taken.
+    /// Spliced texts that the assembler accepts.
     pub(crate) assembled: usize,
-    /// What was refused, by reason, with examples.
+    /// Rejected texts by reason, with examples.
     refused: BTreeMap<String, (usize, Vec<String>)>,
     unfit: Vec<String>,
     panics: Vec<String>,
@@ -36,7 +34,7 @@ pub(crate) struct TortureTable {
     slowest: Option<(Duration, usize, String)>,
 }
 
-/// Returns a reason without the names and numbers in it.
+/// Returns a reason with its names and digits replaced, for grouping.
 pub(crate) fn kind(reason: &str) -> String {
     let mut parts = reason.split('`');
     let mut kind = parts.next().unwrap_or_default().to_owned();
@@ -56,7 +54,7 @@ impl TortureTable {
         }
     }
 
-    /// Notes a file whose original the assembler refuses.
+    /// Adds a file whose original the assembler rejects.
     pub(crate) fn unfit(&mut self, name: &str, error: &str) {
         self.unfit.push(format!("{name}: {}", error.lines().nth(1).unwrap_or(error)));
     }
@@ -65,7 +63,7 @@ impl TortureTable {
         self.panics.push(format!("{name}: {doing}"));
     }
 
-    /// Notes a text that the assembler refuses though it takes the original.
+    /// Adds a text that the assembler rejects although it accepts the original.
     pub(crate) fn fault(&mut self, fault: String) {
         eprintln!("{fault}");
         self.faults.push(fault);
@@ -85,7 +83,7 @@ impl TortureTable {
     }
 }
 
-/// The middle one of some numbers; of an even count the upper one of two.
+/// Returns the median; the upper one for an even count.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()

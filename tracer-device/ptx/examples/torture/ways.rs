@@ -1,4 +1,4 @@
-//! The ways in which kernels are spliced.
+//! Ways to splice kernels.
 
 use std::fmt;
 use std::num::NonZero;
@@ -7,14 +7,13 @@ use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording};
 
-/// A way of splicing.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     policy: &'static str,
     recording: Recording,
 }
 
-/// Returns all ways, the default one first.
+/// Returns all ways, the default first.
 pub(crate) fn ways() -> Vec<Way> {
     let plain = Recording::DEFAULT;
     let policies = [

@@ -1,21 +1,20 @@
-//! Cuts a body into basic blocks and joins them by edges.
+//! Splits a body into basic blocks and connects them by edges.
 
 use super::labels::Targets;
 use super::{Block, CfgError, Edge, EdgeKind, Terminator};
 use crate::body::{Body, StatementKind};
 use crate::instruction::Instruction;
 
-/// Most edges of one function: far more than compilers make, few enough for any machine's memory.
+/// Maximum number of edges of one function. Far above compiler output, and small enough to fit in memory.
 const MAX_EDGES: usize = 1 << 22;
 
-/// The block that is being collected.
 struct Open {
     start: usize,
     first_instruction: Option<usize>,
-    /// Whether it holds an instruction or a comment. Comments count, because a marker before a label is not
-    /// passed by who branches to the label.
+    /// Whether it holds an instruction or a comment. Comments count: a branch to a label skips a marker
+    /// before the label.
     has_code: bool,
-    /// End of the last label that branches lead to.
+    /// End of the last label that is a branch target.
     label_end: Option<usize>,
 }
 
@@ -24,14 +23,13 @@ impl Open {
         Self { start, first_instruction: None, has_code: false, label_end: None }
     }
 
-    /// Tells whether the statements are no block but closing braces, comments and the like behind a
-    /// terminator that control does not pass; they belong to its block.
+    /// Returns true if the open block holds only closing braces, comments and the like after a terminator
+    /// without fall-through. They belong to the terminator's block.
     fn is_leftover(&self, last: Option<&Block>) -> bool {
         let closed = last.is_some_and(|last| !last.terminator.falls_through());
         closed && self.first_instruction.is_none() && self.label_end.is_none()
     }
 
-    /// Ends the block before the statement `end`.
     fn close(self, body: &Body<'_>, end: usize, terminator: Terminator) -> Block {
         let start = match body.statements.get(self.start) {
             // The first block can hold the body's declarations.
@@ -49,7 +47,7 @@ impl Open {
     }
 }
 
-/// Returns the blocks of `body`, and of each statement the block that holds it.
+/// Returns the blocks of `body`, and for each statement the index of its block.
 pub(super) fn build(body: &Body<'_>, targets: &Targets) -> Result<(Vec<Block>, Vec<usize>), CfgError> {
     let mut blocks = cut(body, targets);
     let mut block_of = vec![0; body.statements.len()];
@@ -66,7 +64,7 @@ fn cut(body: &Body<'_>, targets: &Targets) -> Vec<Block> {
     for (index, statement) in body.statements.iter().enumerate() {
         match &statement.kind {
             StatementKind::Label(_) if targets.is_target[index] => {
-                // The first block ends here even if it is empty, so that nothing leads back to the entry.
+                // The first block ends here even if it is empty, so that the entry has no predecessors.
                 if open.is_leftover(blocks.last()) {
                     extend_last(&mut blocks, index);
                     open = Open::at(index);
@@ -125,7 +123,7 @@ fn connect(blocks: &mut [Block], block_of: &[usize], targets: &Targets) -> Resul
         let mut successors: Vec<Edge> =
             taken.iter().map(|label| Edge { to: block_of[*label], kind }).collect();
         if kind == EdgeKind::Indexed {
-            // Labels of one block.
+            // Several labels may belong to one block.
             successors.sort_by_key(|edge| edge.to);
             successors.dedup();
         }
@@ -137,7 +135,6 @@ fn connect(blocks: &mut [Block], block_of: &[usize], targets: &Targets) -> Resul
     Ok(())
 }
 
-/// Finds what the map says of the block's last branch.
 fn branch<'m>(block: &Block, map: &'m std::collections::HashMap<usize, usize>) -> Option<&'m usize> {
     block.statements.clone().rev().find_map(|statement| map.get(&statement))
 }

@@ -1,23 +1,22 @@
-//! Dominators: Lengauer and Tarjan, "A fast algorithm for finding dominators in a flowgraph" (TOPLAS 1979),
-//! the simple variant: O(m log n) for any graph.
+//! Dominators by the simple variant of Lengauer and Tarjan, "A fast algorithm for finding dominators in a
+//! flowgraph" (TOPLAS 1979): O(m log n) for any graph.
 
-/// A number that no block has.
+/// Marks an unreachable block or a missing vertex.
 const NONE: usize = usize::MAX;
 
-/// The dominator tree of the blocks that can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dominators {
-    /// Of each block, its immediate dominator, or [`NONE`].
+    /// Immediate dominator of each block, or [`NONE`].
     immediate: Vec<usize>,
-    /// Of each block, its number in the tree's preorder, or [`NONE`] where it cannot be reached.
+    /// Number of each block in the tree's preorder, or [`NONE`] if it is unreachable.
     preorder: Vec<usize>,
-    /// Of each block, the number of blocks that it dominates, itself included.
+    /// Number of blocks that each block dominates, itself included.
     size: Vec<usize>,
 }
 
 impl Dominators {
-    /// Finds the dominators of a graph whose entry is vertex 0. `successor` returns the nth successor of a
-    /// vertex, `None` behind the last.
+    /// Computes the dominators of a graph whose entry is vertex 0. `successor` returns the nth successor of a
+    /// vertex, or `None` after the last.
     pub(crate) fn new(
         predecessors: &[Vec<usize>],
         successor: impl Fn(usize, usize) -> Option<usize>,
@@ -26,7 +25,7 @@ impl Dominators {
         let search = Search::new(blocks, successor);
         let dominator = search.dominators(predecessors);
         let count = search.order.len();
-        // A dominator comes before what it dominates, so one pass backwards adds sizes up.
+        // A dominator comes before the vertices it dominates, so one backward pass sums the sizes.
         let mut size = vec![1; count];
         for vertex in (1..count).rev() {
             size[dominator[vertex]] += size[vertex];
@@ -59,7 +58,8 @@ impl Dominators {
         Some(self.immediate[block]).filter(|dominator| *dominator != NONE)
     }
 
-    /// Returns the block's number in the tree's preorder, if it can be reached: greater than its dominators'.
+    /// Returns the block's number in the tree's preorder if it is reachable. Greater than its dominators'
+    /// numbers.
     pub(super) fn preorder(&self, block: usize) -> Option<usize> {
         Some(self.preorder[block]).filter(|number| *number != NONE)
     }
@@ -72,13 +72,12 @@ impl Dominators {
     }
 }
 
-/// A depth-first search from block 0; its numbers are the algorithm's vertices.
+/// A depth-first search from block 0. Its numbers are the algorithm's vertices.
 struct Search {
-    /// Blocks in the order of their discovery.
     order: Vec<usize>,
-    /// Of each block, its vertex, or [`NONE`].
+    /// Vertex of each block, or [`NONE`].
     vertex: Vec<usize>,
-    /// Of each vertex, the one it was discovered from.
+    /// Parent of each vertex in the search tree.
     parent: Vec<usize>,
 }
 
@@ -86,7 +85,7 @@ impl Search {
     fn new(blocks: usize, successor: impl Fn(usize, usize) -> Option<usize>) -> Self {
         let mut search = Self { order: vec![0], vertex: vec![NONE; blocks], parent: vec![0] };
         search.vertex[0] = 0;
-        // Block, and how many of its edges were followed.
+        // Block, and the number of its edges followed.
         let mut path = vec![(0, 0)];
         while let Some((block, followed)) = path.last_mut() {
             let Some(to) = successor(*block, *followed) else {
@@ -135,12 +134,11 @@ impl Search {
     }
 }
 
-/// The forest of the vertices done so far, with compressed paths.
+/// The forest of the processed vertices, with path compression.
 struct Forest {
     semi: Vec<usize>,
     ancestor: Vec<usize>,
     best: Vec<usize>,
-    /// Memory of [`Forest::evaluate`].
     path: Vec<usize>,
 }
 
@@ -154,8 +152,8 @@ impl Forest {
         }
     }
 
-    /// Returns the vertex of least semidominator on the way from `vertex` to its tree's root, without the
-    /// root.
+    /// Returns the vertex with the least semidominator on the path from `vertex` to its tree's root, root
+    /// excluded.
     fn evaluate(&mut self, vertex: usize) -> usize {
         let mut at = vertex;
         while self.ancestor[at] != NONE && self.ancestor[self.ancestor[at]] != NONE {

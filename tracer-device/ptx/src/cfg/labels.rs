@@ -1,4 +1,4 @@
-//! Finds the labels that branches and tables name, as PTX scopes them.
+//! Resolves the labels of branches and tables by PTX's scope rules.
 
 use std::collections::HashMap;
 
@@ -6,27 +6,27 @@ use super::CfgError;
 use crate::body::{Body, Directive, StatementKind};
 use crate::span::Span;
 
-/// Where the branches of a body lead.
+/// Branch targets of a body. All values are statement indices.
 pub(crate) struct Targets {
-    /// Of each statement that is a label: whether a branch or a table names it.
+    /// For each statement: whether it is a label that a branch or a table names.
     pub(super) is_target: Vec<bool>,
-    /// Of each `bra`, its statement and that of its label, in text order.
+    /// For each `bra`, its label.
     pub(crate) branches: HashMap<usize, usize>,
-    /// Of each `brx.idx`, its statement and that of its `.branchtargets`.
+    /// For each `brx.idx`, its `.branchtargets`.
     pub(super) indexed: HashMap<usize, usize>,
-    /// Of each `.branchtargets`, its statement and those of its labels, each once, in the order of the table.
+    /// For each `.branchtargets`, its distinct labels in the order of the table.
     pub(super) tables: HashMap<usize, Vec<usize>>,
 }
 
-/// Statements of the labels that can be seen, by name; innermost last.
+/// Statements of the visible labels by name, innermost last.
 struct Visible<'a> {
     by_name: HashMap<&'a str, Vec<usize>>,
-    /// The label's only statement in the whole body, or `None` where there are two.
+    /// The label's statement if the name is unique in the body, otherwise `None`.
     anywhere: HashMap<&'a str, Option<usize>>,
 }
 
 impl Visible<'_> {
-    /// Finds the label `name`: in the innermost scope that has it, else anywhere, if it is there once.
+    /// Finds the label `name` in the innermost scope that has it, otherwise anywhere if the name is unique.
     fn find(&self, name: &str) -> Option<usize> {
         let innermost = self.by_name.get(name).and_then(|statements| statements.last().copied());
         innermost.or_else(|| self.anywhere.get(name).copied().flatten())
@@ -46,7 +46,7 @@ pub(crate) fn resolve(body: &Body<'_>) -> Result<Targets, CfgError> {
         indexed: HashMap::new(),
         tables: HashMap::new(),
     };
-    // Of each label that names a directive, the directive's statement.
+    // Maps labels of directives to the directive's statement.
     let mut named: HashMap<usize, usize> = HashMap::new();
     let mut table_label = None;
     let mut brx = Vec::new();
@@ -102,7 +102,7 @@ pub(crate) fn resolve(body: &Body<'_>) -> Result<Targets, CfgError> {
 }
 
 impl Targets {
-    /// Returns the statements of the labels that a `brx.idx` chooses from, in the order of its table.
+    /// Returns the statements of the labels that a `brx.idx` selects from, in the order of its table.
     #[cfg(feature = "interpreter")]
     pub(crate) fn table_of(&self, branch: usize, body: &Body<'_>) -> Option<Vec<usize>> {
         let table = self.indexed.get(&branch)?;
@@ -117,7 +117,6 @@ impl Targets {
         labels.iter().map(named).collect()
     }
 
-    /// Resolves the labels of a `.branchtargets`.
     fn table(
         &mut self,
         visible: &Visible<'_>,
@@ -143,7 +142,8 @@ fn find(visible: &Visible<'_>, name: &str, span: Span) -> Result<usize, CfgError
     visible.find(name).ok_or_else(|| CfgError::UnknownLabel { span, label: name.to_owned() })
 }
 
-/// Lists the labels of each scope; scopes are numbered in the order in which they open, the body's own is 0.
+/// Returns the labels of each scope. Scopes are numbered in the order in which they open; the body's scope is
+/// 0.
 fn labels_by_scope<'a>(body: &Body<'a>) -> Vec<Vec<(&'a str, usize)>> {
     let mut scopes = vec![Vec::new()];
     let mut open = vec![0];
@@ -167,14 +167,12 @@ fn labels_by_scope<'a>(body: &Body<'a>) -> Vec<Vec<(&'a str, usize)>> {
     scopes
 }
 
-/// Makes the labels of a scope visible.
 fn show<'a>(visible: &mut Visible<'a>, labels: &[(&'a str, usize)]) {
     for (name, statement) in labels {
         visible.by_name.entry(*name).or_default().push(*statement);
     }
 }
 
-/// Takes the labels of a scope, the innermost, out of sight.
 fn hide<'a>(visible: &mut Visible<'a>, labels: &[(&'a str, usize)]) {
     for (name, _) in labels {
         if let Some(statements) = visible.by_name.get_mut(name) {

@@ -1,23 +1,23 @@
-//! Natural loops: a header that dominates the ends of the edges that lead back to it.
+//! Natural loops: a header dominates the sources of the edges back to it.
 
 use super::dominators::Dominators;
 
-/// A natural loop. Loops that share a header are one.
+/// A natural loop. Loops with the same header count as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loop {
-    /// The block that all ways into the loop lead through.
+    /// The block through which all paths into the loop lead.
     pub header: usize,
-    /// The blocks from which control goes back to the header, in text order.
+    /// Blocks with an edge back to the header, in text order.
     pub latches: Vec<usize>,
-    /// Index of the loop around this one.
+    /// Index of the enclosing loop.
     pub parent: Option<usize>,
-    /// 1 for an outermost loop, one more for each loop around it.
+    /// Nesting depth; 1 for an outermost loop.
     pub depth: u32,
-    /// Whether no other loop is within it.
+    /// Whether the loop contains no other loop.
     pub innermost: bool,
 }
 
-/// Returns the loops in the text order of their headers, and of each block the innermost loop around it.
+/// Returns the loops in the text order of their headers, and for each block its innermost loop.
 pub(super) fn find(predecessors: &[Vec<usize>], dominators: &Dominators) -> (Vec<Loop>, Vec<Option<usize>>) {
     let mut forest = Forest { loop_of: vec![None; predecessors.len()], loops: Vec::new(), outer: Vec::new() };
     for (header, latches) in headers(predecessors, dominators) {
@@ -26,7 +26,7 @@ pub(super) fn find(predecessors: &[Vec<usize>], dominators: &Dominators) -> (Vec
     forest.finish()
 }
 
-/// Returns headers and what leads back to them, inner loops before the loops around them.
+/// Returns the headers with their latches, inner loops before outer loops.
 fn headers(predecessors: &[Vec<usize>], dominators: &Dominators) -> Vec<(usize, Vec<usize>)> {
     let mut headers: Vec<(usize, Vec<usize>)> = predecessors
         .iter()
@@ -37,21 +37,20 @@ fn headers(predecessors: &[Vec<usize>], dominators: &Dominators) -> Vec<(usize, 
         })
         .filter(|(_, latches)| !latches.is_empty())
         .collect();
-    // An inner header is dominated by the outer one, so its number is greater.
+    // The outer header dominates the inner one, so the inner one has the greater number.
     headers.sort_by_key(|(header, _)| std::cmp::Reverse(dominators.preorder(*header)));
     headers
 }
 
-/// Loops found so far.
 struct Forest {
     loop_of: Vec<Option<usize>>,
     loops: Vec<Loop>,
-    /// Of each loop, a loop around it or itself: a way to the outermost, shortened as it is used.
+    /// For each loop, an enclosing loop or itself. Paths to the outermost loop are compressed on use.
     outer: Vec<usize>,
 }
 
 impl Forest {
-    /// Returns the outermost loop known so far around a loop.
+    /// Returns the outermost loop found so far around a loop.
     fn outermost(&mut self, mut index: usize) -> usize {
         while self.outer[index] != index {
             self.outer[index] = self.outer[self.outer[index]];
@@ -60,8 +59,8 @@ impl Forest {
         index
     }
 
-    /// Adds a loop: all blocks from which a latch is reached without passing the header. Loops that it meets
-    /// are entered through their headers only, so each block and each loop is visited once.
+    /// Adds a loop: all blocks that reach a latch without passing the header. Known inner loops are entered
+    /// at their headers only, so each block and each loop is visited once.
     fn add(
         &mut self,
         header: usize,
@@ -95,9 +94,8 @@ impl Forest {
         }
     }
 
-    /// Counts depths and sorts the loops by header.
     fn finish(mut self) -> (Vec<Loop>, Vec<Option<usize>>) {
-        // A loop around another was found later.
+        // Enclosing loops were found later.
         for index in (0..self.loops.len()).rev() {
             let around = self.loops[index].parent.map_or(0, |parent| self.loops[parent].depth);
             self.loops[index].depth = around + 1;

@@ -1,4 +1,4 @@
-//! Control flow: basic blocks, edges, dominators and natural loops of a body.
+//! Control flow of a body: basic blocks, edges, dominators and natural loops.
 
 mod blocks;
 pub(crate) mod dominators;
@@ -16,10 +16,10 @@ use dominators::Dominators;
 
 pub use loops::Loop;
 
-/// The control flow of one body.
+/// Control-flow graph of one body.
 ///
-/// Block 0 is the entry. It has no predecessors: where a branch leads to the body's first label, block 0 ends
-/// before that label and may hold no instruction. Blocks that nothing leads to are kept.
+/// Block 0 is the entry and has no predecessors: if a branch leads to the body's first label, block 0 ends
+/// before that label and may hold no instruction. Unreachable blocks are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cfg {
     blocks: Vec<Block>,
@@ -35,14 +35,14 @@ pub struct Cfg {
 pub struct Block {
     /// Indices of the block's statements. May be empty for the first and the last block.
     pub statements: Range<usize>,
-    /// Index of the first instruction's statement.
+    /// Index of the statement of the first instruction.
     pub first_instruction: Option<usize>,
-    /// Offset where instructions can be inserted so that they are the block's first: behind its labels;
-    /// before its first statement where no branch leads to it; behind the body's declarations for block 0.
+    /// Offset where inserted instructions execute first in the block: after its labels, before its first
+    /// statement if no branch leads to it, or after the body's declarations for block 0.
     pub entry: usize,
     /// How the block ends.
     pub terminator: Terminator,
-    /// Where control goes from here: the taken branch first, the next block last. Each block of a table once.
+    /// Successors: targets of the branch first, the next block last. Blocks of a table occur once.
     pub successors: Vec<Edge>,
 }
 
@@ -50,31 +50,31 @@ pub struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Terminator {
-    /// A label that branches lead to follows; the next block is the only successor.
+    /// A branch target follows; the next block is the only successor.
     FallThrough,
     /// `bra`
     Branch {
-        /// Whether a guard decides, so that control may also fall through.
+        /// Whether a guard exists, so that control may also fall through.
         guarded: bool,
     },
     /// `brx.idx`
     Indexed {
-        /// Whether a guard decides, so that control may also fall through.
+        /// Whether a guard exists, so that control may also fall through.
         guarded: bool,
     },
     /// `ret`
     Return {
-        /// Whether a guard decides, so that control may also fall through.
+        /// Whether a guard exists, so that control may also fall through.
         guarded: bool,
     },
     /// `exit`
     Exit {
-        /// Whether a guard decides, so that control may also fall through.
+        /// Whether a guard exists, so that control may also fall through.
         guarded: bool,
     },
     /// `trap`
     Trap {
-        /// Whether a guard decides, so that control may also fall through.
+        /// Whether a guard exists, so that control may also fall through.
         guarded: bool,
     },
     /// The body's closing brace, which returns.
@@ -82,7 +82,7 @@ pub enum Terminator {
 }
 
 impl Terminator {
-    /// Tells whether control may go on to the next block. A block that does is never the last.
+    /// Returns true if control may fall through to the next block. Such a block is never the last.
     #[must_use]
     pub fn falls_through(self) -> bool {
         match self {
@@ -100,28 +100,28 @@ impl Terminator {
 /// An edge to a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Index of the block.
+    /// Index of the target block.
     pub to: usize,
-    /// What makes control take the edge.
+    /// Kind of the edge.
     pub kind: EdgeKind,
 }
 
-/// What makes control take an edge.
+/// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeKind {
-    /// The branch that ends the block.
+    /// The branch at the block's end is taken.
     Taken,
-    /// An entry of the table of `brx.idx`.
+    /// An entry of the table of `brx.idx` is selected.
     Indexed,
-    /// No branch, or a branch whose guard does not hold.
+    /// Control falls through: the block has no branch, or the branch's guard does not hold.
     FallThrough,
 }
 
-/// Why control flow could not be found.
+/// Reasons why control flow cannot be analysed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CfgError {
-    /// A branch leads to a label that the function does not have.
+    /// The function does not have the label of a branch.
     #[error(
         "the branch at byte {} leads to `{label}`, which is no label of its function; \
          the text is incomplete, or the branch is of a kind that is not known",
@@ -130,18 +130,18 @@ pub enum CfgError {
     UnknownLabel {
         /// The branch, or the table that names the label.
         span: Span,
-        /// What it names.
+        /// Name of the label.
         label: String,
     },
-    /// A `brx.idx` names no `.branchtargets`.
+    /// A `brx.idx` does not name a `.branchtargets`.
     #[error("`brx.idx` at byte {} names `{table}`, which labels no `.branchtargets` of its function", span.start)]
     UnknownTable {
         /// The branch.
         span: Span,
-        /// What it names.
+        /// Name of the table.
         table: String,
     },
-    /// The tables of `brx.idx` give more edges than any compiler makes.
+    /// The function has too many edges, far more than compilers produce.
     #[error("the function has more than {limit} edges between basic blocks: that is beyond what is analysed")]
     TooManyEdges {
         /// The limit.
@@ -150,15 +150,15 @@ pub enum CfgError {
 }
 
 impl Cfg {
-    /// Finds blocks, edges and loops of `body`.
+    /// Builds the control-flow graph of `body`.
     ///
-    /// Blocks begin at labels that a branch or a table names, and behind `bra`, `brx`, `ret`, `exit` and
-    /// `trap`; other labels (debug data has many) and calls end no block. A label is looked up from the
-    /// branch's scope outwards; where no surrounding scope has it, the whole function is searched.
+    /// Blocks begin at labels that a branch or a table names, and after `bra`, `brx`, `ret`, `exit` and
+    /// `trap`. Other labels (debug data has many) and calls do not end a block. Labels are looked up from the
+    /// branch's scope outwards, then in the whole function.
     ///
     /// # Errors
     ///
-    /// [`CfgError`] where a branch leads nowhere.
+    /// Returns a [`CfgError`] if a target is unknown or the function has too many edges.
     pub fn new(body: &Body<'_>) -> Result<Self, CfgError> {
         let targets = labels::resolve(body)?;
         let (blocks, block_of) = blocks::build(body, &targets)?;
@@ -166,7 +166,7 @@ impl Cfg {
         for (from, block) in blocks.iter().enumerate() {
             for edge in &block.successors {
                 let predecessors: &mut Vec<usize> = &mut predecessors[edge.to];
-                // A branch to the next block makes two edges of one pair.
+                // A conditional branch to the next block makes two edges of one pair.
                 if predecessors.last() != Some(&from) {
                     predecessors.push(from);
                 }
@@ -185,69 +185,69 @@ impl Cfg {
         &self.blocks
     }
 
-    /// Returns the block that holds a statement.
+    /// Returns the block of a statement.
     ///
     /// # Panics
     ///
-    /// If the body has no such statement.
+    /// If `statement` is out of range.
     #[must_use]
     pub fn block_of(&self, statement: usize) -> usize {
         self.block_of[statement]
     }
 
-    /// Returns the edges out of a block: [`Block::successors`].
+    /// Returns the edges out of a block. Same as [`Block::successors`].
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn successors(&self, block: usize) -> &[Edge] {
         &self.blocks[block].successors
     }
 
-    /// Returns the blocks with an edge to `block`, each once, in text order.
+    /// Returns the blocks with an edge to `block`, without duplicates, in text order.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn predecessors(&self, block: usize) -> &[usize] {
         &self.predecessors[block]
     }
 
-    /// Tells whether control can come from the entry to `block`.
+    /// Returns true if `block` is reachable from the entry.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn is_reachable(&self, block: usize) -> bool {
         self.dominators.is_reachable(block)
     }
 
-    /// Returns the closest block through which all ways from the entry to `block` lead; `None` for the entry
-    /// and for blocks that cannot be reached.
+    /// Returns the closest strict dominator of `block`; `None` for the entry and for unreachable blocks.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn immediate_dominator(&self, block: usize) -> Option<usize> {
         self.dominators.immediate(block)
     }
 
-    /// Tells whether all ways from the entry to `block` lead through `dominator`; a block dominates itself.
-    /// False where one of them cannot be reached.
+    /// Returns true if all paths from the entry to `block` lead through `dominator`. A block dominates
+    /// itself. Returns false if either block is unreachable.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If a block is out of range.
     #[must_use]
     pub fn dominates(&self, dominator: usize, block: usize) -> bool {
         self.dominators.dominates(dominator, block)
     }
 
-    /// Returns the natural loops, in the text order of their headers. Cycles with two entries are none.
+    /// Returns the natural loops in the text order of their headers. Cycles with two entries are not
+    /// included.
     #[must_use]
     pub fn loops(&self) -> &[Loop] {
         &self.loops
@@ -257,27 +257,27 @@ impl Cfg {
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn loop_of(&self, block: usize) -> Option<usize> {
         self.loop_of[block]
     }
 
-    /// Returns how many loops surround `block`.
+    /// Returns the number of loops around `block`.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn loop_depth(&self, block: usize) -> u32 {
         self.loop_of[block].map_or(0, |index| self.loops[index].depth)
     }
 
-    /// Tells whether the loop with the index `outer`, or a loop within it, holds `block`.
+    /// Returns true if the loop with the index `outer`, or a loop within it, contains `block`.
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If `block` is out of range.
     #[must_use]
     pub fn loop_contains(&self, outer: usize, block: usize) -> bool {
         let around = std::iter::successors(self.loop_of[block], |index| self.loops[*index].parent);

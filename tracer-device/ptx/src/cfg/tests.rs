@@ -1,7 +1,7 @@
 use super::*;
 use crate::module::Module;
 
-/// Wraps `body` into a kernel.
+/// Wraps `body` in a kernel.
 fn kernel(body: &str) -> String {
     format!(".version 7.8\n.target sm_80\n.entry k()\n{{\n{body}\n}}\n")
 }
@@ -13,7 +13,7 @@ fn with_cfg(body: &str, check: impl FnOnce(&Body<'_>, Result<Cfg, CfgError>)) {
     check(body, Cfg::new(body));
 }
 
-/// Successors of each block, as one line: `0>1,2 1>2 2>`.
+/// Returns the successors of each block in one line: `0>1,2 1>2 2>`.
 fn edges(cfg: &Cfg) -> String {
     let block = |(index, block): (usize, &Block)| {
         let to: Vec<String> = block.successors.iter().map(|edge| edge.to.to_string()).collect();
@@ -40,7 +40,7 @@ fn straight_code_is_one_block() {
 #[test]
 fn guarded_branches_have_two_successors() {
     assert_eq!(edges_of("@%p bra L; add.u32 a, b, c; L: ret;"), "0>2,1 1>2 2>");
-    // Both edges of a branch to the next block are kept; the pair counts once as a predecessor.
+    // Both edges of a branch to the next block are kept, but the block is a predecessor once.
     with_cfg("@%p bra L; L: ret;", |_, cfg| {
         let cfg = cfg.expect("the label is there");
         assert_eq!(edges(&cfg), "0>1,1 1>");
@@ -53,7 +53,7 @@ fn guarded_branches_have_two_successors() {
 #[test]
 fn guarded_ends_fall_through() {
     assert_eq!(edges_of("@%p ret; @!%p exit; @%q trap; ret;"), "0>1 1>2 2>3 3>");
-    // A guarded end at the closing brace: the brace returns.
+    // After a guarded end at the closing brace, the brace returns.
     with_cfg("@%p ret;", |body, cfg| {
         let cfg = cfg.expect("no label");
         assert_eq!(edges(&cfg), "0>1 1>");
@@ -84,7 +84,7 @@ fn tables_give_one_edge_a_block() {
     let body = "T: .branchtargets A, B, A, C; @%p brx.idx %r1, T; trap; A: B: exit; C: ret;";
     with_cfg(body, |_, cfg| {
         let cfg = cfg.expect("all labels are there");
-        // A and B are one block.
+        // A and B belong to one block.
         assert_eq!(edges(&cfg), "0>2,3,1 1> 2> 3>");
         assert_eq!(cfg.successors(0)[0].kind, EdgeKind::Indexed);
         assert_eq!(cfg.predecessors(2), [0]);
@@ -105,7 +105,7 @@ fn entries_come_before_all_that_a_block_does() {
 
 #[test]
 fn comments_between_labels_are_code() {
-    // A marker there is passed from A, not by who branches to B.
+    // The path from A passes the marker; a branch to B does not.
     assert_eq!(edges_of("@%p bra B; A: // mark\n B: @%p bra A; ret;"), "0>2,1 1>2 2>1,3 3>");
     assert_eq!(edges_of("@%p bra B; A: .loc 1 2 3\n B: @%p bra A; ret;"), "0>1,1 1>1,2 2>");
 }
@@ -125,7 +125,7 @@ fn unreachable_code_is_a_block() {
 
 #[test]
 fn what_follows_an_end_belongs_to_its_block() {
-    // No block of a comment and a brace: they are never passed.
+    // The comment and the brace are never executed, so they do not form a block.
     with_cfg("{ @%p bra L; ret; // end\n } .loc 1 2 3\n L: ret; // end", |_, cfg| {
         let cfg = cfg.expect("the label is there");
         assert_eq!(edges(&cfg), "0>2,1 1> 2>");
@@ -145,7 +145,7 @@ fn labels_are_looked_up_from_the_inside() {
         let label = body.statement_at(cfg.blocks()[to].entry - 1).expect("the entry is behind a label");
         assert_eq!(body.statements[label].depth, 1);
     });
-    // From outside: the function's only label of that name.
+    // From an outer scope: the only label of that name in the function.
     assert_eq!(edges_of("bra M; { M: exit; }"), "0>1 1>");
 }
 
@@ -155,7 +155,7 @@ fn branches_to_nowhere_are_errors() {
         let span = body.statements[0].span;
         assert_eq!(cfg, Err(CfgError::UnknownLabel { span, label: "L".into() }));
     });
-    // Two inner scopes have the name: neither is meant.
+    // Two inner scopes have the label, so the name is ambiguous.
     with_cfg("bra L; { L: } { L: }", |_, cfg| {
         assert!(matches!(cfg, Err(CfgError::UnknownLabel { .. })));
     });
@@ -212,7 +212,7 @@ fn cycles_with_two_entries_are_no_loops() {
     with_cfg(body, |_, cfg| assert!(cfg.expect("all labels are there").loops().is_empty()));
 }
 
-/// Dominators by their definition: what cannot be reached without passing a block is dominated by it.
+/// Checks dominance by definition: `block` is unreachable without `dominator`.
 fn dominates_slowly(cfg: &Cfg, dominator: usize, block: usize) -> bool {
     let reach = |without: Option<usize>| {
         let mut seen = vec![false; cfg.blocks().len()];
@@ -262,7 +262,7 @@ proptest::proptest! {
     }
 }
 
-/// Compares each loop with its definition: what reaches a latch without passing the header.
+/// Compares each loop with its definition: the blocks that reach a latch without passing the header.
 fn check_loops(cfg: &Cfg) {
     for (index, entry) in cfg.loops().iter().enumerate() {
         let mut inside = vec![false; cfg.blocks().len()];

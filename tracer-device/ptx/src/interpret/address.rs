@@ -1,10 +1,9 @@
-//! Reads addresses: `[%rd1+8]`, `[name]`, `[name+4]`.
+//! Parses addresses: `[%rd1+8]`, `[name]`, `[name+4]`.
 
 use super::op::{Address, Memory};
 use super::operand::{Problem, number, register};
 use super::program::Names;
 
-/// Reads an address in a state space.
 pub(super) fn address(names: &Names, memory: Memory, text: &str) -> Result<Address, Problem> {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
     let inner = inner.ok_or_else(|| format!("`{text}` is no address"))?.trim();
@@ -21,7 +20,7 @@ pub(super) fn address(names: &Names, memory: Memory, text: &str) -> Result<Addre
             return Err(format!("`{base}` is in {} memory", variable.memory.name()));
         }
         let start = variable.offset as u64;
-        // The length of dynamic shared memory is the launch's.
+        // The size of dynamic shared memory is known at the launch only.
         let within = (!variable.dynamic).then_some((start, start + variable.bytes as u64));
         return Ok(Address { base: None, offset: start.wrapping_add(offset), within });
     }

@@ -1,9 +1,9 @@
-//! What atomics do to memory.
+//! Atomic operations on memory.
 
 use super::op::{Atomic, Type};
 
 impl Atomic {
-    /// Returns what is stored in the place of `old`.
+    /// Returns the new value that replaces `old`.
     pub(super) fn apply(self, ty: Type, old: u64, [value, other]: [u64; 2]) -> u64 {
         let (held, given) = (ty.number(old), ty.number(value));
         let new = match self {

@@ -1,4 +1,4 @@
-//! Executes instructions at which lanes exchange values.
+//! Executes instructions that exchange values between lanes.
 
 use super::error::Fault;
 use super::execute::{Executor, Lane, lanes, set};
@@ -6,7 +6,8 @@ use super::machine::{LANES, Warp};
 use super::op::{Op, Register, Shuffle, Value, Vote};
 
 impl Executor<'_> {
-    /// The lanes that an instruction names, of which each lane here must name the same.
+    /// Returns the lanes that an instruction names. All active lanes must name the same lanes, including
+    /// themselves.
     pub(super) fn members(&self, members: Value, warp: &mut Warp, here: u32) -> Result<u32, Fault> {
         let mut all = None;
         for lane in lanes(here) {
@@ -18,7 +19,7 @@ impl Executor<'_> {
         Ok(all.unwrap_or(here))
     }
 
-    /// Executes an instruction at which lanes exchange values; those that it names are here.
+    /// Executes an instruction that exchanges values between lanes. All lanes that it names must be active.
     pub(super) fn collective(&self, op: &Op, warp: &mut Warp, active: u32) -> Result<(), Fault> {
         match op {
             Op::ActiveMask { to } => self.set_all(warp, active, *to, u64::from(active)),
@@ -86,8 +87,8 @@ impl Executor<'_> {
 }
 
 impl Shuffle {
-    /// The lane that a lane reads from, and whether the one that it asked for is in range; else it reads its
-    /// own.
+    /// Returns the lane that a lane reads from, and whether the requested lane is in range. Otherwise the
+    /// lane reads its own value.
     fn source(self, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
         let (segment, clamp) = (clamp >> 8 & 31, clamp & 31);
         let most = lane & segment | clamp & !segment;

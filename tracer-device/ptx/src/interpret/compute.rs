@@ -1,15 +1,15 @@
-//! What a lane computes of its operands.
+//! Integer operations of a lane.
 
 use super::op::{Compute, Type};
 
 impl Compute {
-    /// The result; `None` for a division by zero. Operands are as their registers hold them; missing ones
-    /// count as 0.
+    /// Returns the result; `None` for a division by zero. Operands are register contents; missing operands
+    /// are 0.
     pub(super) fn apply(self, ty: Type, operands: &[u64]) -> Option<u64> {
         let operand = |index: usize| operands.get(index).copied().unwrap_or_default();
         let number = |index: usize| ty.number(operand(index));
         let (a, b) = (number(0), number(1));
-        // Bits of a two's complement number.
+        // The low bits of the two's complement representation.
         let low = |value: i128| value as u64;
         let result = match self {
             Self::Move => operand(0),
@@ -48,7 +48,7 @@ impl Compute {
             Self::And => operand(0) & operand(1),
             Self::Or => operand(0) | operand(1),
             Self::Xor => operand(0) ^ operand(1),
-            // The amount has 32 bits, whatever the type.
+            // The shift amount has 32 bits for any type.
             Self::ShiftLeft => match operand(1) as u32 {
                 amount if amount < ty.bits => operand(0) << amount,
                 _ => 0,
@@ -59,21 +59,20 @@ impl Compute {
             }
             Self::FunnelRight { clamps } => funnel(operand(0), operand(1)) >> distance(clamps, operand(2)),
             Self::Select => operand(if operand(2) == 1 { 0 } else { 1 }),
-            // The third value is a signed number of 32 bits.
+            // The third value is a signed 32-bit number.
             Self::SelectBySign => operand(if operand(2) >> 31 & 1 == 0 { 0 } else { 1 }),
         };
         Some(ty.truncate(result))
     }
 }
 
-/// The position of the highest bit that differs from the sign; all ones if there is none.
+/// Returns the position of the highest bit that differs from the sign; all ones if none does.
 fn highest_bit(value: i128) -> u64 {
     let bits = if value < 0 { !value } else { value };
     if bits == 0 { u64::from(u32::MAX) } else { u64::from(127 - bits.leading_zeros()) }
 }
 
-/// Bits of a value from a position on, as many as a length says; of a signed value the highest one is its
-/// sign.
+/// Extracts `length` bits from `position` on, with sign extension for signed types.
 fn extract(ty: Type, value: u64, position: u64, length: u64) -> u64 {
     let (position, length) = ((position & 0xff) as u32, (length & 0xff) as u32);
     if length == 0 {
@@ -88,7 +87,6 @@ fn extract(ty: Type, value: u64, position: u64, length: u64) -> u64 {
     if ty.signed && sign != 0 { bits | u64::MAX << length } else { bits }
 }
 
-/// Puts the low bits of a value into another, at a position.
 fn insert(ty: Type, value: u64, into: u64, position: u64, length: u64) -> u64 {
     let (position, length) = ((position & 0xff) as u32, (length & 0xff) as u32);
     if position >= ty.bits {
@@ -98,7 +96,7 @@ fn insert(ty: Type, value: u64, into: u64, position: u64, length: u64) -> u64 {
     into & !(ones << position) | (value & ones) << position
 }
 
-/// Four bytes of eight, each as a digit says: its number, and whether its sign is repeated.
+/// Selects four of eight bytes. Each digit gives a byte's number, and whether to replicate its sign.
 fn permute(bytes: u64, digits: u64) -> u64 {
     (0..4).fold(0, |all, at| {
         let digit = digits >> (4 * at);
@@ -121,12 +119,11 @@ fn dot_product(signed: [bool; 2], [a, b, c]: [u64; 3]) -> u64 {
     (sum as u64).wrapping_add(c)
 }
 
-/// Makes one value of 64 bits of two of 32.
+/// Combines two 32-bit values into one of 64 bits.
 fn funnel(low: u64, high: u64) -> u64 {
     high << 32 | low & u64::from(u32::MAX)
 }
 
-/// How far a funnel shifts.
 fn distance(clamps: bool, by: u64) -> u32 {
     if clamps { (by as u32).min(32) } else { by as u32 & 31 }
 }

@@ -1,4 +1,4 @@
-//! Reads instructions.
+//! Decodes instructions.
 
 mod access;
 mod exchange;
@@ -9,11 +9,10 @@ use super::operand::{Problem, number, parts, register, value};
 use super::program::Names;
 use crate::Instruction;
 
-/// The last PTX version whose votes and shuffles name no lanes.
+/// The last PTX version with votes and shuffles that name no lanes.
 const LAST_PLAIN_VOTE: (u32, u32) = (6, 3);
 
-/// Operations on whole numbers: names with the modifier that chooses among several, and how many values
-/// they take.
+/// Integer operations by name, with the modifier that selects among variants, and their number of operands.
 const COMPUTE: [(&str, Compute, usize); 32] = [
     ("abs", Compute::Absolute, 1),
     ("add", Compute::Add, 2),
@@ -49,20 +48,18 @@ const COMPUTE: [(&str, Compute, usize); 32] = [
     ("xor", Compute::Xor, 2),
 ];
 
-/// What an instruction is read with.
 pub(super) struct Decoder<'a> {
     pub(super) names: &'a Names,
     pub(super) version: (u32, u32),
 }
 
-/// An instruction's modifiers and operands.
 struct Parts<'a> {
     decoder: &'a Decoder<'a>,
     modifiers: Vec<&'a str>,
     operands: Vec<&'a str>,
 }
 
-/// Reads an instruction; its guard is not looked at.
+/// Decodes an instruction without its guard.
 pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Result<Op, Problem> {
     let modifiers = instruction.modifiers().collect();
     let operands = instruction.operands.iter().map(|operand| operand.text).collect();
@@ -78,8 +75,8 @@ pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Re
         }
         "nanosleep" if parts.modifiers == ["u32"] => Ok(Op::Sleep { nanoseconds: parts.value(0, 32)? }),
         "bra" => {
-            // The sequences' branches are uniform, or ptxas could make lanes wait for others there; but not
-            // of lanes that have met on the way.
+            // Branches of sequences must be uniform: otherwise `ptxas` could make lanes wait for others
+            // there. Branches to meeting labels are an exception, because lanes may come there separately.
             let target = parts.operand(0)?;
             let is_met = target.ends_with(crate::splice::MEETING_SUFFIX);
             let of_sequence = guard.starts_with(crate::splice::REGISTER_PREFIX) && !is_met;
@@ -140,7 +137,7 @@ impl<'a> Parts<'a> {
         Ok((register(self.decoder.names, text, 1, false)?, negated))
     }
 
-    /// The type, which is the last modifier; the others must be among `known`.
+    /// Returns the type, which is the last modifier. All other modifiers must be in `known`.
     fn ty(&self, known: &[&str]) -> Result<Type, Problem> {
         let (last, others) = self.modifiers.split_last().ok_or("its type is missing")?;
         match others.iter().find(|modifier| !known.contains(*modifier)) {
@@ -149,7 +146,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Whether the instruction names its lanes; else its PTX version must be one that lets it name none.
+    /// Returns true if the instruction names its lanes. Otherwise its PTX version must allow the plain form.
     fn sync(&self) -> Result<bool, Problem> {
         let sync = self.modifiers.first() == Some(&"sync");
         if sync || self.decoder.version <= LAST_PLAIN_VOTE {
@@ -214,7 +211,7 @@ impl<'a> Parts<'a> {
         Ok(Op::Compute { compute: Compute::Convert { from }, ty, to, from: vec![value] })
     }
 
-    /// Addresses of global memory are generic addresses as they are.
+    /// Generic addresses of global memory equal the global addresses.
     fn convert_address(&self) -> Result<Op, Problem> {
         let (compute, window) = match self.modifiers[..] {
             ["to", "global", "u64"] | ["global", "u64"] => (Compute::Move, 0),
@@ -239,7 +236,7 @@ impl<'a> Parts<'a> {
         let found = COMPUTE.into_iter().find(|(known, ..)| *known == name);
         let (_, compute, operands) = found.ok_or("unknown opcode")?;
         let ty = match compute {
-            // What is chosen is only moved.
+            // Selected values are only moved.
             Compute::Select => {
                 self.modifiers.last().and_then(|last| Type::of_bits(last)).ok_or("this type")?
             }

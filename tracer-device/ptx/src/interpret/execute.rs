@@ -12,33 +12,30 @@ use super::op::{
 };
 use super::program::{Program, Step};
 
-/// The most bytes of an access.
+/// Maximum size of an access in bytes.
 const MAX_ACCESS: usize = 16;
 
-/// What an instruction works on, beside its warp.
+/// State for executing instructions, except the warps.
 pub(super) struct Executor<'a> {
     pub(super) program: &'a Program,
     pub(super) launch: &'a Launch<'a>,
     pub(super) memory: &'a mut Global,
-    /// Each block's shared memory.
     pub(super) shared: Vec<Scratch>,
-    /// Accesses at sites.
     pub(super) accesses: Vec<Access>,
     /// Nanoseconds since the launch.
     pub(super) elapsed: u64,
-    /// How long the last instruction lets its group sleep.
+    /// Nanoseconds for which the last instruction puts its group to sleep.
     pub(super) sleep: Option<u64>,
-    /// What the last instruction lets its group wait for.
+    /// The wait that the last instruction begins.
     pub(super) waits: Wait,
 }
 
-/// A lane of a warp.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
     pub(super) number: u32,
 }
 
-/// Where lanes stand next.
+/// Next positions of lanes, with the masks of the lanes.
 pub(super) type Moves = Vec<(u32, Position)>;
 
 pub(super) fn lanes(mask: u32) -> impl Iterator<Item = Lane> {
@@ -50,7 +47,7 @@ pub(super) fn frame(warp: &mut Warp, lane: Lane) -> Result<&mut Frame, Fault> {
     frames.and_then(|frames| frames.last_mut()).ok_or(Fault::End)
 }
 
-/// Finds what a lane has at an address of its local memory: that of the function or of a caller, and the offset there.
+/// Returns the local memory that contains an address, of the function or of a caller, with the offset in it.
 fn local(warp: &mut Warp, lane: Lane, address: u64) -> Result<(&mut Scratch, u64), Fault> {
     let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
     let frame = frames.iter_mut().rev().find(|frame| frame.local_start <= address).ok_or(Fault::End)?;
@@ -58,7 +55,8 @@ fn local(warp: &mut Warp, lane: Lane, address: u64) -> Result<(&mut Scratch, u64
 }
 
 impl Executor<'_> {
-    /// Executes an instruction, and says in `moves`, which is empty, where the group's lanes stand then.
+    /// Executes an instruction and stores the next positions of the group's lanes in `moves`, which must be
+    /// empty.
     pub(super) fn execute(
         &mut self,
         step: &Step,
@@ -140,7 +138,6 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Executes an instruction for a lane.
     fn lane(&mut self, op: &Op, warp: &mut Warp, lane: Lane) -> Result<(), Fault> {
         match op {
             Op::Compute { compute, ty, to, from } => {
@@ -173,7 +170,7 @@ impl Executor<'_> {
                 let at = self.address(warp, lane, *memory, address, whole)?;
                 let read = self.read(warp, lane, *memory, at, whole)?;
                 for (to, value) in to.iter().zip(read.chunks_exact(bytes as usize)) {
-                    // A wider register takes the number.
+                    // A wider register gets the extended number.
                     set(self.program, warp, lane, *to, ty.number(number(value)) as u64)?;
                 }
                 Ok(())
@@ -190,7 +187,7 @@ impl Executor<'_> {
             Op::Carry { subtract, reads, writes, ty, to, from } => {
                 let [a, b] = [from[0], from[1]].map(|from| self.value(warp, lane, from));
                 let carried = if *reads { frame(warp, lane)?.carry } else { *subtract };
-                // A difference is a sum with the complement, and its carry is that there is no borrow.
+                // A difference is a sum with the complement. Its carry means "no borrow".
                 let b = if *subtract { !b? } else { b? };
                 let sum = u128::from(ty.truncate(a?)) + u128::from(ty.truncate(b)) + u128::from(carried);
                 if *writes {
@@ -256,7 +253,7 @@ impl Executor<'_> {
                 }
                 self.write(warp, lane, Memory::Shared, to, &copied[..*bytes as usize])
             }
-            // A guarded one: the machine counts the others.
+            // A guarded performance event; the machine counts the others.
             Op::PerformanceEvent { .. } => Err(Fault::Unknown("a guarded performance event".to_owned())),
             _ => Ok(()),
         }
@@ -277,7 +274,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Whether a predicate holds, or does not where it is negated.
+    /// Returns the value of a predicate, with negation applied.
     pub(super) fn holds(&self, warp: &mut Warp, lane: Lane, of: Predicate) -> Result<bool, Fault> {
         let (register, negated) = of;
         Ok((self.value(warp, lane, Value::Register(register))? == 1) != negated)
@@ -390,7 +387,7 @@ impl Executor<'_> {
     }
 }
 
-/// Finds where a generic address leads.
+/// Resolves a generic address to a state space and an address in it.
 fn resolve(memory: Memory, address: u64) -> (Memory, u64) {
     match (memory, address.checked_sub(SHARED_WINDOW), address.checked_sub(LOCAL_WINDOW)) {
         (Memory::Generic, _, Some(offset)) => (Memory::Local, offset),
@@ -400,7 +397,6 @@ fn resolve(memory: Memory, address: u64) -> (Memory, u64) {
     }
 }
 
-/// Writes a register, as many bits as it has.
 pub(super) fn set(
     program: &Program,
     warp: &mut Warp,
@@ -414,7 +410,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Bytes that were read, with zeros behind them.
+/// Pads bytes with zeros.
 fn array(read: &[u8]) -> [u8; MAX_ACCESS] {
     let mut bytes = [0; MAX_ACCESS];
     let length = read.len().min(MAX_ACCESS);
@@ -422,12 +418,11 @@ fn array(read: &[u8]) -> [u8; MAX_ACCESS] {
     bytes
 }
 
-/// A little-endian number of at most 8 bytes.
+/// Converts at most 8 little-endian bytes to a number.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// Adds lanes to a position.
 fn add(moves: &mut Moves, mask: u32, at: Position) {
     match moves.iter_mut().find(|(_, known)| *known == at) {
         _ if mask == 0 => {}

@@ -1,7 +1,7 @@
-//! Numbers with a fraction, and what is computed of them.
+//! Floating-point types and operations.
 //!
-//! A result is the nearest number of its type. That of an instruction with `.approx`, and of functions such
-//! as the sine, is the host's, which differs from a GPU's in its last bits.
+//! Results are rounded to the nearest number of the type. Results of `.approx` instructions and of functions
+//! such as the sine come from the host, and differ from a GPU's in the last bits.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,6 @@ use half::{bf16, f16};
 
 use super::op::Type;
 
-/// A type of numbers with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Float {
     Half,
@@ -20,7 +19,7 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// Reads a modifier such as `f32` or `f16x2`: the type, and how many of it there are.
+    /// Parses a modifier such as `f32` or `f16x2`: the type and its number of elements.
     pub(super) fn parse(modifier: &str) -> Option<(Self, u32)> {
         let (name, count) = modifier.strip_suffix("x2").map_or((modifier, 1), |name| (name, 2));
         match (name, count) {
@@ -40,7 +39,6 @@ impl Float {
         }
     }
 
-    /// Returns the number that has these bits.
     pub(super) fn number(self, bits: u64) -> f64 {
         match self {
             Self::Half => f16::from_bits(bits as u16).to_f64(),
@@ -64,7 +62,7 @@ impl Float {
         }
     }
 
-    /// Rounds towards zero, down or up. The number must have been exact.
+    /// Returns the bits of a number after rounding. The number must be exact.
     fn rounded(self, number: f64, rounding: Rounding) -> u64 {
         if self != Self::Single || number.is_nan() {
             return self.nearest(number);
@@ -85,7 +83,6 @@ impl Float {
     }
 }
 
-/// How a conversion rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rounding {
     Nearest,
@@ -95,7 +92,6 @@ pub(super) enum Rounding {
 }
 
 impl Rounding {
-    /// Rounds to a whole number.
     pub(super) fn whole(self, number: f64) -> f64 {
         match self {
             Self::Nearest => number.round_ties_even(),
@@ -106,7 +102,6 @@ impl Rounding {
     }
 }
 
-/// What is computed of numbers with a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FloatCompute {
     Add,
@@ -124,7 +119,7 @@ pub(super) enum FloatCompute {
     HyperbolicTangent,
     Negate,
     Absolute,
-    /// The smaller one; `true`: of a number and what is none, what is none.
+    /// `true`: the result is NaN if an operand is NaN.
     Minimum(bool),
     Maximum(bool),
     CopySign,
@@ -162,22 +157,22 @@ impl FloatCompute {
             Self::Absolute => a.abs(),
             Self::Minimum(nan) => of_numbers(nan, a.min(b)),
             Self::Maximum(nan) => of_numbers(nan, a.max(b)),
-            // The sign of the first.
+            // The first operand gives the sign.
             Self::CopySign => b.copysign(a),
         }
     }
 }
 
-/// What an instruction computes of numbers with a fraction, but for its operands.
+/// A floating-point instruction without its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FloatStep {
     pub(super) compute: FloatCompute,
     pub(super) ty: Float,
-    /// 2: two numbers in one register, each for itself.
+    /// 2 for two independent numbers in one register.
     pub(super) count: u32,
-    /// Subnormal numbers are 0.
+    /// Whether subnormal numbers are flushed to 0.
     pub(super) flush: bool,
-    /// Results below 0 are 0, those above 1 are 1.
+    /// Whether results are clamped to 0 to 1.
     pub(super) saturate: bool,
 }
 
@@ -205,15 +200,14 @@ pub(super) fn flushed(ty: Float, flush: bool, number: f64) -> f64 {
     if is_small { 0.0_f64.copysign(number) } else { number }
 }
 
-/// A comparison of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Comparison {
-    /// Whether it holds of less, equal, greater, and of what is no number.
+    /// Whether the comparison holds for less, equal, greater and unordered.
     holds: [bool; 4],
 }
 
 impl Comparison {
-    /// Reads a modifier such as `lt` or `ltu`.
+    /// Parses a modifier such as `lt` or `ltu`.
     pub(super) fn parse(modifier: &str) -> Option<Self> {
         let (name, unordered) = match modifier {
             "num" => return Some(Self { holds: [true, true, true, false] }),
@@ -232,7 +226,7 @@ impl Comparison {
         Some(Self { holds: [less, equal, greater, unordered] })
     }
 
-    /// Whether it holds of two values in this order; numbers that are none have no order.
+    /// Returns true if the comparison holds for an order. `None` is unordered, because an operand is NaN.
     pub(super) fn holds(self, order: Option<Ordering>) -> bool {
         let [less, equal, greater, unordered] = self.holds;
         match order {
@@ -244,7 +238,6 @@ impl Comparison {
     }
 }
 
-/// A type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Integer(Type),
@@ -266,7 +259,6 @@ impl Number {
         }
     }
 
-    /// The order of two values, as their registers hold them.
     pub(super) fn order(self, flush: bool, [a, b]: [u64; 2]) -> Option<Ordering> {
         match self {
             Self::Integer(ty) => Some(ty.number(a).cmp(&ty.number(b))),
@@ -278,13 +270,12 @@ impl Number {
     }
 }
 
-/// A conversion in which one number at least has a fraction.
+/// A conversion from or to a floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     pub(super) to: Number,
     pub(super) from: Number,
     pub(super) rounding: Rounding,
-    /// Whether the result is a whole number.
     pub(super) whole: bool,
     pub(super) saturate: bool,
     pub(super) flush: bool,
@@ -312,7 +303,7 @@ impl Conversion {
                     (false, bits) => (0, (1_i128 << bits) - 1),
                     (true, bits) => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
                 };
-                // Casts saturate, and make 0 of what is no number.
+                // Casts saturate, and turn NaN into 0.
                 (self.rounding.whole(number) as i128).clamp(least, most) as u64
             }
         }

@@ -1,9 +1,9 @@
-//! Opcodes that kernels of other compilers have.
+//! Tests of opcodes in kernels of other compilers.
 
 use super::tests::{launch, value};
 use super::{Fault, InterpretError, Schedule};
 
-/// What one thread stores of `%r3`.
+/// Returns the `%r3` that one thread stores.
 fn word(body: &str) -> u64 {
     value(&format!("{body}\n\tcvt.u64.u32 %rd2, %r3;"))
 }
@@ -95,7 +95,7 @@ fn atomics_do_to_shared_memory_what_they_say() {
     }
 }
 
-/// Lanes that ways apart have parted meet where they name each other, whatever the schedule.
+/// Diverged lanes reconverge at instructions that name lanes, under any schedule.
 #[test]
 fn lanes_wait_for_those_that_they_name() {
     let body = "\tsetp.lt.u32 %p1, %t, 11;
@@ -135,7 +135,7 @@ fn lanes_that_never_come_are_a_deadlock() {
 
 #[test]
 fn barriers_have_numbers_and_lengths() {
-    // Warp 0 goes on at barrier 1 with warp 1 alone; warp 2 ends.
+    // Warp 0 passes barrier 1 with warp 1 only; warp 2 ends.
     let body = "\tsetp.ge.u32 %p1, %t, 64;\n\t@%p1 exit;\n\tbar.sync 1, 64;\n\tbar.sync 0;";
     for seed in 0..20 {
         assert!(launch(body, 96, &mut Schedule::random(seed)).is_ok(), "{seed}");

@@ -1,11 +1,10 @@
-//! What variables of a module hold at first.
+//! Initial values of a module's variables.
 
 use super::op::Value;
 use super::operand::{number, value};
 use super::program::Names;
 
-/// Reads the value behind a declaration's `=`: numbers, addresses, and lists of them. `None` if it is of
-/// another kind.
+/// Parses an initializer: numbers, addresses and lists of them. Returns `None` for other kinds.
 pub(super) fn bytes(names: &Names, ty: &str, length: usize, text: &str) -> Option<Vec<u8>> {
     let size: usize = ty.rsplit('.').next()?.get(1..)?.parse::<usize>().ok()? / 8;
     let mut bytes = Vec::with_capacity(length);

@@ -1,4 +1,4 @@
-//! Launches: blocks, warps, lanes, and the groups that run.
+//! Launches: blocks, warps, lanes and groups.
 
 mod launch;
 mod waits;
@@ -13,27 +13,24 @@ use super::op::Op;
 use super::program::{Item, Program};
 use super::schedule::{Candidate, Schedule};
 
-/// Lanes of a warp.
 pub(super) const LANES: u32 = 32;
-/// The most threads of a launch.
 const MAX_THREADS: u64 = 1 << 16;
-/// The most bytes of dynamic shared memory.
+/// Maximum size of dynamic shared memory in bytes.
 const MAX_DYNAMIC_SHARED: u32 = 1 << 18;
 
-/// A call that a lane is in.
+/// A stack frame of a lane.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) function: usize,
     pub(super) registers: Vec<Option<u64>>,
     pub(super) parameters: Scratch,
     pub(super) local: Scratch,
-    /// Where that begins in the local memory of the thread.
+    /// Start of `local` in the thread's local memory.
     pub(super) local_start: u64,
-    /// The caller's item that follows the call.
+    /// The caller's item after the call.
     pub(super) back: usize,
-    /// Offsets of the caller's variables that take the results.
+    /// Offsets of the caller's variables for the results.
     pub(super) results: Vec<usize>,
-    /// What the last addition with a carry left.
     pub(super) carry: bool,
 }
 
@@ -58,42 +55,40 @@ pub(super) struct Warp {
     /// Index in the launch.
     pub(super) index: u32,
     pub(super) block: [u32; 3],
-    /// Index of the block.
     pub(super) block_index: usize,
     pub(super) first_thread: u32,
     pub(super) clock: u64,
-    /// The calls that each lane is in.
     pub(super) lanes: Vec<Vec<Frame>>,
 }
 
-/// Lanes of a warp at one instruction.
+/// Lanes of a warp at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     pub(super) number: u64,
     pub(super) warp: usize,
     pub(super) mask: u32,
     pub(super) at: Position,
-    /// The group sleeps until this many nanoseconds have gone by since the launch.
+    /// Time in nanoseconds since the launch until which the group sleeps.
     pub(super) wakes: u64,
     pub(super) waits: Wait,
 }
 
-/// Where lanes stand.
+/// Position of lanes in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
-    /// Calls that they are in, the kernel's included.
+    /// Number of stack frames, including the kernel's.
     pub(super) depth: usize,
     pub(super) function: usize,
     pub(super) item: usize,
 }
 
-/// A branch that has parted lanes which have not met again.
+/// A divergent branch whose lanes have not reconverged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parting {
     number: u64,
     depth: usize,
     function: usize,
-    /// The block where they meet.
+    /// The block where the lanes reconverge.
     block: usize,
 }
 
@@ -102,26 +97,24 @@ struct Machine<'a> {
     executor: Executor<'a>,
     warps: Vec<Warp>,
     groups: Vec<Group>,
-    /// Those of them that may run, and where lanes stand behind an instruction: memory that is used again.
+    /// Scratch memory: groups that may run, and lanes' positions after an instruction.
     candidates: Vec<Candidate>,
     moves: Moves,
-    /// How often each line was executed.
     lines: Vec<Executions>,
-    /// Groups that there have been.
     numbers: u64,
-    /// Of each of them, what has parted its lanes from others, the outermost first.
+    /// For each group, the divergent branches that separate it from others, outermost first.
     partings: Vec<Vec<Parting>>,
-    /// Branches that have parted lanes.
+    /// Number of divergent branches executed.
     parted: u64,
     observed: Observed,
     max_steps: u64,
 }
 
-/// Runs a launch to its end, all blocks at once, and returns what was seen.
+/// Runs a launch with all blocks concurrently and returns the observations.
 ///
 /// # Errors
-/// If the launch does not fit the kernel, an instruction does what it must not, or the launch takes too many
-/// instructions. What was written until then is in `memory`.
+/// Returns an [`InterpretError`] if the launch does not fit the kernel, an instruction causes a fault, or the
+/// launch exceeds its limit of instructions. `memory` then holds all earlier writes.
 pub fn run(
     program: &Program,
     launch: &Launch<'_>,
@@ -131,11 +124,11 @@ pub fn run(
     run_with_host(program, launch, memory, schedule, &mut |_| {})
 }
 
-/// Like [`run`], with a host that reads and writes memory while the launch runs: `host` is called at the end
-/// of each turn, so also when a group sleeps.
+/// Like [`run`], with a host that accesses memory while the launch runs. `host` is called at the end of each
+/// turn, and therefore also when a group goes to sleep.
 ///
 /// # Errors
-/// As [`run`].
+/// Like [`run`].
 pub fn run_with_host(
     program: &Program,
     launch: &Launch<'_>,
@@ -208,7 +201,7 @@ pub fn run_with_host(
     Ok(machine.observed)
 }
 
-/// Finds the kernel, if the launch fits it.
+/// Returns the kernel's index if the launch fits it.
 fn check(program: &Program, launch: &Launch<'_>) -> Result<usize, String> {
     let function = program.function(launch.kernel).ok_or("the module has no such function")?;
     let code = &program.functions[function];
@@ -244,7 +237,7 @@ impl Machine<'_> {
                 self.join(&mut current, schedule);
                 last = self.groups[current].number;
                 let sleeps = self.step(current, schedule)?;
-                // The group may stand elsewhere, or have ended.
+                // The group may have moved in the list or ended.
                 if self.groups.get(current).is_none_or(|group| group.number != last) {
                     match self.groups.iter().position(|group| group.number == last) {
                         Some(found) => current = found,
@@ -261,7 +254,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Chooses one of the groups that are awake. Where all sleep, time goes on until one is not.
+    /// Chooses one of the groups that can run. If all sleep, advances the time until one wakes.
     fn choose(&mut self, schedule: &mut Schedule, last: u64) -> Result<usize, InterpretError> {
         if self.groups.iter().any(|group| group.waits != Wait::Nothing) {
             self.pass_barriers();
@@ -284,7 +277,7 @@ impl Machine<'_> {
         matches!(item, Some(Item::Label { joins: true, .. }))
     }
 
-    /// Finds the outermost of a group's partings whose lanes meet where it stands.
+    /// Returns the index of the group's outermost divergent branch whose reconvergence point is here.
     fn meeting(&self, group: &Group) -> Option<usize> {
         let Some(Item::Label { block, .. }) =
             self.program.functions[group.at.function].items.get(group.at.item)
@@ -296,7 +289,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Whether two groups at one label were parted by one branch whose lanes meet there.
+    /// Returns true if one branch has separated two groups at a label, and they reconverge there.
     fn rejoin(&mut self, group: &Group, other: u64) -> bool {
         let Some(first) = self.meeting(group) else { return false };
         let mine = &self.partings[group.number as usize];
@@ -307,13 +300,13 @@ impl Machine<'_> {
             same_place && theirs.get(*at) == Some(&mine[*at])
         });
         if let Some(at) = common {
-            // It goes on to part them from others, until they go on from here.
+            // The branch still separates the group from others until they leave this point.
             self.partings[group.number as usize].truncate(at + 1);
         }
         common.is_some()
     }
 
-    /// Joins the group with others that stand at the same label.
+    /// Joins the group with others at the same label.
     fn join(&mut self, current: &mut usize, schedule: &mut Schedule) {
         let group = self.groups[*current];
         if !self.joins_at(group.at) {
@@ -338,8 +331,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Executes one instruction, with the labels, markers and performance events before it; returns whether
-    /// the group sleeps or waits then.
+    /// Executes one instruction with the labels, markers and performance events before it. Returns true if
+    /// the group then sleeps or waits.
     fn step(&mut self, current: usize, schedule: &mut Schedule) -> Result<bool, InterpretError> {
         let mut group = self.groups[current];
         let program = self.program;
@@ -379,7 +372,7 @@ impl Machine<'_> {
         if let Some(members) = members.filter(|_| step.guard.is_none()) {
             self.groups[current].at = group.at;
             let named = self.executor.members(members, &mut self.warps[group.warp], group.mask);
-            // Lanes of a recording sequence name those that are with them.
+            // Lanes of a recording sequence must name exactly the active lanes.
             let (lane, here) = (group.mask.trailing_zeros(), group.mask);
             let named = named.and_then(|named| match named == here || !step.is_sequence {
                 true => Ok(named),

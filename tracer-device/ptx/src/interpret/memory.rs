@@ -1,23 +1,22 @@
-//! Memory that a kernel may access.
+//! Memory of kernels.
 
-/// Global memory: what a test declared, at the addresses that it chose.
+/// Global memory: regions declared by a test, at addresses of its choice.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     regions: Vec<(u64, Vec<u8>)>,
 }
 
 impl Memory {
-    /// Memory that has no byte yet.
+    /// Makes memory without regions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Declares `bytes` at `address`. Regions are separate even where one follows another: no access may
-    /// cross their ends.
+    /// Declares `bytes` at `address`. Adjacent regions are separate: no access may cross their ends.
     ///
     /// # Panics
-    /// If the region overlaps another one or the end of the address space.
+    /// If the region overlaps another one or exceeds the address space.
     pub fn declare(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address.checked_add(bytes.len() as u64).expect("a region ends within the address space");
         let free =
@@ -26,13 +25,13 @@ impl Memory {
         self.regions.push((address, bytes));
     }
 
-    /// Returns the bytes of the region that was declared at `address`.
+    /// Returns the bytes of the region declared at `address`.
     #[must_use]
     pub fn region(&self, address: u64) -> Option<&[u8]> {
         self.regions.iter().find(|(base, _)| *base == address).map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// Like [`region`](Self::region), for writing.
+    /// Like [`region`](Self::region), but mutable.
     #[must_use]
     pub fn region_mut(&mut self, address: u64) -> Option<&mut [u8]> {
         self.regions.iter_mut().find(|(base, _)| *base == address).map(|(_, bytes)| bytes.as_mut_slice())
@@ -49,7 +48,7 @@ impl Memory {
     }
 }
 
-/// Memory from address 0 on that remembers which bytes were written.
+/// Memory from address 0 on that tracks the written bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scratch {
     bytes: Vec<u8>,
@@ -65,7 +64,7 @@ impl Scratch {
         self.bytes.len()
     }
 
-    /// Bytes that were all written; `Err(true)` if some were not, `Err(false)` if they are out of bounds.
+    /// Returns bytes; `Err(true)` if some were not written, `Err(false)` if they are out of bounds.
     pub(super) fn read(&self, address: u64, length: u64) -> Result<&[u8], bool> {
         let range = self.range(address, length).ok_or(false)?;
         if self.written[range.clone()].iter().all(|written| *written) {
@@ -83,7 +82,7 @@ impl Scratch {
         Some(())
     }
 
-    /// Copies bytes from other memory, and whether they were written.
+    /// Copies bytes and their written state from other memory.
     pub(super) fn copy(&mut self, to: usize, other: &Self, from: usize, length: usize) -> Option<()> {
         let bytes = other.bytes.get(from..from.checked_add(length)?)?;
         self.bytes.get_mut(to..to.checked_add(length)?)?.copy_from_slice(bytes);

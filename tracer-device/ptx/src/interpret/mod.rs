@@ -1,41 +1,41 @@
-//! Interprets PTX: the opcodes of the recording sequences, and what small kernels around them need.
+//! Interprets PTX: the opcodes of the recording sequences and of the small kernels around them.
 //!
-//! It is how the sequences are tested where there is no GPU. So it is strict: an access outside declared
-//! memory, a misaligned one, a read of a register or of a byte of shared or local memory that nothing wrote,
-//! an opcode that it does not know, a vote that names lanes which are elsewhere, and a branch of a recording
-//! sequence at which lanes diverge are errors that name the instruction.
+//! The sequences are tested with it where no GPU exists, so it is strict. These are errors that name the
+//! instruction: an access outside declared memory, a misaligned access, a read of an unwritten register or of
+//! an unwritten byte of shared or local memory, an unknown opcode, a vote that names lanes which are
+//! elsewhere, and a divergent branch of a recording sequence.
 //!
 //! # Lanes and groups
-//! Each lane has its registers and its stack of calls. A *group* is a set of lanes of one warp at the same
-//! instruction, which execute it in lock step. Where a branch, a `ret` or a call leads lanes to different
-//! instructions, the group splits. Groups of a warp can join only where they stand at the same label of the
-//! program, if the [`Schedule`] wants that. So lanes that went separate ways never join within a recording
-//! sequence, as on hardware: the sequences' own branches are uniform. The schedule also chooses whose turn it
-//! is: any group of any warp of any block, for any number of instructions. A group that sleeps ends its turn
-//! and has none until it wakes.
+//! Each lane has its registers and its call stack. A *group* is a set of lanes of one warp at the same
+//! instruction, which execute it in lockstep. A group splits if a branch, a `ret` or a call leads its lanes
+//! to different instructions. Groups of a warp can join only at the same label of the program, if the
+//! [`Schedule`] decides so. So diverged lanes never join within a recording sequence, as on hardware, because
+//! the sequences' own branches are uniform. The schedule also chooses the next group to run: any group of any
+//! warp of any block, for any number of instructions. A group that sleeps ends its turn and gets none until
+//! it wakes.
 //!
 //! # Time
-//! A warp's clock advances with its own instructions, and at a barrier to that of the last warp; where it
-//! begins depends on the multiprocessor. `%globaltimer` advances by a nanosecond with each instruction of any
-//! group. Where all groups sleep, it goes on to when the first one wakes.
+//! A warp's clock advances with its own instructions, and at a barrier to the clock of the last warp. Its
+//! initial value depends on the multiprocessor. `%globaltimer` advances by one nanosecond with each
+//! instruction of any group. If all groups sleep, it advances to the time when the first one wakes.
 //!
 //! # The host
-//! Between turns a host may read and write global memory ([`run_with_host`]). It sees what has been executed
-//! until then, and lanes see what it has written: nothing is on its way.
+//! Between turns a host may read and write global memory ([`run_with_host`]). Host and lanes see all earlier
+//! writes of each other.
 //!
 //! # Barriers and generic addresses
-//! At `bar.sync` a group waits until all threads of its block that have not ended do, or as many as it says.
-//! Groups do not join there. At an instruction that names lanes a group waits for those of its warp that have
-//! not ended, and joins them; in a recording sequence they must be here. A generic address is one of global
-//! memory, or one of the block's shared or the thread's local memory above a window's start.
+//! At `bar.sync` a group waits for all threads of its block that have not ended, or for the given number.
+//! Groups do not join there. At an instruction that names lanes, a group waits for the named lanes that have
+//! not ended, and joins them; in a recording sequence they must be active already. A generic address refers
+//! to global memory, or to shared or local memory in an address window.
 //!
-//! # Numbers with a fraction
-//! Results are the nearest numbers; what an instruction only approximates is the host's, not a GPU's to the
-//! last bit.
+//! # Floating point
+//! Results are rounded to nearest. Approximate instructions use the host's results, whose last bits differ
+//! from a GPU's.
 //!
-//! What the model leaves out: textures and surfaces, matrix instructions, copies by the tensor memory
-//! accelerator and barriers in memory, `bar.red` and `bar.arrive`, rounding of arithmetic other than to the
-//! nearest number.
+//! # Limits
+//! Not supported: textures and surfaces, matrix instructions, copies by the tensor memory accelerator,
+//! barriers in memory, `bar.red` and `bar.arrive`, and arithmetic with rounding modes other than to nearest.
 
 mod address;
 mod atomic;

@@ -1,13 +1,13 @@
-//! What the interpreter saw.
+//! Observations of the interpreter.
 
 use std::collections::BTreeMap;
 
 use crate::splice::Marker;
 
-/// A group came to a marker.
+/// Arrival of a group at a marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarkerEvent {
-    /// Index of the warp in the launch: blocks in the order x, y, z, and in each block its warps.
+    /// Index of the warp in the launch: blocks in the order x, y, z, and the warps of each block.
     pub warp: u32,
     /// Lanes of the group.
     pub mask: u32,
@@ -18,17 +18,17 @@ pub struct MarkerEvent {
 /// A lane's access at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Index of the warp in the launch, as of a [`MarkerEvent`].
+    /// Index of the warp in the launch, as in [`MarkerEvent`].
     pub warp: u32,
     /// The lane.
     pub lane: u32,
     /// The site.
     pub site: u16,
-    /// The address, or the value.
+    /// The address or the value.
     pub value: u64,
 }
 
-/// How often an instruction was executed.
+/// Execution counts of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Executions {
     /// By groups of a warp.
@@ -37,24 +37,24 @@ pub struct Executions {
     pub lanes: u64,
 }
 
-/// What a launch did, beside what it wrote to memory.
+/// Observations of a launch, except its writes to memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// The markers that groups came to, in the order in which they did.
+    /// Markers that groups reached, in execution order.
     pub markers: Vec<MarkerEvent>,
-    /// The accesses at sites, in the order in which they were made.
+    /// Accesses at sites, in execution order.
     pub accesses: Vec<Access>,
     /// Executions of `pmevent.mask`, by its operand.
     pub performance_events: BTreeMap<u64, Executions>,
-    /// Executions of instructions, `pmevent` aside, by their line in the text, from 1. A lane whose guard
-    /// does not hold counts as one that executes the instruction.
+    /// Executions of instructions except `pmevent`, by line in the text, from 1. Lanes with a false guard
+    /// count too.
     pub lines: BTreeMap<usize, Executions>,
-    /// Instructions that groups executed.
+    /// Number of instructions that groups executed.
     pub steps: u64,
-    /// How often a group split.
+    /// Number of splits of groups.
     pub splits: u64,
-    /// How often two groups joined.
+    /// Number of joins of two groups.
     pub joins: u64,
-    /// Bytes of shared memory of a block, all declarations and dynamic memory.
+    /// Shared memory of a block in bytes, declared and dynamic.
     pub shared_bytes: u64,
 }

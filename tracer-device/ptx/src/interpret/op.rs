@@ -1,8 +1,8 @@
-//! Instructions as the interpreter executes them.
+//! Instructions in the form that the interpreter executes.
 
 use super::float::{Comparison, Conversion, Float, FloatStep, Number};
 
-/// An integer type: signedness matters to some operations. Predicates have one bit.
+/// An integer type. Predicates have one bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Type {
     pub(super) bits: u32,
@@ -10,7 +10,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    /// Reads a modifier such as `u32`; `None` if it is no type that the interpreter knows.
+    /// Parses a modifier such as `u32`; `None` for unknown types.
     pub(super) fn parse(modifier: &str) -> Option<Self> {
         if modifier == "pred" {
             return Some(Self::unsigned(1));
@@ -24,18 +24,16 @@ impl Type {
         Self { bits, signed: false }
     }
 
-    /// Reads the type of what is only moved: numbers with a fraction are bits.
+    /// Parses the type of a value that is only moved. Floating-point types count as bits.
     pub(super) fn of_bits(modifier: &str) -> Option<Self> {
         let float = Float::parse(modifier).map(|(ty, count)| ty.bits() * count);
         float.map(Self::unsigned).or_else(|| Self::parse(modifier))
     }
 
-    /// The value's low bits.
     pub(super) fn truncate(self, value: u64) -> u64 {
         if self.bits == 64 { value } else { value & ((1 << self.bits) - 1) }
     }
 
-    /// The value as a number.
     pub(super) fn number(self, value: u64) -> i128 {
         let value = self.truncate(value);
         if self.signed && value >> (self.bits - 1) != 0 {
@@ -49,10 +47,8 @@ impl Type {
 /// Index of a register in its function.
 pub(super) type Register = usize;
 
-/// A register of a predicate, and whether it is negated.
 pub(super) type Predicate = (Register, bool);
 
-/// A special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     Thread(usize),
@@ -60,7 +56,7 @@ pub(super) enum Special {
     Block(usize),
     GridSize(usize),
     Lane,
-    /// The lane itself alone, and what is above or below it.
+    /// Any of: the lanes below, the lane itself, the lanes above.
     LaneMask {
         below: bool,
         own: bool,
@@ -76,34 +72,34 @@ pub(super) enum Special {
     DynamicShared,
 }
 
-/// What an instruction reads.
+/// A source operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Register(Register),
     Immediate(u64),
-    /// An address of what the function has in local memory, from its start.
+    /// The address of a local variable, relative to the function's local memory.
     Local(u64),
     Special(Special),
 }
 
-/// A state space that is accessed.
+/// State space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Param,
     Global,
     Shared,
     Local,
-    /// A generic address: of global memory, or of shared memory in its window.
+    /// A generic address of global, shared or local memory.
     Generic,
 }
 
-/// Where shared memory begins among generic addresses.
+/// Start of shared memory in the generic address space.
 pub(super) const SHARED_WINDOW: u64 = 0x7f00_0000_0000_0000;
-/// Where a thread's local memory begins among generic addresses.
+/// Start of a thread's local memory in the generic address space.
 pub(super) const LOCAL_WINDOW: u64 = 0x7f80_0000_0000_0000;
-/// Where addresses of functions begin.
+/// Start of the addresses of functions.
 pub(super) const FUNCTIONS: u64 = 0x7fc0_0000_0000_0000;
-/// Where variables of the module begin in global memory.
+/// Start of the module's variables in global memory.
 pub(super) const VARIABLES: u64 = 0x7000_0000_0000;
 
 impl Memory {
@@ -118,8 +114,7 @@ impl Memory {
     }
 }
 
-/// An address: a register or 0, plus an offset. `within` are the bounds of the variable that was named, if
-/// one was.
+/// An address: a register or 0, plus an offset. `within` are the bounds of a named variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) base: Option<Register>,
@@ -127,7 +122,6 @@ pub(super) struct Address {
     pub(super) within: Option<(u64, u64)>,
 }
 
-/// What is computed of a lane's operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compute {
     Move,
@@ -144,12 +138,12 @@ pub(super) enum Compute {
     ExtractBits,
     InsertBits,
     Permute,
-    /// Each bit is that of a table which three values' bits lead to.
+    /// A lookup table applied to the bits of three values.
     Logic,
     Add,
     Subtract,
     Absolute,
-    /// The distance of two values, added to a third.
+    /// The absolute difference of two values, plus a third.
     AbsoluteDifference,
     Multiply,
     MultiplyHigh,
@@ -157,7 +151,7 @@ pub(super) enum Compute {
     MultiplyAdd,
     MultiplyAddHigh,
     MultiplyAddWide,
-    /// The sum of the products of four bytes each, and a third value.
+    /// The sum of products of four pairs of bytes, plus a third value.
     DotProduct {
         signed: [bool; 2],
     },
@@ -170,21 +164,22 @@ pub(super) enum Compute {
     Xor,
     ShiftLeft,
     ShiftRight,
-    /// The upper half of two values, the lower one first, shifted by the third: by 32 at most, or modulo 32.
+    /// The upper half of two values (lower one first), shifted left by the third: by at most 32, or modulo
+    /// 32.
     FunnelLeft {
         clamps: bool,
     },
-    /// Their lower half, shifted to the right.
+    /// The lower half, shifted right.
     FunnelRight {
         clamps: bool,
     },
     Select,
-    /// The first value, or where the third is negative the second.
+    /// The first value, or the second if the third is negative.
     SelectBySign,
 }
 
 impl Compute {
-    /// Reads an operation whose operands may come in any order.
+    /// Parses the name of a commutative operation.
     pub(super) fn unordered(name: &str) -> Option<Self> {
         match name {
             "add" => Some(Self::Add),
@@ -198,7 +193,6 @@ impl Compute {
     }
 }
 
-/// What a vote returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vote {
     All,
@@ -207,7 +201,6 @@ pub(super) enum Vote {
     Ballot,
 }
 
-/// From which lane a shuffle reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shuffle {
     Index,
@@ -216,16 +209,15 @@ pub(super) enum Shuffle {
     Butterfly,
 }
 
-/// What an atomic does to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Atomic {
     Compute(Compute),
     Float(FloatStep),
     Exchange,
     CompareAndSwap,
-    /// Up to a value, then 0.
+    /// Increments up to a value, then wraps to 0.
     Increment,
-    /// Down to 0, then a value.
+    /// Decrements down to 0, then wraps to a value.
     Decrement,
 }
 
@@ -238,7 +230,7 @@ pub(super) enum Op {
         to: Register,
         from: Vec<Value>,
     },
-    /// Adds or subtracts with a carry.
+    /// An addition or subtraction with carry.
     Carry {
         subtract: bool,
         reads: bool,
@@ -252,31 +244,29 @@ pub(super) enum Op {
         to: Register,
         from: Vec<Value>,
     },
-    /// Compares two values.
     SetPredicate {
         compare: Comparison,
         of: Number,
         flush: bool,
         to: Register,
-        /// The register that holds the opposite.
+        /// The register for the negated result.
         other: Option<Register>,
         from: [Value; 2],
-        /// How the result is joined with a predicate.
+        /// The operation and predicate to combine the result with.
         joined: Option<(Compute, Predicate)>,
     },
-    /// Of two values both are put into one register, the first in the lower half.
+    /// A conversion. Two source values go to one register, the first in the lower half.
     Convert {
         conversion: Conversion,
         to: Register,
         from: Vec<Value>,
     },
-    /// Whether a generic address is one of a state space.
     IsSpace {
         memory: Memory,
         to: Register,
         of: Value,
     },
-    /// Makes one value of several, the first in the lowest bits.
+    /// A concatenation of values, the first in the lowest bits.
     Pack {
         bits: u32,
         to: Register,
@@ -307,7 +297,7 @@ pub(super) enum Op {
         address: Address,
         values: Vec<Value>,
     },
-    /// Copies bytes from global to shared memory; what is beyond the source's length is 0.
+    /// A copy from global to shared memory. Bytes beyond `length` are 0.
     Copy {
         to: Address,
         from: Address,
@@ -326,14 +316,14 @@ pub(super) enum Op {
     Shuffle {
         shuffle: Shuffle,
         to: Register,
-        /// The register that says whether the lane to read from is in range.
+        /// The register for whether the source lane is in range.
         valid: Option<Register>,
         value: Value,
         lane: Value,
         clamp: Value,
         members: Option<Value>,
     },
-    /// The lanes that have the same value, or all lanes if all have it.
+    /// The mask of lanes with the same value, or of all lanes if all values are equal.
     Match {
         all: bool,
         to: Register,
@@ -348,7 +338,6 @@ pub(super) enum Op {
         of: Value,
         members: Option<Value>,
     },
-    /// Lanes wait for the others that they name.
     WarpBarrier {
         members: Option<Value>,
     },
@@ -358,12 +347,12 @@ pub(super) enum Op {
     Sleep {
         nanoseconds: Value,
     },
-    /// Waits at a barrier for all threads of the block, or for as many as are said.
+    /// A wait at a barrier for all threads of the block, or for a given number.
     Barrier {
         barrier: Value,
         threads: Option<Value>,
     },
-    /// What orders memory or brings it nearer: all that was written is seen at once here.
+    /// No operation: fences and prefetches, because all writes are visible at once.
     Nothing,
     Trap,
     Branch {
@@ -371,7 +360,7 @@ pub(super) enum Op {
         to: usize,
         uniform: bool,
     },
-    /// One of a table's labels, by its number.
+    /// A branch to an entry of a table.
     BranchIndexed {
         index: Value,
         table: String,
@@ -387,16 +376,16 @@ pub(super) enum Op {
     Exit,
 }
 
-/// What a call calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Callee {
     Named(String),
-    /// The function of this address.
+    /// The function at this address.
     At(Value),
 }
 
 impl Op {
-    /// Whether lanes exchange values, or wait for each other: the lanes that it names, if it names some.
+    /// Returns `Some` if lanes exchange values or wait for each other, with the operand that names lanes, if
+    /// any.
     pub(super) fn collective(&self) -> Option<Option<Value>> {
         match self {
             Self::Vote { members, .. }

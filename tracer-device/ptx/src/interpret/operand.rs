@@ -1,4 +1,4 @@
-//! Reads the operands of instructions.
+//! Parses operands.
 
 use super::op::{Memory, Register, Special, Value};
 use super::program::Names;
@@ -6,10 +6,10 @@ use crate::Instruction;
 use crate::parse::parse_u64;
 use crate::splice::DataMarker;
 
-/// What is wrong with an operand or an instruction.
+/// Description of a problem with an operand or an instruction.
 pub(super) type Problem = String;
 
-/// Reads a register, which must be declared with `bits`; `wider` ones pass where the instruction allows it.
+/// Parses a register of the given size. With `wider`, larger registers are accepted too.
 pub(super) fn register(names: &Names, text: &str, bits: u32, wider: bool) -> Result<Register, Problem> {
     let (register, width) =
         names.register(text).ok_or_else(|| format!("`{text}` is no declared register"))?;
@@ -19,7 +19,7 @@ pub(super) fn register(names: &Names, text: &str, bits: u32, wider: bool) -> Res
     Err(format!("`{text}` has {width} bits, and the instruction takes {bits}"))
 }
 
-/// Reads a register, a number, a special register, or the address of a variable.
+/// Parses a register, a number, a special register or the address of a variable or function.
 pub(super) fn value(names: &Names, text: &str, bits: u32, wider: bool) -> Result<Value, Problem> {
     if let Some(number) = number(text) {
         return Ok(Value::Immediate(number));
@@ -44,7 +44,7 @@ pub(super) fn value(names: &Names, text: &str, bits: u32, wider: bool) -> Result
     register(names, text, bits, wider).map(Value::Register)
 }
 
-/// Reads an integer, or the bits of a number with a fraction.
+/// Parses an integer, or the bits of a floating-point number.
 pub(super) fn number(text: &str) -> Option<u64> {
     for (prefixes, digits) in [(["0f", "0F"], 8), (["0d", "0D"], 16)] {
         let bits = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix));
@@ -60,7 +60,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     Some(if negative { magnitude.wrapping_neg() } else { magnitude })
 }
 
-/// The parts of `{a, b}`; a text without braces is its own only part.
+/// Returns the parts of `{a, b}`. A text without braces is a single part.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     match text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) {
         Some(list) => list.split(',').map(str::trim).collect(),
@@ -68,7 +68,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     }
 }
 
-/// A special register and its bits.
+/// Parses a special register; returns its size in bits too.
 fn special(text: &str) -> Option<(Special, u32)> {
     let name = text.strip_prefix('%')?;
     if let Some((name, axis)) = name.split_once('.') {
@@ -105,7 +105,7 @@ fn lane_mask(below: bool, own: bool, above: bool) -> Option<(Special, u32)> {
     Some((Special::LaneMask { below, own, above }, 32))
 }
 
-/// Finds the operand whose address a marker of data names.
+/// Returns the index of the operand that a data marker names, with the site.
 pub(super) fn operand_of(marker: DataMarker<'_>, instruction: &Instruction<'_>) -> Option<(u16, usize)> {
     let is_named = |text: &str| text.split_ascii_whitespace().collect::<String>() == marker.operand;
     let operand = instruction.operands.iter().position(|operand| is_named(operand.text))?;

@@ -1,4 +1,4 @@
-//! A module, ready to be interpreted.
+//! Modules in the form that the interpreter executes.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,51 +17,46 @@ use crate::{
     Body, Cfg, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
 };
 
-/// The most bytes of a function's parameters or local variables, or of a module's shared variables.
+/// Maximum size in bytes of a function's parameters or local variables, or of a module's shared variables.
 const MAX_BYTES: usize = 1 << 20;
-/// Where variables begin: multiples of this.
+/// Alignment of variables in bytes.
 const ALIGN: usize = 16;
 
 /// A module, ready to be interpreted.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(super) functions: Vec<Code>,
-    /// Bytes of shared variables; dynamic shared memory begins there.
+    /// Size of shared variables in bytes. Dynamic shared memory begins after them.
     pub(super) shared_bytes: usize,
-    /// Variables of the module in global and constant memory: address, and what they hold at first.
+    /// Addresses and initial values of the module's variables in global and constant memory.
     pub(super) variables: Vec<(u64, Vec<u8>)>,
-    /// Their names, in the same order.
     variable_names: Vec<String>,
 }
 
-/// A function.
 #[derive(Clone, Debug)]
 pub(super) struct Code {
     pub(super) name: String,
     pub(super) is_entry: bool,
     pub(super) items: Vec<Item>,
-    /// Names of the registers.
     pub(super) registers: Vec<String>,
-    /// Bits of each of them.
     pub(super) bits: Vec<u32>,
-    /// Offsets and bytes in the function's parameters.
+    /// Offsets and sizes of the function's parameters.
     pub(super) parameters: Vec<(usize, usize)>,
     pub(super) results: Vec<(usize, usize)>,
     pub(super) parameter_bytes: usize,
     pub(super) local_bytes: usize,
 }
 
-/// A statement that the interpreter executes or sees.
+/// A statement that the interpreter executes or observes.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// A label; groups may join at a label of the program, of the splicer at one that says so.
+    /// A label. Groups may join at labels of the program, and at labels of sequences with the meeting suffix.
     Label {
         joins: bool,
         block: usize,
     },
     Marker(Marker),
-    /// A marker of data that names a register: the site, the register, and the predicate with whether it is
-    /// negated.
+    /// A data marker that names a register: site, register, and predicate with its negation.
     Value {
         site: u16,
         register: Register,
@@ -70,7 +65,6 @@ pub(super) enum Item {
     Instruction(Box<Step>),
 }
 
-/// An instruction of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) line: usize,
@@ -78,15 +72,13 @@ pub(super) struct Step {
     /// The predicate, and whether it is negated.
     pub(super) guard: Option<Predicate>,
     pub(super) op: Result<Op, Fault>,
-    /// The block where lanes meet again that a branch parts.
+    /// The reconvergence block of a branch.
     pub(super) meets: Option<usize>,
-    /// Whether it belongs to a recording sequence.
     pub(super) is_sequence: bool,
-    /// The sites that markers of data in front of it name, each with the operand that is its address.
+    /// Sites of the data markers before it, each with the index of its address operand.
     pub(super) sites: Vec<(u16, usize)>,
 }
 
-/// A variable's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variable {
     pub(super) memory: Memory,
@@ -96,26 +88,25 @@ pub(super) struct Variable {
     pub(super) dynamic: bool,
 }
 
-/// Registers that instructions name, in the order in which they come first.
+/// Registers that instructions name, in the order of first use.
 #[derive(Clone, Debug, Default)]
 struct Used {
     names: Vec<String>,
     indices: HashMap<String, Register>,
 }
 
-/// The names that a function's instructions use.
+/// Names that a function's instructions may use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    /// Bits of declared registers, and N of `%r<N>`.
+    /// Size in bits of declared registers, and N of `%r<N>`.
     declared: BTreeMap<String, (u32, Option<u32>)>,
     used: std::cell::RefCell<Used>,
     variables: BTreeMap<String, Variable>,
-    /// Addresses of functions.
     functions: BTreeMap<String, u64>,
 }
 
 impl Names {
-    /// Finds a register by its name: its index and bits.
+    /// Returns the index and the size in bits of a register.
     pub(super) fn register(&self, name: &str) -> Option<(Register, u32)> {
         let bits = match self.declared.get(name) {
             Some((bits, None)) => *bits,
@@ -137,17 +128,16 @@ impl Names {
         self.variables.get(name).copied()
     }
 
-    /// The address of a function.
     pub(super) fn function(&self, name: &str) -> Option<u64> {
         self.functions.get(name).copied()
     }
 }
 
 impl Program {
-    /// Reads a module. Instructions that the interpreter does not know are errors when they are executed.
+    /// Parses a module. Unsupported instructions are errors only when they are executed.
     ///
     /// # Errors
-    /// If the text is no PTX, or declares variables that the interpreter cannot lay out.
+    /// Returns an [`InterpretError`] if the text is not valid PTX, or a variable cannot be laid out.
     pub fn parse(text: &str) -> Result<Self, InterpretError> {
         let module = Module::parse(text)?;
         let mut shared = BTreeMap::new();
@@ -179,19 +169,19 @@ impl Program {
         Ok(Self { functions, shared_bytes, variables, variable_names })
     }
 
-    /// Lists the addresses of the module's variables in global and constant memory, which a launch declares.
+    /// Returns the addresses of the module's variables in global and constant memory. Launches declare them.
     pub fn variables(&self) -> impl Iterator<Item = u64> {
         self.variables.iter().map(|(address, _)| *address)
     }
 
-    /// Finds a variable of the module in global or constant memory: its address, and its bytes.
+    /// Returns the address and size in bytes of a variable in global or constant memory.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<(u64, usize)> {
         let at = self.variable_names.iter().position(|known| known == name)?;
         self.variables.get(at).map(|(address, held)| (*address, held.len()))
     }
 
-    /// Lists kernels: their names, and the bytes of each parameter.
+    /// Returns the kernels: name, and size in bytes of each parameter.
     pub fn kernels(&self) -> impl Iterator<Item = (&str, Vec<usize>)> {
         self.functions
             .iter()
@@ -199,7 +189,7 @@ impl Program {
             .map(|code| (code.name.as_str(), code.parameters.iter().map(|(_, bytes)| *bytes).collect()))
     }
 
-    /// Finds what the interpreter cannot execute: line, text and reason of each such instruction.
+    /// Returns the line, text and reason of each instruction that the interpreter cannot execute.
     #[must_use]
     pub fn unknown(&self) -> Vec<(usize, &str, &Fault)> {
         let items = self.functions.iter().flat_map(|function| &function.items);
@@ -251,15 +241,15 @@ impl Code {
 fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Item> {
     let Some(body) = &function.body else { return Vec::new() };
     let mut items = Vec::new();
-    // Of each statement that is a label or an instruction, its item.
+    // Maps statements of labels and instructions to their items.
     let mut item_of = BTreeMap::new();
-    // Lines are counted from the start of the function on, not from that of the text for each instruction.
+    // Counts lines incrementally, not from the start of the text for each instruction.
     let (mut line, mut at) = (module.position(body.open).line, body.open);
     let decoder = Decoder { names, version: module.version() };
     let flow = Cfg::new(body).ok();
     let graph = flow.as_ref().and_then(Graph::new);
     let block_of = |statement| flow.as_ref().map_or(usize::MAX, |flow| flow.block_of(statement));
-    // Markers of data whose instruction has not come yet; their sequences stand between.
+    // Data markers before their instruction. The sequences lie in between.
     let mut sites: Vec<DataMarker<'_>> = Vec::new();
     for (index, statement) in body.statements.iter().enumerate() {
         line += module.text[at..statement.span.start].matches('\n').count();
@@ -291,7 +281,8 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
-                // A sequence's branch over its cold code names none of its registers.
+                // A sequence's branch over its cold code names no `%wt_` register, but a label of the
+                // sequences.
                 if !step.is_sequence && !step.text.contains(crate::splice::LABEL_PREFIX) {
                     step.sites =
                         sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
@@ -304,7 +295,7 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
             _ => {}
         }
     }
-    // Where a label is missing, no branch is led anywhere.
+    // If a label is missing, all branches become unknown instructions.
     let targets = resolve(body).ok();
     let branches = targets.as_ref().map(|targets| targets.branches.clone()).unwrap_or_default();
     for (index, item) in &item_of {
@@ -352,7 +343,7 @@ fn body_variables<'a>(body: Option<&'a Body<'a>>, space: Space) -> impl Iterator
     })
 }
 
-/// Declares registers, all of which belong to the whole function here.
+/// Declares registers. Scopes are ignored: all registers belong to the whole function.
 fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     let bits = bits(declaration.ty).unwrap_or_default();
     for declared in &declaration.names {
@@ -360,8 +351,8 @@ fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     }
 }
 
-/// Lays out variables behind the ones before; one name in several scopes is one variable, as long as the
-/// longest.
+/// Lays out variables after the previous ones. Variables with the same name in several scopes share the
+/// largest one's memory.
 fn declare(
     variables: &mut BTreeMap<String, Variable>,
     end: &mut usize,
@@ -379,8 +370,7 @@ fn declare(
     Ok(())
 }
 
-/// Lays out the module's variables in global and constant memory; returns what they hold at first, and their
-/// names.
+/// Lays out the module's variables in global and constant memory; returns their initial values and names.
 #[expect(clippy::type_complexity, reason = "two fields of a program")]
 fn globals(
     module: &Module<'_>,
@@ -433,7 +423,6 @@ fn reserve(name: &str, end: &mut usize, bytes: usize) -> Result<usize, Interpret
     if *end <= MAX_BYTES { Ok(offset) } else { Err(problem(name, format!("more than {MAX_BYTES} bytes"))) }
 }
 
-/// Bytes of a variable.
 fn bytes(name: &str, ty: &str, dimensions: Option<&str>) -> Result<usize, InterpretError> {
     let (element, elements) = elements_of(ty, dimensions).map_err(|reason| problem(name, reason))?;
     Ok(usize::try_from(element.saturating_mul(elements)).unwrap_or(usize::MAX))

@@ -1,7 +1,7 @@
 //! Random numbers for schedules.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): its definition
-/// fixes its output, so a seed gives the same schedule in every release.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its definition
+/// fixes the output, so a seed gives the same schedule in every release.
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -18,7 +18,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0. Its bias does not matter here.
+    /// Returns a number below `end`, which must not be 0. The small bias does not matter here.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }

@@ -1,41 +1,40 @@
-//! Whose turn it is.
+//! Schedules: the order in which groups run.
 
 use super::random::Random;
 
 /// A group that may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// Where the launch has it.
+    /// Index in the machine's list of groups.
     pub(super) index: usize,
     pub(super) warp: usize,
-    /// The group's number, unique in the launch.
+    /// The group's unique number in the launch.
     pub(super) group: u64,
-    /// Depth of calls and position in the function.
+    /// Call depth and position in the function.
     pub(super) position: (usize, usize),
 }
 
-/// Chooses which group runs, for how long, and which groups join. The same schedule gives the same run.
+/// Decides which group runs, for how long, and which groups join. A schedule always gives the same run.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     kind: Kind,
     random: Random,
-    /// Whether groups join only where the ways of the branch meet that has parted them.
+    /// Whether groups join only at the reconvergence point of the branch that separated them.
     meets: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Turns of random length. `join` and `wait` are chances in 64: to join a group that stands at the same
-    /// label, and to let others run first at a label.
+    /// Turns of random length. `join` is the chance in 64 that a group joins another at the same label;
+    /// `wait` is the chance in 64 that a group lets others run first at a label.
     Random { length: u64, join: u64, wait: u64, lowest_first: bool },
-    /// Turns end at these steps only, in ascending order, and where the group does.
+    /// Turns end only at these steps (ascending), and when the group ends.
     Switches { at: Vec<u64>, join: bool },
 }
 
 impl Schedule {
-    /// Makes random turns. The seed also chooses their character: how long turns are, how often groups join,
-    /// and whether the group that is furthest behind in its warp runs first, which is how groups meet most
-    /// often.
+    /// Makes random turns. The seed also determines the lengths of turns, how often groups join, and whether
+    /// the group that is furthest behind in its warp runs first, which makes groups join most often.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -49,8 +48,8 @@ impl Schedule {
         Self { kind: Kind::Random { length, join, wait, lowest_first }, random, meets: false }
     }
 
-    /// Lets groups run to their end, one by one, but for switches to another group after this many steps of
-    /// the launch. With `join`, groups that meet at a label join.
+    /// Runs groups one by one to their ends, with a switch to another group after each of these steps of the
+    /// launch. With `join`, groups at the same label join.
     #[must_use]
     pub fn switches(at: &[u64], join: bool) -> Self {
         let mut at = at.to_vec();
@@ -58,19 +57,19 @@ impl Schedule {
         Self { kind: Kind::Switches { at, join }, random: Random::new(0), meets: false }
     }
 
-    /// Lets groups join only as hardware does: where the ways of the branch meet that has parted them, unless
-    /// one of them has gone on from there.
+    /// Lets groups join only as on hardware: at the reconvergence point of the branch that separated them,
+    /// unless one has already left it.
     #[must_use]
     pub fn where_ways_meet(self) -> Self {
         Self { meets: true, ..self }
     }
 
-    /// Whether groups join only where the ways of the branch meet that has parted them.
+    /// Returns true if groups join only at reconvergence points.
     pub(super) fn only_where_ways_meet(&self) -> bool {
         self.meets
     }
 
-    /// Whether the turn of the group that runs ends now.
+    /// Returns true if the current group's turn ends now.
     pub(super) fn turn_ends(&mut self, step: u64, at_label: bool) -> bool {
         match &self.kind {
             Kind::Random { length, wait, .. } => {
@@ -80,7 +79,7 @@ impl Schedule {
         }
     }
 
-    /// Whether two groups at the same label join.
+    /// Returns true if two groups at the same label join.
     pub(super) fn joins(&mut self) -> bool {
         match self.kind {
             Kind::Random { join, .. } => self.random.below(64) < join,
@@ -88,7 +87,7 @@ impl Schedule {
         }
     }
 
-    /// Chooses one of the candidates, of which there is at least one; `last` is the group that ran until now.
+    /// Chooses one of the candidates, which must not be empty. `last` is the group that ran last.
     pub(super) fn choose(&mut self, candidates: &[Candidate], last: u64) -> usize {
         match self.kind {
             Kind::Random { lowest_first, .. } => {
@@ -109,7 +108,7 @@ impl Schedule {
         }
     }
 
-    /// Clock cycles of an instruction: enough for a sequence's to be more than the unit of times.
+    /// Returns the clock cycles of an instruction. A sequence takes more than one unit of recorded time.
     pub(super) fn cycles(&mut self) -> u64 {
         match self.kind {
             Kind::Random { .. } => 2 + self.random.below(5),

@@ -1,12 +1,11 @@
-//! The interpreter's own tests: small kernels, and what they must not do.
+//! Tests of the interpreter with small kernels.
 
 use super::{Fault, InterpretError, Launch, Memory, Observed, Program, Schedule, run_with_host};
 use crate::splice::Marker;
 
 const OUT: u64 = 0x1000;
 
-/// A kernel with this body, which begins with the address of 8 bytes for each thread in `%rd1` and the thread
-/// in `%t`.
+/// Returns a kernel with this body. `%rd1` is the address of 8 bytes for each thread, `%t` the thread.
 pub(super) fn kernel(version: &str, body: &str) -> String {
     format!(
         ".version {version}\n.target sm_70\n.address_size 64\n
@@ -75,7 +74,7 @@ fn launch_with_host(
     Ok((words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect(), observed))
 }
 
-/// What one thread stores of `%rd2`.
+/// Returns the `%rd2` that one thread stores.
 pub(super) fn value(body: &str) -> u64 {
     let body = format!("{body}\n\tst.global.u64 [%rd1], %rd2;");
     launch(&body, 1, &mut Schedule::switches(&[], false)).expect("the kernel runs").0[0]
@@ -176,11 +175,11 @@ $five:
         masks.sort_unstable();
         (words, masks)
     };
-    // The lanes that do not branch run to their end first.
+    // Lanes that do not branch run to their end first.
     let (words, split) = masks(&mut Schedule::switches(&[], false));
     assert_eq!(split, [(0, 0x1f), (0, 0xffff_ffe0), (1, 0xff)]);
     assert_eq!((words[0], words[5], words[32]), (0x1f_0000_001f, 0xffff_ffe0, 0xff));
-    // A warp's groups meet at the label where the one that is behind runs first.
+    // Groups of a warp join at the label if the group that is furthest behind runs first.
     let met = (0..64).filter(|seed| {
         let (words, masks) = masks(&mut Schedule::random(*seed));
         masks == [(0, u32::MAX), (1, 0xff)] && words[0] == 0x1f_ffff_ffff
@@ -221,7 +220,7 @@ fn atomics_join_bits_whatever_the_order() {
     for seed in 0..8 {
         let (words, _) = launch(body, 40, &mut Schedule::random(seed)).expect("the kernel runs");
         assert_eq!(words[..2], [u64::from(u32::MAX), u64::MAX]);
-        // Of the last lane to come at least, whose answer has all bits.
+        // The last lane to execute it gets all bits.
         assert!((1..=40).contains(&words[2]), "{}", words[2]);
     }
 }
@@ -355,14 +354,14 @@ $five:
 
 #[test]
 fn threads_wait_at_a_barrier_for_those_of_other_warps() {
-    // Each thread stores into shared memory and reads what the last one stored.
+    // One thread stores to shared memory, and all threads read it after the barrier.
     let body = "\tmov.u32 %r1, s;\n\tsetp.eq.u32 %p1, %t, 40;\n\t@!%p1 bra WAIT;\n\tmov.u32 %r2, 77;
 	st.shared.u32 [s], %r2;\nWAIT:\n\tbar.sync 0;\n\tcvt.u64.u32 %rd3, %r1;\n\tcvta.shared.u64 %rd3, %rd3;
 	ld.u32 %r3, [%rd3];\n\tcvt.u64.u32 %rd2, %r3;\n\tst.u64 [%rd1], %rd2;";
     for seed in 0..40 {
         let (words, observed) = launch(body, 41, &mut Schedule::random(seed)).expect("the kernel runs");
         assert_eq!(words, [77; 41]);
-        // The kernel's first line, of all lanes.
+        // The kernel's first line is executed by all lanes.
         assert_eq!(observed.lines.values().map(|executed| executed.lanes).max(), Some(41));
     }
     let (_, _, fault) = fault("\t@%p1 bar.sync 0;", 1);

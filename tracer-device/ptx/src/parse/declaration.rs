@@ -1,4 +1,4 @@
-//! Declarations of registers, variables and parameters.
+//! Parses declarations of registers, variables and parameters.
 
 use super::{Nesting, Parser, parse_u64};
 use crate::declaration::{Declaration, Declared, Linkage, Param, Space};
@@ -6,7 +6,6 @@ use crate::error::ParseError;
 use crate::lexer::TokenKind;
 use crate::span::Span;
 
-/// Space, alignment and type: what comes before a declaration's names.
 struct Qualifiers<'a> {
     space: Option<Space>,
     align: Option<u32>,
@@ -14,7 +13,7 @@ struct Qualifiers<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads a declaration from its state space to its `;`.
+    /// Parses a declaration from its state space to its `;`.
     pub(super) fn declaration(&mut self, linkage: Linkage) -> Result<Declaration<'a>, ParseError> {
         let qualifiers = self.qualifiers()?;
         let space = qualifiers.space.ok_or_else(|| self.unexpected("a state space, such as `.global`"))?;
@@ -31,7 +30,7 @@ impl<'a> Parser<'a> {
         Ok(Declaration { linkage, space, align: qualifiers.align, ty: qualifiers.ty, names })
     }
 
-    /// Reads a parameter list from `(` to `)`.
+    /// Parses a parameter list from `(` to `)`.
     pub(super) fn params(&mut self) -> Result<(Span, Vec<Param<'a>>), ParseError> {
         let open = self.expect_punct(b'(', "`(`")?;
         let mut params = Vec::new();
@@ -59,10 +58,10 @@ impl<'a> Parser<'a> {
         Ok(Param { span: Span::new(start, self.end), name, name_span, space, align, ty, dimensions })
     }
 
-    /// Reads the directives before a declaration's names.
+    /// Parses the directives before a declaration's names.
     fn qualifiers(&mut self) -> Result<Qualifiers<'a>, ParseError> {
         let (mut space, mut align) = (None, None);
-        // Behind `.ptr`, space and alignment are those of what the parameter points to.
+        // After `.ptr`, space and alignment describe the memory that the parameter points to.
         let mut points = false;
         let mut ty: Option<Span> = None;
         loop {
@@ -97,7 +96,7 @@ impl<'a> Parser<'a> {
         Ok(Qualifiers { space, align, ty: ty.map_or("", |ty| self.slice(ty)) })
     }
 
-    /// Reads a name with its count, dimensions and value, up to `,`, `;` or `)`.
+    /// Parses a name with its count, dimensions and value, up to `,`, `;` or `)`.
     fn declared(&mut self) -> Result<Declared<'a>, ParseError> {
         let name_span = self.expect(TokenKind::Word, "a name")?;
         let mut count = None;
@@ -119,7 +118,7 @@ impl<'a> Parser<'a> {
         Ok(Declared { name: self.slice(name_span), name_span, count, dimensions, initialized })
     }
 
-    /// Steps over `=` and a value, up to the `,` or `;` that follows.
+    /// Skips `=` and a value, up to the next `,` or `;`.
     fn initializer(&mut self) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         loop {
@@ -134,8 +133,8 @@ impl<'a> Parser<'a> {
 }
 
 impl Declared<'_> {
-    /// Returns how many elements the dimensions give; `None` for no array, an open size, or a size that is no
-    /// plain number.
+    /// Returns the number of elements; `None` if the name is not an array, its size is open, or a size is not
+    /// a plain number.
     #[must_use]
     pub fn elements(&self) -> Option<u64> {
         elements(self.dimensions?)
@@ -143,15 +142,15 @@ impl Declared<'_> {
 }
 
 impl Param<'_> {
-    /// Returns how many elements the dimensions give; `None` for no array, an open size, or a size that is no
-    /// plain number.
+    /// Returns the number of elements; `None` if the parameter is not an array, its size is open, or a size
+    /// is not a plain number.
     #[must_use]
     pub fn elements(&self) -> Option<u64> {
         elements(self.dimensions?)
     }
 }
 
-/// Multiplies the sizes in brackets.
+/// Multiplies the sizes in brackets. `None` if a size is not a plain number.
 pub(crate) fn elements(dimensions: &str) -> Option<u64> {
     let dimensions = dimensions.trim_start_matches('[').trim_end_matches(']');
     dimensions.split(']').try_fold(1u64, |elements, dimension| {

@@ -1,4 +1,4 @@
-//! A function's header.
+//! Parses functions and their headers.
 
 use super::Parser;
 use crate::declaration::Linkage;
@@ -8,7 +8,7 @@ use crate::lexer::TokenKind;
 use crate::span::Span;
 
 impl<'a> Parser<'a> {
-    /// Reads a function from `.entry` or `.func` to its closing brace or `;`.
+    /// Parses a function from `.entry` or `.func` to its closing brace or `;`.
     pub(super) fn function(
         &mut self,
         kind: FunctionKind,
@@ -58,11 +58,11 @@ impl<'a> Parser<'a> {
         Ok(function)
     }
 
-    /// Reads the directives between parameters and body.
+    /// Parses the directives between parameters and body.
     fn header_directives(&mut self, directives: &mut Vec<HeaderDirective<'a>>) -> Result<(), ParseError> {
         loop {
             let token = self.peek_code();
-            // A pragma ends with `;`: what follows it may be the next item of the module.
+            // A pragma ends with `;`, so the next directive may begin the next item of the module.
             let behind_pragma = directives.last().is_some_and(|last| last.name == ".pragma");
             if token.kind != TokenKind::Dot || behind_pragma && begins_item(self.slice(token.span)) {
                 return Ok(());
@@ -94,7 +94,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Tells whether a directive begins an item of module scope.
+/// Returns true if a directive begins an item of module scope.
 fn begins_item(directive: &str) -> bool {
     let known = [".version", ".target", ".address_size", ".entry", ".func", ".file", ".section", ".alias"];
     known.contains(&directive)

@@ -1,4 +1,4 @@
-//! The parser: one pass, one token ahead, no recursion.
+//! Single-pass parser with one token of lookahead and no recursion.
 
 mod declaration;
 mod function;
@@ -15,16 +15,14 @@ use crate::instruction::Operand;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::span::Span;
 
-/// Where the parser stands. Comments are tokens: [`Parser::code`] steps over them where they are no
-/// statements.
+/// State of the parser. Comments are tokens; [`Parser::code`] skips them where they cannot be statements.
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
-    /// The token that is looked at.
     token: Token,
-    /// End of the last token stepped over that was no comment.
+    /// End of the last token passed, comments excluded.
     end: usize,
-    /// Empty lists that were used before: what is kept of them is copied, and takes no room that is unused.
+    /// Empty lists whose memory is reused. Results are copied out of them, without unused capacity.
     nesting: Nesting,
     operands: Vec<Operand<'a>>,
     statements: Vec<Statement<'a>>,
@@ -45,7 +43,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Steps to the next token, which may be a comment.
+    /// Goes to the next token, which may be a comment.
     fn step(&mut self) {
         if self.token.kind != TokenKind::Comment {
             self.end = self.token.span.end;
@@ -53,7 +51,7 @@ impl<'a> Parser<'a> {
         self.token = self.lexer.next();
     }
 
-    /// Steps over comments; returns the token behind them.
+    /// Skips comments; returns the token after them.
     fn code(&mut self) -> Token {
         while self.token.kind == TokenKind::Comment {
             self.step();
@@ -61,7 +59,7 @@ impl<'a> Parser<'a> {
         self.token
     }
 
-    /// Returns the token behind the comments that may stand here, without stepping.
+    /// Like [`Parser::code`], without moving.
     fn peek_code(&self) -> Token {
         let (mut lexer, mut token) = (self.lexer, self.token);
         while token.kind == TokenKind::Comment {
@@ -70,14 +68,14 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Tells whether the word that is looked at is a label's name. The byte behind most words says that they
-    /// are not, so that what follows need not be read twice.
+    /// Returns true if the current word is a label. For most words the next byte already rules this out,
+    /// which avoids lexing the next token twice.
     fn is_label(&self) -> bool {
         let next = self.text.as_bytes().get(self.token.span.end);
         !matches!(next, Some(b'.' | b';')) && self.peek_second().is(b':')
     }
 
-    /// Returns the token behind the one that is looked at, without stepping.
+    /// Returns the token after the current one, comments excluded, without moving.
     fn peek_second(&self) -> Token {
         let mut lexer = self.lexer;
         loop {
@@ -88,17 +86,16 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the text of a span.
     fn slice(&self, span: Span) -> &'a str {
         &self.text[span.range()]
     }
 
-    /// Makes the error that the token looked at is not what is `expected`.
+    /// Makes the error for the current token where `expected` is required.
     fn unexpected(&self, expected: &'static str) -> ParseError {
         ParseError::unexpected(self.text, self.token, expected)
     }
 
-    /// Steps over comments and a token of `kind`; returns its span.
+    /// Skips comments and a token of `kind`; returns the token's span.
     fn expect(&mut self, kind: TokenKind, expected: &'static str) -> Result<Span, ParseError> {
         let token = self.code();
         if token.kind != kind {
@@ -108,13 +105,13 @@ impl<'a> Parser<'a> {
         Ok(token.span)
     }
 
-    /// Steps over comments and the character `byte`; returns its span.
+    /// Skips comments and the character `byte`; returns its span.
     fn expect_punct(&mut self, byte: u8, expected: &'static str) -> Result<Span, ParseError> {
         self.expect(TokenKind::Punct(byte), expected)
     }
 
-    /// Steps over comments and the character `byte` if it comes next; tells whether it does. Comments in
-    /// front of another token stay.
+    /// Skips comments and the character `byte` if it comes next; returns true if it does. Otherwise moves
+    /// nowhere.
     fn take_punct(&mut self, byte: u8) -> bool {
         let is_next = self.peek_code().is(byte);
         if is_next {
@@ -124,8 +121,7 @@ impl<'a> Parser<'a> {
         is_next
     }
 
-    /// Steps over the linkages that a declaration begins with; returns the last one, and the directive behind
-    /// them.
+    /// Skips the linkages at the start of a declaration; returns the last one and the directive after them.
     fn linkage(&mut self, expected: &'static str) -> Result<(Linkage, &'a str), ParseError> {
         let mut linkage = Linkage::None;
         loop {
@@ -139,7 +135,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Steps over comments and a number that fits 32 bits.
     fn expect_u32(&mut self, expected: &'static str) -> Result<u32, ParseError> {
         let token = self.code();
         let number = (token.kind == TokenKind::Number).then(|| parse_u64(self.slice(token.span)));
@@ -149,7 +144,7 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    /// Steps over a bracketed group from its opening token to the closing one, whatever they hold.
+    /// Skips a bracketed group from its opening token to the closing one.
     fn skip_group(&mut self) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         loop {
@@ -161,7 +156,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Counts the token looked at, if it opens or closes something; refuses a wrong closer and the text's end
+    /// Counts the current token if it is a bracket. Rejects a wrong closing bracket and the end of the text
     /// within brackets.
     fn nest(&self, nesting: &mut Nesting) -> Result<(), ParseError> {
         match self.token.kind {
@@ -184,7 +179,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The brackets that are open.
 #[derive(Default)]
 struct Nesting {
     open: Vec<u8>,
@@ -195,7 +189,6 @@ impl Nesting {
         self.open.is_empty()
     }
 
-    /// Says which closer is missing.
     fn wanted(&self) -> &'static str {
         match self.open.last() {
             Some(b'(') => "`)`",
@@ -214,8 +207,8 @@ fn closer(open: u8) -> u8 {
     }
 }
 
-/// Reads an integer as compilers write it in instructions, modulo 2^64, with a sign or not; `None` for octal
-/// ones, which none does.
+/// Parses an integer operand modulo 2^64, with an optional sign. Returns `None` for octal numbers, which
+/// compilers do not write.
 pub(crate) fn parse_i64(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let is_octal = matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..]);
@@ -223,7 +216,7 @@ pub(crate) fn parse_i64(text: &str) -> Option<i64> {
     Some(if is_negative { number.wrapping_neg() } else { number }.cast_signed())
 }
 
-/// Reads a whole number as PTX writes it: decimal, `0x`, `0b` or octal, `U` behind it or not.
+/// Parses a whole number in PTX syntax: decimal, `0x`, `0b` or octal, with an optional `U` suffix.
 pub(crate) fn parse_u64(text: &str) -> Option<u64> {
     let text = text.strip_suffix('U').unwrap_or(text);
     let (digits, radix) = match text.as_bytes() {
@@ -235,7 +228,6 @@ pub(crate) fn parse_u64(text: &str) -> Option<u64> {
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// Returns the text between a string's quotes.
 fn unquote(text: &str) -> &str {
     text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text)
 }

@@ -1,4 +1,4 @@
-//! Module scope.
+//! Parses items of module scope.
 
 use super::{Parser, unquote};
 use crate::declaration::Space;
@@ -8,7 +8,6 @@ use crate::lexer::TokenKind;
 use crate::module::{Item, ItemKind, Module};
 use crate::span::Span;
 
-/// Reads a module.
 pub(crate) fn module(text: &str) -> Result<Module<'_>, ParseError> {
     let mut parser = Parser::new(text);
     let mut module = Module {
@@ -53,17 +52,16 @@ pub(crate) fn module(text: &str) -> Result<Module<'_>, ParseError> {
     Err(parser.unexpected(header.wanted()))
 }
 
-/// Which of the header's directives were seen.
 #[derive(Default)]
 struct Header {
     version: bool,
     target: bool,
-    /// Whether something else was seen.
+    /// Whether another item was seen.
     closed: bool,
 }
 
 impl Header {
-    /// Tells whether `directive` may come now: the version comes first, then the target.
+    /// Returns true if `directive` may come now: `.version` comes first, then `.target`.
     fn allows(&self, directive: &str) -> bool {
         match directive {
             ".version" => true,
@@ -76,7 +74,7 @@ impl Header {
         if self.version { "`.target`" } else { "`.version`: PTX begins with it" }
     }
 
-    /// Notes an item; tells whether it belongs to the header. What follows another item does not.
+    /// Notes an item; returns true if it belongs to the header, which ends at the first other item.
     fn note(&mut self, kind: &ItemKind<'_>) -> bool {
         self.version |= *kind == ItemKind::Version;
         self.target |= *kind == ItemKind::Target;
@@ -85,8 +83,8 @@ impl Header {
     }
 }
 
-/// Returns the offset behind the line that `offset` is on, if blanks and a line comment are all that follow
-/// on it; else `offset`.
+/// Returns the offset after the line of `offset` if only blanks and a line comment follow on it; otherwise
+/// `offset`.
 fn end_of_line(text: &str, offset: usize) -> usize {
     let rest = &text[offset..];
     let line = rest.split_inclusive('\n').next().unwrap_or_default();
@@ -95,7 +93,6 @@ fn end_of_line(text: &str, offset: usize) -> usize {
 }
 
 impl<'a> Parser<'a> {
-    /// Returns the text of the directive that is looked at.
     fn directive_name(&self, expected: &'static str) -> Result<&'a str, ParseError> {
         match self.token.kind {
             TokenKind::Dot => Ok(self.slice(self.token.span)),
@@ -103,7 +100,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the item that begins with `directive` at `start`.
+    /// Parses the item that begins with `directive` at `start`.
     fn item(
         &mut self,
         module: &mut Module<'a>,
@@ -163,7 +160,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads `.file 1 "name"`, with a time and a size or not.
+    /// Parses `.file 1 "name"`, with an optional time and size.
     fn file(&mut self) -> Result<ItemKind<'a>, ParseError> {
         self.step();
         let index = self.expect_u32("a file's number")?;

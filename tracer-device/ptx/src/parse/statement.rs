@@ -1,4 +1,4 @@
-//! A function's body, statement by statement.
+//! Parses a function's body, statement by statement.
 
 use super::{Nesting, Parser, unquote};
 use crate::body::{Body, Directive, Label, Loc, Statement, StatementKind};
@@ -8,11 +8,11 @@ use crate::instruction::{Guard, Instruction, Operand};
 use crate::lexer::TokenKind;
 use crate::span::Span;
 
-/// What the string of a `.pragma` begins with by which C++ names a place or a value.
+/// Prefix of the string of a `.pragma` with which C++ names a point or a value.
 const NAMED: &str = "WARPTRACE";
 
 impl<'a> Parser<'a> {
-    /// Reads a body from `{` to `}`.
+    /// Parses a body from `{` to `}`.
     pub(super) fn body(&mut self) -> Result<Body<'a>, ParseError> {
         let open = self.expect_punct(b'{', "`{`")?.start;
         let mut statements = std::mem::take(&mut self.statements);
@@ -46,7 +46,8 @@ impl<'a> Parser<'a> {
                     }
                 }
                 TokenKind::Dot => match self.body_directive()? {
-                    // What the source names, in what the compiler's packer keeps.
+                    // A name from the source, in a directive. A comment would be lost when nvcc packs the PTX
+                    // into a program.
                     Directive::Pragma(said) if said.len() == 1 && said[0].starts_with(NAMED) => {
                         StatementKind::Comment(said[0])
                     }
@@ -57,7 +58,6 @@ impl<'a> Parser<'a> {
                 TokenKind::End => return Err(self.unexpected("`}`, the end of the function's body")),
                 _ => return Err(self.unexpected("a label, an instruction or a directive")),
             };
-            // A scope's braces count as within it.
             depth += u32::from(matches!(kind, StatementKind::ScopeOpen));
             let closes = matches!(kind, StatementKind::ScopeClose);
             statements.push(Statement { span: Span::new(start, self.end), depth, kind });
@@ -98,7 +98,7 @@ impl<'a> Parser<'a> {
         Ok(Guard { span: Span::new(start, name.end), negated, predicate: self.slice(name) })
     }
 
-    /// Reads operands up to and with the `;`.
+    /// Parses operands up to and including the `;`.
     fn operands(&mut self) -> Result<Vec<Operand<'a>>, ParseError> {
         let mut operands = std::mem::take(&mut self.operands);
         let mut nesting = std::mem::take(&mut self.nesting);
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads `.loc 1 12 3`, with `function_name` and `inlined_at` or not.
+    /// Parses `.loc 1 12 3`, with optional `function_name` and `inlined_at`.
     fn loc(&mut self) -> Result<Loc<'a>, ParseError> {
         self.step();
         let file = self.expect_u32("a file's number")?;
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
         Ok(loc)
     }
 
-    /// Reads a label of debug data, with an offset or not: `$L__info_string0+16`.
+    /// Parses a label of debug data with an optional offset: `$L__info_string0+16`.
     fn debug_label(&mut self) -> Result<&'a str, ParseError> {
         let mut token = self.code();
         let (TokenKind::Word | TokenKind::Dot) = token.kind else {
@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
         Ok(self.slice(token.span))
     }
 
-    /// Reads `.pragma "a", "b";`.
+    /// Parses `.pragma "a", "b";`.
     pub(super) fn pragma(&mut self) -> Result<Vec<&'a str>, ParseError> {
         self.step();
         let mut strings = Vec::new();
@@ -206,14 +206,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads a directive's names up to and with its `;`.
+    /// Parses a directive's names up to and including its `;`.
     fn names(&mut self) -> Result<Vec<&'a str>, ParseError> {
         self.step();
         Ok(self.operands()?.into_iter().map(|operand| operand.text).collect())
     }
 
-    /// Steps over a directive that is not known: to its `;` or to the end of its block in braces. Where a
-    /// statement seems to begin on a new line before that, the directive ends with its line, as `.loc` does.
+    /// Skips an unknown directive: to its `;` or to the end of its block in braces. If a statement seems to
+    /// begin on a new line before that, the directive ends with its line, as `.loc` does.
     pub(super) fn unknown_directive(&mut self, in_body: bool) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         let mut last = self.token;
@@ -226,7 +226,7 @@ impl<'a> Parser<'a> {
                     && match token.kind {
                         TokenKind::Dot | TokenKind::Punct(b'@') => true,
                         TokenKind::Punct(b'{') => in_body,
-                        // A list goes on behind a comma, and may begin on the line behind its directive.
+                        // A list continues after a comma, and may begin on the line after its directive.
                         TokenKind::Word => !last.is(b',') && last != first,
                         _ => false,
                     };

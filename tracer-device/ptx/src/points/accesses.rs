@@ -1,4 +1,4 @@
-//! What an instruction accesses: which addresses it uses, and for what.
+//! Memory accesses of an instruction: addresses, kinds and sizes.
 
 use warptrace_abi::data::{SiteKind, SiteSpace};
 
@@ -14,10 +14,9 @@ fn space_of(modifier: &str) -> Option<SiteSpace> {
     }
 }
 
-/// An address that an instruction uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    /// Which of the operands in brackets it is.
+    /// Index of the address among the operands in brackets.
     pub(super) bracketed: usize,
     pub(super) kind: SiteKind,
     pub(super) space: SiteSpace,
@@ -25,14 +24,13 @@ pub(super) struct Access {
     pub(super) elements: u32,
 }
 
-/// Bytes of the description of a tensor.
+/// Size of a tensor map in bytes.
 const TENSOR_MAP_BYTES: u32 = 128;
-/// Bytes of a row of a matrix, which a lane gives the address of.
+/// Size in bytes of a matrix row, for which a lane gives the address.
 const ROW_BYTES: u32 = 16;
-/// Cache operators.
 pub(super) const CACHE: [&str; 8] = ["ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"];
 
-/// Finds what an instruction accesses, as far as that is recorded.
+/// Returns the accesses of an instruction that can be recorded.
 pub(super) fn accesses_of(instruction: &Instruction<'_>) -> Vec<Access> {
     let has = |modifier| instruction.has_modifier(modifier);
     let left_out = ["param", "param::entry", "param::func", "const"];
@@ -64,7 +62,6 @@ pub(super) fn accesses_of(instruction: &Instruction<'_>) -> Vec<Access> {
     }
 }
 
-/// The addresses of an asynchronous copy.
 fn copies(instruction: &Instruction<'_>) -> Vec<Access> {
     let has = |modifier| instruction.has_modifier(modifier);
     let is_bulk = has("bulk") && !has("prefetch");
@@ -77,7 +74,7 @@ fn copies(instruction: &Instruction<'_>) -> Vec<Access> {
     let bytes = if has("tensor") { 0 } else { number(instruction, 2) };
     let access = |bracketed, kind, space| Access { bracketed, kind, space, bytes, elements: 1 };
     let both = [access(0, writes, to), access(1, SiteKind::CopyFrom, from)];
-    // The side in global memory is given by the tensor's description and coordinates.
+    // A tensor map and coordinates describe the side in global memory.
     let described = |access: Access| match access.space {
         SiteSpace::Global if has("tensor") => {
             Access { kind: SiteKind::Load, space: SiteSpace::Generic, bytes: TENSOR_MAP_BYTES, ..access }
@@ -87,12 +84,11 @@ fn copies(instruction: &Instruction<'_>) -> Vec<Access> {
     both.map(described).to_vec()
 }
 
-/// Reads an operand that is a number; 0 if it is none.
+/// Returns an operand as a number; 0 if it is not a number.
 fn number(instruction: &Instruction<'_>, operand: usize) -> u32 {
     instruction.operands.get(operand).and_then(|operand| operand.text.parse().ok()).unwrap_or_default()
 }
 
-/// Bytes and elements of what a lane accesses.
 fn size_of_access(instruction: &Instruction<'_>) -> (u32, u32) {
     let bits = |ty: &str| match ty {
         "f16x2" | "bf16x2" => Some(32),
@@ -109,7 +105,7 @@ fn size_of_access(instruction: &Instruction<'_>) -> (u32, u32) {
     (bytes * elements.unwrap_or(1), elements.unwrap_or(1))
 }
 
-/// Returns an address as a marker has it: without blanks, and of a tensor's without its coordinates.
+/// Returns an address as it is written in a marker: without blanks and without a tensor's coordinates.
 pub(super) fn address_of(operand: &str) -> String {
     let mut text: String = operand.split_whitespace().collect();
     if let Some((map, _)) = text.split_once(",{") {
@@ -123,7 +119,7 @@ mod tests {
     use super::*;
     use crate::Module;
 
-    /// What is found of one instruction: address, kind, space, bytes and elements.
+    /// Returns the accesses of one instruction: address, kind, space, bytes and elements.
     fn found(instruction: &str) -> Vec<(String, SiteKind, SiteSpace, u32, u32)> {
         let text = format!(".version 8.6\n.target sm_100a\n.entry k() {{ {instruction}; ret; }}");
         let module = Module::parse(&text).expect("it is PTX");

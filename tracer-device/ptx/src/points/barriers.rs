@@ -1,7 +1,7 @@
-//! At which barrier lanes wait, and for which of its phases, as far as the text of a function tells.
+//! Barriers and phases of waits, as far as a function's text shows them.
 //!
-//! A register that is written once is what its one instruction makes of others; of registers that are written
-//! more often, loaded, or parameters nothing is known.
+//! A register with one writing instruction is evaluated from that instruction's operands. Registers that are
+//! written several times, loaded values and parameters are unknown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,27 +10,26 @@ use super::waits::results;
 use crate::parse::parse_i64;
 use crate::{Body, Instruction};
 
-/// Instructions that are followed from a register to what it was made of.
+/// Maximum depth of instructions to follow from a register to its operands.
 const MAX_DEPTH: u32 = 16;
 
-/// An address, as far as it is known.
+/// An address, possibly known only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KnownAddress<'a> {
-    /// The variable that it lies in.
+    /// The variable that contains it.
     pub(super) variable: Option<&'a str>,
-    /// Bytes from there.
+    /// Bytes from the variable's start.
     pub(super) offset: Option<i64>,
 }
 
 impl KnownAddress<'_> {
     const UNKNOWN: Self = Self { variable: None, offset: None };
 
-    /// Whether it is one address, whenever a lane of the block comes there.
     pub(super) fn is_known(self) -> bool {
         self.variable.is_some() && self.offset.is_some()
     }
 
-    /// Whether two places may be one.
+    /// Returns true if the two addresses may be equal.
     pub(super) fn may_be(self, other: Self) -> bool {
         let is_same_variable = match (self.variable, other.variable) {
             (Some(one), Some(other)) => one == other,
@@ -51,21 +50,20 @@ impl fmt::Display for KnownAddress<'_> {
     }
 }
 
-/// The barrier of a wait: what it is called, and the phase that ends the wait. Empty where there is none, `?`
-/// where it is known at run time only.
+/// The barrier of a wait: its name, and the phase that ends the wait. Empty if not applicable, `?` if known
+/// only at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Barrier {
     pub(super) name: String,
     pub(super) phase: String,
 }
 
-/// The registers of a function, by the instruction that writes each.
+/// The writing instruction of each register of a function.
 pub(super) struct Registers<'b, 'a> {
-    /// `None` if several do.
+    /// `None` if several instructions write the register.
     written: HashMap<&'a str, Option<&'b Instruction<'a>>>,
 }
 
-/// What a register holds.
 enum Value<'a> {
     Number(i64),
     Address(KnownAddress<'a>),
@@ -74,7 +72,7 @@ enum Value<'a> {
 impl<'b, 'a> Registers<'b, 'a> {
     pub(super) fn new(body: &'b Body<'a>) -> Self {
         let mut written: HashMap<&str, Option<&Instruction<'_>>> = HashMap::new();
-        // A barrier writes where it counts or votes.
+        // A barrier writes a register only if it counts or votes.
         let writes = |it: &Instruction<'_>| !matches!(it.name(), "bar" | "barrier") || it.has_modifier("red");
         for (_, instruction) in body.instructions().filter(|(_, it)| writes(it)) {
             for name in results(instruction) {
@@ -84,14 +82,13 @@ impl<'b, 'a> Registers<'b, 'a> {
         Self { written }
     }
 
-    /// Returns the barrier that an instruction waits at.
     pub(super) fn barrier(&self, instruction: &Instruction<'a>) -> Barrier {
         let operand = |index: usize| instruction.operands.get(index).map_or("", |operand| operand.text);
         let number = |text| self.number(text).map_or_else(|| "?".to_owned(), |number| number.to_string());
         let (name, phase) = match instruction.name() {
             "barrier" if instruction.has_modifier("cluster") => ("cluster".to_owned(), String::new()),
             "bar" if instruction.has_modifier("warp") => ("warp".to_owned(), String::new()),
-            // Where it counts or votes, the first operand takes the result.
+            // With `red`, the first operand is the result.
             "bar" | "barrier" => {
                 let at = usize::from(instruction.has_modifier("red"));
                 (format!("bar {}", number(operand(at))), String::new())
@@ -106,7 +103,6 @@ impl<'b, 'a> Registers<'b, 'a> {
         Barrier { name, phase }
     }
 
-    /// Returns the address in brackets.
     pub(super) fn place(&self, operand: &'a str) -> KnownAddress<'a> {
         let text = operand.trim_start_matches('[').trim_end_matches(']').trim();
         let (base, offset) = match text.find(['+', '-']) {
@@ -123,7 +119,6 @@ impl<'b, 'a> Registers<'b, 'a> {
         }
     }
 
-    /// Returns the number that a word is.
     pub(super) fn number(&self, word: &'a str) -> Option<i64> {
         match self.value(word, MAX_DEPTH)? {
             Value::Number(number) => Some(number),

@@ -1,9 +1,8 @@
-//! Where markers may stand, and which blocks are executed exactly when another is.
+//! Marker positions of blocks, and blocks that execute exactly when another block does.
 
 use crate::splice::PARTING;
 use crate::{Body, Cfg, Directive, Instruction, Label, StatementKind, Terminator};
 
-/// A body with its control flow.
 pub(super) struct Blocks<'b> {
     pub(super) body: &'b Body<'b>,
     pub(super) flow: &'b Cfg,
@@ -14,8 +13,8 @@ impl<'b> Blocks<'b> {
         Self { body, flow }
     }
 
-    /// Returns where a marker stands that a block executes first: behind the `.loc` lines that speak of its
-    /// instructions, and behind a `.pragma`, which the assembler wants before the first instruction.
+    /// Returns the position of a marker that executes first in a block: after the `.loc` lines of its first
+    /// instruction, and after a `.pragma`, which the assembler requires before the first instruction.
     pub(super) fn entry(&self, block: usize) -> usize {
         let block = &self.flow.blocks()[block];
         let mut at = block.entry;
@@ -32,19 +31,19 @@ impl<'b> Blocks<'b> {
         at
     }
 
-    /// Returns where a marker stands that lanes pass only if they fall into a block from the one before it in
-    /// the text: before its label.
+    /// Returns the position of a marker that lanes pass only on fall-through from the preceding block: before
+    /// the block's label.
     pub(super) fn before(&self, block: usize) -> usize {
         let first = self.body.statements.get(self.flow.blocks()[block].statements.start);
         first.map_or(self.body.close, |first| first.span.start)
     }
 
-    /// Returns where a marker stands that lanes pass only if they continue behind a guarded instruction.
+    /// Returns the position of a marker that lanes pass only if they continue after a guarded instruction.
     pub(super) fn behind(&self, statement: usize) -> usize {
         self.body.statements[statement].span.end
     }
 
-    /// Returns the statement of the instruction that ends a block, if one does.
+    /// Returns the statement of the instruction that ends a block, if any.
     pub(super) fn terminator(&self, block: usize) -> Option<usize> {
         let block = &self.flow.blocks()[block];
         let ends = !matches!(block.terminator, Terminator::FallThrough | Terminator::End);
@@ -52,18 +51,16 @@ impl<'b> Blocks<'b> {
         statements.find(|statement| self.body.statements[*statement].instruction().is_some())
     }
 
-    /// Returns a block's instructions.
     pub(super) fn instructions(&self, block: usize) -> impl Iterator<Item = &Instruction<'b>> {
         let statements = &self.body.statements[self.flow.blocks()[block].statements.clone()];
         statements.iter().filter_map(|statement| statement.instruction())
     }
 
-    /// Returns the predecessors of a block that can be reached.
     pub(super) fn reachable_predecessors(&self, block: usize) -> impl Iterator<Item = usize> {
         self.flow.predecessors(block).iter().copied().filter(|from| self.flow.is_reachable(*from))
     }
 
-    /// Returns the block that a block always goes on to, if all of its lanes do so in one group.
+    /// Returns the block that always follows a block, with all of its lanes still in one group.
     fn always_next(&self, block: usize) -> Option<usize> {
         let [edge] = self.flow.successors(block) else { return None };
         let branches = match self.flow.blocks()[block].terminator {
@@ -71,21 +68,21 @@ impl<'b> Blocks<'b> {
             Terminator::Branch { guarded: false } => 1,
             _ => return None,
         };
-        // Instructions that name their lanes wait for them, so that groups may join.
+        // Instructions that name lanes wait for them, so groups may join.
         let parts = |instruction: &&Instruction<'_>| {
             PARTING.contains(&instruction.name()) || instruction.has_modifier("sync")
         };
         (self.instructions(block).filter(parts).count() == branches).then_some(edge.to)
     }
 
-    /// Finds the blocks that are executed exactly when the block before them is, by the same groups of lanes;
-    /// `has_site` tells which blocks have a point.
+    /// Finds the blocks that execute exactly when the block before them does, with the same groups of lanes.
+    /// `has_site` returns true for blocks with a point.
     pub(super) fn chains(&self, has_site: impl Fn(usize) -> bool) -> Chains {
         let blocks = self.flow.blocks().len();
         let mut chains = Chains { next: vec![None; blocks], follows: vec![false; blocks] };
         for block in (0..blocks).filter(|block| self.flow.is_reachable(*block) && has_site(*block)) {
             let Some(next) = self.always_next(block).filter(|next| has_site(*next)) else { continue };
-            // A block that only leads to itself cannot be reached.
+            // A block whose only predecessor is itself is unreachable.
             if self.reachable_predecessors(next).eq([block]) {
                 chains.next[block] = Some(next);
                 chains.follows[next] = true;
@@ -95,28 +92,27 @@ impl<'b> Blocks<'b> {
     }
 }
 
-/// Blocks that follow one another without a choice.
+/// Chains of blocks that always execute together.
 pub(super) struct Chains {
-    /// Of each block, the one whose executions follow from its own.
+    /// For each block, the next block of its chain.
     next: Vec<Option<usize>>,
-    /// Of each block, whether its executions follow from another's.
+    /// For each block, whether it continues another block's chain.
     follows: Vec<bool>,
 }
 
 impl Chains {
-    /// Whether the block's executions follow from another's.
     pub(super) fn follows(&self, block: usize) -> bool {
         self.follows[block]
     }
 
-    /// Returns the blocks whose executions follow from the executions of `block`, in their order; none if
-    /// `block` follows another itself.
+    /// Returns the blocks that follow `block` in its chain, in order. Empty if `block` does not start the
+    /// chain.
     pub(super) fn behind(&self, block: usize) -> impl Iterator<Item = usize> {
         let first = self.next[block].filter(|_| !self.follows[block]);
         std::iter::successors(first, |block| self.next[*block])
     }
 
-    /// Returns the last block that follows `block`, or itself.
+    /// Returns the last block of the chain that starts at `block`, or `block` itself.
     pub(super) fn last(&self, block: usize) -> usize {
         self.behind(block).last().unwrap_or(block)
     }

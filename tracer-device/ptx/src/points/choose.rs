@@ -7,30 +7,30 @@ use super::named::name_of;
 use super::{PointKind, Points, waits};
 use crate::{Edge, Terminator};
 
-/// A point, and where its marker would stand.
+/// A point with the positions of its marker.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) kind: PointKind,
     pub(super) block: usize,
     pub(super) statements: Range<usize>,
-    /// More than one where a loop can be left or entered in several ways.
+    /// Several if a loop can be left or entered in several ways.
     pub(super) at: Vec<usize>,
 }
 
 impl Candidate {
-    /// Whether it stands for the beginning of its block.
+    /// Returns true if the point marks the start of its block.
     pub(super) fn begins_block(&self) -> bool {
         !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken) && !self.interrupts()
     }
 
-    /// Whether it may stand between any two instructions.
+    /// Returns true if the point may lie between any two instructions.
     pub(super) fn interrupts(&self) -> bool {
         matches!(self.kind, PointKind::Named | PointKind::Barrier | PointKind::Wait | PointKind::Waited)
     }
 }
 
-/// Returns a function's points in the order of the text, each behind the points of the loops around it; those
-/// that the source names come last, and then those of waits.
+/// Returns a function's points in text order, each after the points of the loops around it. Points that the
+/// source names come last, then waits.
 pub(super) fn choose(blocks: &Blocks<'_>, points: Points, with_waits: bool) -> Vec<Candidate> {
     let flow = blocks.flow;
     let begins = |block: usize| {
@@ -47,14 +47,14 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points, with_waits: bool) -> V
         }
     };
     let mut candidates = Vec::new();
-    // Of each block, whether its beginning has been chosen.
+    // For each block, whether its start has a point.
     let mut chosen = vec![false; flow.blocks().len()];
     for block in (0..flow.blocks().len()).filter(|block| flow.is_reachable(*block)) {
         let candidate = begins(block);
         let is_chosen = match (points, candidate.kind) {
             (_, PointKind::Entry) => true,
             (Points::Blocks | Points::Loops, PointKind::LoopBody) => true,
-            // Where no instruction is, nothing is executed.
+            // A block without instructions gets no point.
             (Points::Blocks, _) => flow.blocks()[block].first_instruction.is_some(),
             _ => false,
         };
@@ -100,8 +100,8 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points, with_waits: bool) -> V
     candidates
 }
 
-/// Adds the sides of the branch that ends a block. Where others too would pass a marker of the taken side,
-/// the branch itself gets a point: lanes that come there and do not continue behind it take it.
+/// Adds the sides of the branch that ends a block. If the block of the taken side has other predecessors, the
+/// branch itself gets a point instead: its lanes that do not reach `NotTaken` took the branch.
 fn sides(blocks: &Blocks<'_>, block: usize, candidates: &mut Vec<Candidate>) {
     let flow = blocks.flow;
     let Some(branch) = blocks.terminator(block) else { return };

@@ -1,28 +1,28 @@
-//! Which asynchronous copies a wait is for.
+//! Asynchronous copies of each wait.
 //!
-//! Copies of groups (`cp.async`, bulk copies out of shared memory) are followed along all ways through the
-//! function, as hardware counts them: what a lane has issued since its last commit, and its committed groups,
-//! the newest first. Where ways meet, a group is what it is on any of them. Bulk copies that complete at an
-//! mbarrier are those of the waits at the same address.
+//! Copies in groups (`cp.async`, and bulk copies out of shared memory) are followed along all paths of the
+//! function, as the hardware counts them: copies since the last commit, and committed groups, the newest
+//! first. Where paths join, a group is the union of the groups on all paths. Bulk copies that complete at an
+//! mbarrier belong to the waits at the same address.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::barriers::{KnownAddress, Registers};
 use crate::{Body, Cfg, Instruction};
 
-/// Groups that are told apart, the newest first; older ones are one.
+/// Maximum number of groups to distinguish, the newest first. Older groups are merged into the last one.
 const MAX_GROUPS: usize = 16;
-/// Copies of a function that are followed; of one with more nothing is said.
+/// Maximum number of copies of a function. Functions with more are not analysed.
 const MAX_COPIES: usize = 512;
-/// How often a block is looked at in the mean, until groups are the same on all ways; else nothing is said.
+/// Maximum mean number of visits of a block until the groups converge. Functions that need more are not
+/// analysed.
 const MAX_VISITS: usize = 64;
 
-/// The copies that a wait is for.
+/// The copies of a wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Awaited {
-    /// Their statements.
     pub(super) copies: BTreeSet<usize>,
-    /// Whether it is for all of them, and for no others, whenever lanes come there.
+    /// Whether the wait is always for exactly these copies.
     pub(super) is_certain: bool,
 }
 
@@ -30,49 +30,48 @@ pub(super) struct Awaited {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Group {
     copies: BTreeSet<usize>,
-    /// Whether it may be less, or others.
+    /// Whether the group may hold fewer or other copies at run time.
     may_differ: bool,
 }
 
-/// What a lane has issued and not waited for.
+/// Copies that a lane has issued and not waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Issued {
     open: Group,
-    /// The newest first.
+    /// Newest first.
     groups: Vec<Group>,
 }
 
-/// How copies are waited for.
+/// How a copy's completion is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// `cp.async`.
     Async,
-    /// Bulk copies in groups.
+    /// Bulk copies in bulk groups.
     Bulk,
 }
 
-/// What an instruction is to copies of a class.
+/// Effect of an instruction on copies of a class.
 enum Step {
     Issue,
     Commit,
-    /// All groups but the newest `pending` are waited for, `None` if it is known at run time only; with what
-    /// is not committed, if `all`.
+    /// Waits for all groups but the newest `pending`, which is `None` if known only at run time. With `all`,
+    /// also waits for copies that are not committed.
     Wait {
         pending: Option<usize>,
         all: bool,
     },
 }
 
-/// The copies of a function.
 pub(super) struct Copies<'b, 'a> {
     body: &'b Body<'a>,
     flow: &'b Cfg,
     registers: &'b Registers<'b, 'a>,
-    /// Copies that complete at mbarriers.
+    /// Statements of copies that complete at mbarriers, with the mbarriers' addresses.
     at_barriers: Vec<(usize, KnownAddress<'a>)>,
-    /// By the statement of each wait for groups its copies.
+    /// Copies of each wait for groups, by the wait's statement.
     of_groups: HashMap<usize, Awaited>,
-    /// Whether no one has issued copies before it begins.
+    /// Whether the function is a kernel. In other functions, callers may have copies in flight.
     is_entry: bool,
 }
 
@@ -101,8 +100,7 @@ impl<'b, 'a> Copies<'b, 'a> {
         copies
     }
 
-    /// Returns the copies that the instruction of a statement waits for; `None` if it waits for no copies, or
-    /// none is there.
+    /// Returns the copies that a statement waits for; `None` if there are none.
     pub(super) fn awaited(&self, statement: usize) -> Option<Awaited> {
         let instruction = self.body.statements.get(statement)?.instruction()?;
         let awaited = match instruction.name() {
@@ -119,7 +117,7 @@ impl<'b, 'a> Copies<'b, 'a> {
         Awaited { copies: fit().map(|(copy, _)| *copy).collect(), is_certain }
     }
 
-    /// Follows the groups of a class from block to block, and notes what each wait is for.
+    /// Follows the groups of a class through all blocks and stores the copies of each wait.
     fn follow(&mut self, class: Class) {
         let blocks = self.flow.blocks();
         let mut before: Vec<Option<Issued>> = vec![None; blocks.len()];
@@ -160,11 +158,11 @@ impl<'b, 'a> Copies<'b, 'a> {
         }
     }
 
-    /// Follows an instruction. Returns the groups that are waited for.
+    /// Applies an instruction. Returns the groups that it waits for.
     fn step(&self, class: Class, statement: usize, issued: &mut Issued) -> Vec<Group> {
         let Some(instruction) = self.body.statements[statement].instruction() else { return Vec::new() };
         if instruction.is_call() {
-            // It may issue and wait.
+            // The called function may issue copies and wait.
             issued.all().for_each(|group| group.may_differ = true);
         }
         match self.meaning(class, instruction) {
@@ -192,7 +190,7 @@ impl<'b, 'a> Copies<'b, 'a> {
                     over.push(std::mem::take(&mut issued.open));
                 }
                 if pending.is_none() || instruction.guard.is_some() {
-                    // How many are left is known at run time only.
+                    // The number of remaining groups is known only at run time.
                     over.iter_mut().for_each(|group| group.may_differ = true);
                     issued.groups.extend(over.iter().cloned());
                 }
@@ -228,7 +226,6 @@ impl Issued {
         std::iter::once(&mut self.open).chain(&mut self.groups)
     }
 
-    /// What it is where another way leads to the same place.
     fn met(&self, other: &Self) -> Self {
         let none = Group::default();
         let length = self.groups.len().max(other.groups.len());
@@ -250,14 +247,14 @@ impl Group {
     }
 }
 
-/// Returns the operand with the mbarrier at which a copy completes, if it does at one.
+/// Returns the operand of the mbarrier at which a copy completes, if any.
 fn completes_at<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
     let addresses =
         || instruction.operands.iter().map(|operand| operand.text).filter(|text| text.starts_with('['));
     if instruction.has_modifier("mbarrier::complete_tx::bytes") {
         addresses().nth(2)
     } else if instruction.has_modifier("mbarrier") {
-        // `cp.async.mbarrier.arrive`: the copies before it.
+        // `cp.async.mbarrier.arrive` covers the copies before it.
         addresses().next()
     } else {
         None

@@ -6,18 +6,18 @@ use super::Points;
 use super::blocks::{Blocks, Chains};
 use crate::{EdgeKind, Terminator};
 
-/// Where the markers of a counted loop stand, beside its tick.
+/// Positions of a counted loop's enter and leave markers.
 pub(super) struct Counted {
-    /// Offsets that lanes pass when they enter it, and no lane that is in it.
+    /// Offsets that lanes pass only when they enter the loop.
     pub(super) enters: BTreeSet<usize>,
-    /// Offsets that all pass who leave it, and nothing else.
+    /// Offsets that all lanes pass when they leave the loop, and only then.
     pub(super) leaves: BTreeSet<usize>,
 }
 
 impl Counted {
-    /// Tells how to count the loop with this header, if it can be counted: it holds no other point, no loop
-    /// and no call, its iterations all take one path, threads do not end in it, and markers can stand on all
-    /// edges that lead in and out.
+    /// Returns the marker positions of the loop with this header, or `None` if it cannot be counted. A
+    /// counted loop has no other point, no inner loop and no call, its iterations all take one path, threads
+    /// do not end in it, and markers can be placed on all edges into and out of it.
     pub(super) fn new(blocks: &Blocks<'_>, header: usize, points: Points, chains: &Chains) -> Option<Self> {
         let path = path(blocks, header)?;
         let calls = |block: &usize| blocks.instructions(*block).any(|instruction| instruction.is_call());
@@ -32,7 +32,7 @@ impl Counted {
     }
 }
 
-/// Returns the blocks of a loop from its header to where it leads back, if there is one way only.
+/// Returns the blocks of an iteration, from the header to the latch; `None` if several paths exist.
 fn path(blocks: &Blocks<'_>, header: usize) -> Option<Vec<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(header)?;
@@ -58,7 +58,7 @@ fn path(blocks: &Blocks<'_>, header: usize) -> Option<Vec<usize>> {
     }
 }
 
-/// Returns the offsets that lanes pass when they enter the loop, and nothing else; `None` if there are none.
+/// Returns the offsets that lanes pass only when they enter the loop; `None` if an entry has no such offset.
 pub(super) fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(header);
@@ -80,13 +80,13 @@ pub(super) fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usiz
     Some(enters)
 }
 
-/// Returns the offsets that lanes pass when they leave the loop with these blocks, and nothing else; `None`
-/// if there are none.
+/// Returns the offsets that lanes pass only when they leave the loop with these blocks; `None` if an exit has
+/// no such offset.
 pub(super) fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);
     let mut leaves = BTreeSet::new();
-    // Of each block outside, whether it is reached from the loop only.
+    // For each block outside, whether all of its predecessors are in the loop.
     let mut reached_only: HashMap<usize, bool> = HashMap::new();
     for from in path {
         for edge in flow.successors(*from).iter().filter(|edge| flow.loop_of(edge.to) != this) {

@@ -1,5 +1,5 @@
-//! Sites: the instructions that access memory, with a marker of data in front of each, and the values that
-//! the source names, with one in front of the comment that names them.
+//! Data sites: instructions that access memory, and values that the source names. Each gets a data marker in
+//! front of the instruction or of the comment that names the value.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,51 +19,51 @@ use crate::{Body, Cfg, Function, Instruction};
 /// An instruction that accesses memory, or a value that the source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its number, 1 to [`MAX_SITE`].
+    /// Number of the site, 1 to [`MAX_SITE`].
     pub id: u16,
-    /// The kernel's name as in the PTX, mangled.
+    /// The kernel's mangled name, as in the PTX.
     pub function: Arc<str>,
-    /// What it does.
+    /// Kind of access.
     pub kind: SiteKind,
-    /// Where its addresses point.
+    /// State space of the addresses.
     pub space: SiteSpace,
-    /// Bytes that a lane touches, all elements of a vector; 0 if a register says how many.
+    /// Bytes that a lane accesses, with all elements of a vector; 0 if a register holds the number.
     pub bytes: u32,
-    /// Elements of a vector, at least 1.
+    /// Number of vector elements, at least 1.
     pub elements: u32,
-    /// Whether a predicate may switch lanes off.
+    /// Whether the instruction has a guard.
     pub is_predicated: bool,
-    /// The cache operator, without its dot; empty if there is none.
+    /// The cache operator without its dot; empty if none.
     pub cache: Arc<str>,
-    /// Location id of the events of the block that it lies in, or of those that imply them: each executes it
-    /// once. 0 if there are none.
+    /// Location id of the events of the site's block, or of the events that imply them. Each such event
+    /// executes the site once. 0 if no such location exists.
     pub location: u16,
     /// Line in the original text, from 1.
     pub ptx_line: usize,
-    /// Column there in characters, from 1.
+    /// Column of the site in characters, from 1.
     pub ptx_column: usize,
-    /// Where the source has it; `None` if the compiler did not say.
+    /// Source position; `None` if unknown.
     pub source: Option<SourcePlace>,
-    /// The calls through which that line was inlined into the kernel, innermost first.
+    /// The inlined calls that lead to that position, innermost first.
     pub inlined_at: Arc<[CallSite]>,
-    /// The site from which its addresses follow, so that nothing is recorded of it.
+    /// The site from which the addresses are derived. Derived sites are not recorded.
     pub derived: Option<Derived>,
-    /// What the source says of a value.
+    /// The named value, for sites of values.
     pub value: Option<SiteValue>,
 }
 
-/// What the source says of a value.
+/// A value that the source names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteValue {
-    /// Its id in the table of a module of `#[warptrace::kernels]`; 0 if C++ names it.
+    /// Id in the table of a module of `#[warptrace::kernels]`; 0 if the value is named in C++.
     pub id: u16,
-    /// Its name in C++, cut behind [`MAX_VALUE_NAME`] bytes; empty if it has an id.
+    /// Name in C++, cut after [`MAX_VALUE_NAME`] bytes; empty if the value has an id.
     pub name: Arc<str>,
-    /// Its type.
+    /// Type of the value.
     pub ty: ValueType,
 }
 
-/// The most bytes of a value's name; longer ones are cut, and end with `…`.
+/// Maximum size of a value's name in bytes. Longer names are cut and end with `…`.
 pub const MAX_VALUE_NAME: usize = 200;
 
 impl SiteValue {
@@ -79,7 +79,6 @@ impl SiteValue {
     }
 }
 
-/// Whether accesses to a space are asked for.
 const fn is_among(space: SiteSpace, spaces: Spaces) -> bool {
     match space {
         SiteSpace::Global => spaces.global,
@@ -90,47 +89,42 @@ const fn is_among(space: SiteSpace, spaces: Spaces) -> bool {
     }
 }
 
-/// A site of a kernel, and where its marker stands.
 pub(super) struct MarkedSite {
     pub(super) site: Site,
-    /// Offset in the original text of the instruction.
+    /// Offset of the instruction in the original text.
     pub(super) at: usize,
     pub(super) marker: String,
 }
 
-/// The sites of a function.
 #[derive(Default)]
 pub(super) struct FoundSites {
-    /// By number: first those that are recorded, then those that follow from them.
+    /// By number: recorded sites first, then derived ones.
     pub(super) sites: Vec<MarkedSite>,
-    /// Other places of these sites, by their offsets: what the compiler has made several of, such as a value
-    /// in a loop that it unrolled, is one site.
+    /// Further places of these sites, by offset. A value that the compiler duplicates, for example in an
+    /// unrolled loop, is one site.
     pub(super) copies: Vec<(usize, String)>,
-    /// Why some accesses are not recorded.
+    /// Reasons why some accesses are not recorded.
     pub(super) unrecorded: Vec<String>,
 }
 
-/// An access that is asked for.
 struct AccessPlace<'b, 'a> {
     access: Access,
-    /// The instruction, or the comment's value.
     what: What<'b, 'a>,
     statement: usize,
     block: usize,
     operand: String,
     guard: Option<DataGuard<'a>>,
-    /// How it follows from another one, by their indices.
+    /// Derivation from an earlier access, given by its index.
     follows: Option<Follows>,
 }
 
-/// What accesses something.
 #[derive(Clone, Copy)]
 enum What<'b, 'a> {
     Instruction(&'b Instruction<'a>),
     Value(ValueMarker<'a>),
 }
 
-/// The accesses of a function that are asked for, and those that are left out.
+/// The requested accesses of a function, and the number that are left out.
 struct Places<'b, 'a> {
     all: Vec<AccessPlace<'b, 'a>>,
     in_functions: u32,
@@ -189,7 +183,6 @@ impl<'b, 'a> Places<'b, 'a> {
         found
     }
 
-    /// Adds the value that a comment names.
     fn value(
         &mut self,
         function: &Function<'a>,
@@ -226,8 +219,8 @@ impl<'b, 'a> Places<'b, 'a> {
         }
     }
 
-    /// Returns for each place, by its index, itself, or the first one that names the same value: one of the
-    /// same id or name, type and line.
+    /// Returns for each place its own index, or the index of the first place with the same value: the same id
+    /// or name, type and source line.
     fn first_of_values(&self, lines: &Lines) -> Vec<usize> {
         let mut known: HashMap<_, usize> = HashMap::new();
         let mut first = Vec::with_capacity(self.all.len());
@@ -243,9 +236,9 @@ impl<'b, 'a> Places<'b, 'a> {
         first
     }
 
-    /// Gives numbers from `next` on, values before addresses, first to what is recorded; `None` if it is
-    /// beyond what a kernel or a text may have. A value that is named where another one is, by
-    /// [`first_of_values`](Self::first_of_values), has its number.
+    /// Assigns numbers from `next` on: values first, then recorded accesses, then derived ones. Entries
+    /// beyond the limits of a kernel or a text are `None`. A repeated value gets the number of its first
+    /// place, given by [`first_of_values`](Self::first_of_values).
     fn numbers(&self, next: u32, first_of: &[usize]) -> Vec<Option<u16>> {
         let mut numbers = vec![None; self.all.len()];
         let mut next = (next..=u32::from(MAX_SITE)).map_while(|number| u16::try_from(number).ok());
@@ -268,8 +261,8 @@ impl<'b, 'a> Places<'b, 'a> {
     }
 }
 
-/// Finds the accesses of a function that are asked for; `next` is the number of the first, and `location`
-/// tells that of a block's events.
+/// Finds the requested accesses of a function. `next` is the first number; `location` returns the location id
+/// of a block's events.
 pub(super) fn find(
     function: &Function<'_>,
     body: &Body<'_>,
@@ -292,7 +285,7 @@ pub(super) fn find(
             found.copies.push((at, marker));
             let first = found.sites.iter_mut().find(|found| found.site.id == id);
             if let Some(first) = first.filter(|first| first.site.location != location(place.block)) {
-                // Which events execute it is not told by one location.
+                // The value's places have different locations.
                 first.site.location = 0;
             }
             continue;
@@ -316,7 +309,7 @@ pub(super) fn find(
             is_predicated: guard.is_some(),
             cache: cache.unwrap_or_default().into(),
             location: location(place.block),
-            // Filled in when all offsets are known.
+            // Set when all offsets are known.
             ptx_line: 0,
             ptx_column: 0,
             source,

@@ -1,9 +1,9 @@
-//! Which addresses of a block are that of an earlier access plus something constant.
+//! Derived addresses: addresses of a block that differ from an earlier access by a constant.
 //!
-//! Within a block all lanes that came to its start execute all of its instructions, or those of one
-//! predicate, so they execute such accesses equally often, one behind the other. What registers hold is
-//! followed through moves, and sums with numbers and with each other, modulo 2^32 or 2^64 as the device
-//! computes them. All else that is written is something new.
+//! All lanes that enter a block execute all of its instructions, or all those with the same predicate, so
+//! they execute such accesses equally often and in order. Register contents are followed through moves and
+//! through sums with numbers and registers, modulo 2^32 or 2^64 as the device computes them. Every other
+//! result is a new unknown.
 
 use std::collections::HashMap;
 
@@ -14,41 +14,40 @@ use crate::parse::parse_i64;
 use crate::registers::{Registers, bits};
 use crate::uniform::words;
 
-/// A register: the statement that declares it, and its name.
+/// A register: its declaring statement and its name.
 type Key<'a> = (usize, &'a str);
 
-/// What a register holds: something that is not followed further, by its number, and a constant.
+/// Content of a register: an unknown, by its number, plus a constant.
 #[derive(Clone, Copy)]
 struct Value {
     base: usize,
     offset: i64,
 }
 
-/// Accesses whose addresses differ by constants: what their addresses are based on, and in which lanes.
+/// Accesses whose addresses differ by constants: the base of the addresses, and the guard.
 type Family = (usize, Option<(usize, bool)>);
 
-/// How an address follows from another one.
+/// Derivation of an address from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Follows {
-    /// The number that the other one was given.
     pub(super) root: usize,
     pub(super) offset: i64,
     pub(super) is_narrow: bool,
 }
 
-/// What the registers of a block hold, statement by statement.
+/// Contents of the registers at the current statement of a block.
 pub(super) struct Values<'r, 'a> {
     registers: &'r Registers<'a>,
     block: Option<usize>,
     held: HashMap<Key<'a>, Value>,
-    /// The sums of two bases.
+    /// Bases of sums of two bases.
     sums: HashMap<(usize, usize), usize>,
-    /// Of each family the first access, and the constant in its address.
+    /// The first access of each family, and the constant in its address.
     roots: HashMap<Family, (usize, i64)>,
     next: usize,
 }
 
-/// Instructions behind which a lane may not come: what stands behind them is executed by fewer lanes.
+/// Instructions after which some lanes may not continue.
 const MAY_NOT_RETURN: [&str; 5] = ["call", "trap", "brkpt", "exit", "ret"];
 
 impl<'r, 'a> Values<'r, 'a> {
@@ -57,7 +56,7 @@ impl<'r, 'a> Values<'r, 'a> {
         Self { registers, block: None, held, sums, roots, next: 0 }
     }
 
-    /// Goes to a statement of a block: of another one nothing is known.
+    /// Enters a block. Forgets everything if it is a different block.
     pub(super) fn enter(&mut self, block: usize) {
         if self.block.replace(block) != Some(block) {
             self.forget();
@@ -75,7 +74,7 @@ impl<'r, 'a> Values<'r, 'a> {
         Value { base: self.next, offset: 0 }
     }
 
-    /// Returns what a register holds, and its bits; `None` for what is no register.
+    /// Returns the content of a register and its size in bits; `None` if the name is not a register.
     fn read(&mut self, name: &'a str, statement: usize) -> Option<(Value, u32)> {
         let (declared, ty) = self.registers.declared(name, statement)?;
         let value = match self.held.get(&(declared, name)) {
@@ -89,8 +88,8 @@ impl<'r, 'a> Values<'r, 'a> {
         Some((value, bits(ty)?))
     }
 
-    /// Finds whether an access follows from an earlier one of the block. If not, later ones may from it,
-    /// which is then `number`.
+    /// Returns the derivation of an access if an earlier access of the block has the same base and guard.
+    /// Otherwise the access becomes the root `number` of later ones.
     pub(super) fn access(
         &mut self,
         number: usize,
@@ -110,7 +109,6 @@ impl<'r, 'a> Values<'r, 'a> {
         (root != number).then_some(Follows { root, offset, is_narrow })
     }
 
-    /// Follows what an instruction writes.
     pub(super) fn step(&mut self, instruction: &Instruction<'a>, statement: usize) {
         if MAY_NOT_RETURN.contains(&instruction.name()) {
             return self.forget();
@@ -119,7 +117,7 @@ impl<'r, 'a> Values<'r, 'a> {
         else {
             return;
         };
-        // Lanes that a predicate switches off keep what they had.
+        // Lanes with a false predicate keep the old value.
         let value = if instruction.guard.is_some() { None } else { self.result(instruction, statement) };
         for name in words(result.text) {
             if let Some((declared, _)) = self.registers.declared(name, statement) {
@@ -129,7 +127,7 @@ impl<'r, 'a> Values<'r, 'a> {
         }
     }
 
-    /// Returns what a move or a sum gives; `None` for all else.
+    /// Returns the result of a move or a sum; `None` for other instructions.
     fn result(&mut self, instruction: &Instruction<'a>, statement: usize) -> Option<Value> {
         let mut modifiers = instruction.modifiers();
         let (ty, None) = (modifiers.next()?, modifiers.next()) else { return None };
@@ -174,7 +172,7 @@ impl<'r, 'a> Values<'r, 'a> {
 mod tests {
     use crate::points::{PointOptions, mark};
 
-    /// What follows from which site, by the numbers of sites, with the offset and whether it has 32 bits.
+    /// Returns the derived sites: site, root, offset, and whether addresses have 32 bits.
     fn derived(body: &str) -> Vec<(u16, u16, i64, bool)> {
         let text = format!(
             ".version 8.0\n.target sm_90\n.address_size 64
@@ -196,12 +194,12 @@ ret;\n}}"
     fn sums_with_numbers_are_followed() {
         let loads = "ld.f32 %f1, [%rd1]; ld.f32 %f1, [%rd1+-4]; st.v4.f32 [%rd1+16], {%f1, %f1, %f1, %f1};";
         assert_eq!(derived(loads), [(2, 1, -4, false), (3, 1, 16, false)]);
-        // A register that is written goes on from what it held.
+        // A register that is incremented keeps its base.
         let moved = "ld.f32 %f1, [%rd1+8]; add.s64 %rd1, %rd1, 64; mov.b64 %rd2, %rd1; sub.u64 %rd3, %rd2, 0x10;
             ld.f32 %f1, [%rd1]; ld.f32 %f1, [%rd2]; ld.f32 %f1, [%rd3+4]; add.s64 %rd4, -8, %rd3; ld.f32 %f1, [%rd4];";
         let offsets = [(2, 1, 56, false), (3, 1, 56, false), (4, 1, 44, false), (5, 1, 32, false)];
         assert_eq!(derived(moved), offsets);
-        // Sums of the same two registers, whatever is added where.
+        // Sums of the same two registers have the same base, in any order of additions.
         let sums = "add.s64 %rd3, %rd1, %rd2; add.s64 %rd4, %rd1, 8; add.s64 %rd5, %rd2, %rd4;
             ld.f32 %f1, [%rd3]; ld.f32 %f1, [%rd5]; add.s64 %rd6, %rd1, %rd1; ld.f32 %f1, [%rd6];";
         assert_eq!(derived(sums), [(3, 1, 8, false)]);
@@ -227,26 +225,26 @@ ret;\n}}"
             let body = format!("st.f32 [%rd1], %f1; {between} st.f32 [%rd1+4], %f1;");
             assert_eq!(derived(&body), [], "{between}");
         }
-        // Of 32 bits there is nothing in what has 64.
+        // A conversion from 32 to 64 bits is not followed.
         assert_eq!(derived("ld.f32 %f1, [%r1]; cvt.u64.u32 %rd1, %r1; ld.f32 %f1, [%rd1];"), []);
         assert_eq!(derived("add.sat.s32 %r2, %r1, 4; ld.f32 %f1, [%r1]; ld.f32 %f1, [%r2];"), []);
     }
 
     #[test]
     fn the_same_lanes_execute_both() {
-        // In another block, behind a call, and behind a branch.
+        // In another block, after a call, and after a branch.
         for between in ["call f;", "@%p1 trap;", "@%p1 bra $L; $L:", "@%p1 exit;", "$L: @%p1 bra $L;"] {
             let body = format!("st.f32 [%rd1], %f1; {between} st.f32 [%rd1+4], %f1;");
             assert_eq!(derived(&body), [], "{between}");
         }
         let still = "st.f32 [%rd1], %f1; bar.sync 0; $UNUSED: nanosleep.u32 %r1; st.f32 [%rd1+4], %f1;";
         assert_eq!(derived(still), [(2, 1, 4, false)]);
-        // Under predicates.
+        // With predicates.
         let guards =
             "@%p1 ld.f32 %f1, [%rd1]; ld.f32 %f1, [%rd1]; @!%p1 ld.f32 %f1, [%rd1]; @%p2 ld.f32 %f1, [%rd1];
             @%p1 ld.f32 %f1, [%rd1+4]; ld.f32 %f1, [%rd1+8]; @!%p1 ld.f32 %f1, [%rd1+12];
             setp.eq.u32 %p1, %r1, %r2; @%p1 ld.f32 %f1, [%rd1+16]; @%p1 ld.f32 %f1, [%rd1+20];";
-        // Roots have the first numbers: 1 to 4, and 5 under the new predicate.
+        // Roots have the first numbers: 1 to 4, and 5 for the new predicate.
         let found = [(6, 1, 4, false), (7, 2, 8, false), (8, 3, 12, false), (9, 5, 4, false)];
         assert_eq!(derived(guards), found);
         // An instruction reads its address before it writes the register.

@@ -14,21 +14,21 @@ use super::{Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
 
-/// What has been marked of a module.
+/// State while a module is marked.
 pub(super) struct Marking<'m> {
     text: &'m str,
     options: &'m PointOptions<'m>,
     sources: Sources<'m>,
     marked: Marked,
     edits: Edits,
-    /// Offsets in the original text of the points.
+    /// Offsets of the points in the original text.
     offsets: Vec<usize>,
-    /// The next point's id, which may be one beyond the last that there is.
+    /// The next point's id. 65,536 if all ids are used.
     next: u32,
-    /// Offsets in the original text of the sites, and of the copies that waits are for.
+    /// Offsets in the original text of the sites, and of the copies and barriers of waits.
     site_offsets: Vec<usize>,
     copy_offsets: Vec<usize>,
-    /// The functions with calls through pointers, and how many calls each has.
+    /// The functions with calls through pointers, each with its number of such calls.
     pointer_calls: Vec<(&'m str, usize)>,
 }
 
@@ -48,7 +48,7 @@ impl<'m> Marking<'m> {
         }
     }
 
-    /// Marks a function, or says why it cannot be.
+    /// Marks a function, or stores the reason why it cannot be marked.
     pub(super) fn function(&mut self, function: &Function<'m>) {
         let Some(body) = &function.body else { return };
         if let Err(reason) = self.try_function(function, body) {
@@ -59,7 +59,7 @@ impl<'m> Marking<'m> {
     /// Marks a function.
     ///
     /// # Errors
-    /// Why it cannot be marked. Nothing has changed then.
+    /// Returns the reason if the function cannot be marked. The text is unchanged then.
     fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
         let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
         let flow = Cfg::new(body).map_err(|error| format!("its control flow cannot be read: {error}"))?;
@@ -92,7 +92,7 @@ impl<'m> Marking<'m> {
                 function: Arc::clone(&name),
                 kind: site.kind,
                 block: site.block,
-                // Filled in when all offsets are known.
+                // Set when all offsets are known.
                 ptx_line: 0,
                 ptx_column: 0,
                 source,
@@ -109,7 +109,7 @@ impl<'m> Marking<'m> {
             points: points.iter().map(|point| id(*point)).collect(),
         }));
         let followed = |point: usize| {
-            // A point without a marker is executed with the one that it follows.
+            // A point without a marker executes together with the point that implies it.
             let before = plan.implied.iter().find(|(_, points)| points.contains(&point));
             before.map_or(point, |(after, _)| *after)
         };
@@ -126,7 +126,7 @@ impl<'m> Marking<'m> {
         Ok(())
     }
 
-    /// Says what is known of the wait that begins at a point, if one does.
+    /// Returns the wait that begins at a point, if any.
     fn wait(
         &mut self,
         site: &Site,
@@ -144,7 +144,7 @@ impl<'m> Marking<'m> {
         let copy = |copy: &usize| {
             self.copy_offsets.push(body.statements[*copy].span.start);
             let (source, _) = lines.first_of(*copy..*copy + 1);
-            // Filled in when all offsets are known.
+            // Set when all offsets are known.
             PointCopy { source, ptx_line: 0, ptx_column: 0 }
         };
         let copies = awaited.copies.iter().map(copy).collect();
@@ -152,7 +152,7 @@ impl<'m> Marking<'m> {
         Some(Box::new(PointWait { barrier: name, phase, copies, is_certain: awaited.is_certain, at }))
     }
 
-    /// Says what is known of the first barrier in the block that a point stands for.
+    /// Returns the first barrier in the block of a point, if any.
     fn wait_in(
         &mut self,
         site: &Site,
@@ -171,12 +171,12 @@ impl<'m> Marking<'m> {
         self.copy_offsets.push(body.statements[statement].span.start);
         let (source, calls) = lines.first_of(statement..statement + 1);
         let source = source.map(|source| users_place(source, &calls));
-        // Filled in when all offsets are known.
+        // Set when all offsets are known.
         let at = Some(PointCopy { source, ptx_line: 0, ptx_column: 0 });
         Some(Box::new(PointWait { barrier: name, phase, at, ..PointWait::default() }))
     }
 
-    /// Marks the accesses of a function that are asked for; `location` tells that of a block's events.
+    /// Marks the requested accesses of a function. `location` returns the location id of a block's events.
     fn sites(
         &mut self,
         function: &Function<'m>,
@@ -203,7 +203,7 @@ impl<'m> Marking<'m> {
         self.marked.unrecorded.extend(reasons.map(|reason| (function.name.to_owned(), reason)));
     }
 
-    /// Marks the accesses of a function whose events have markers already.
+    /// Marks the accesses of a function that already has event markers.
     pub(super) fn own_function(&mut self, function: &Function<'m>) {
         let Some(body) = &function.body else { return };
         let flow = match Cfg::new(body) {
@@ -223,7 +223,6 @@ impl<'m> Marking<'m> {
         self.sites(function, body, &flow, &lines, location);
     }
 
-    /// Makes the marked text.
     pub(super) fn finish(mut self) -> Result<Marked, PointError> {
         for (position, point) in positions(self.text, &self.offsets).iter().zip(&mut self.marked.points) {
             (point.ptx_line, point.ptx_column) = (position.line, position.column);
@@ -243,7 +242,8 @@ impl<'m> Marking<'m> {
 }
 
 impl Marking<'_> {
-    /// Says in one line, of the function that comes first, what calls through pointers leave out.
+    /// Returns one message, for the first function concerned, about calls through pointers that are not
+    /// recorded.
     fn called_by_pointer(&self) -> Option<(String, String)> {
         let (&(first, calls), others) = self.pointer_calls.split_first()?;
         let counted =
@@ -264,7 +264,7 @@ impl Marking<'_> {
     }
 }
 
-/// Refuses a module that has markers, of data only if `events` is false.
+/// Rejects a module with data markers and, if `events` is true, with event markers.
 pub(super) fn refuse_markers(module: &Module<'_>, events: bool) -> Result<(), PointError> {
     let bodies = module.definitions().filter_map(|function| function.body.as_ref());
     let mut statements = bodies.flat_map(|body| &body.statements);
@@ -280,8 +280,8 @@ pub(super) fn refuse_markers(module: &Module<'_>, events: bool) -> Result<(), Po
     }
 }
 
-/// Returns the names of the functions to mark: the kernels that are asked for, and all that they name,
-/// directly or not.
+/// Returns the names of the functions to mark: the requested kernels, and all functions that they name
+/// directly or indirectly.
 pub(super) fn wanted_functions<'a>(
     module: &'a Module<'a>,
     options: &PointOptions<'_>,
@@ -299,7 +299,7 @@ pub(super) fn wanted_functions<'a>(
     Ok(with_named(module, kernels))
 }
 
-/// Returns the names of these kernels, and of all functions that they name, directly or not.
+/// Returns the names of these kernels and of all functions that they name, directly or indirectly.
 pub(crate) fn with_named<'a>(module: &'a Module<'a>, kernels: &[&str]) -> BTreeSet<&'a str> {
     let mut by_name: HashMap<&str, &Function<'_>> =
         module.definitions().map(|function| (function.name, function)).collect();

@@ -1,9 +1,9 @@
-//! Puts markers into PTX of other compilers, which has none, and says what each one stands for.
+//! Inserts markers into PTX that has none, and describes the point of each marker.
 //!
 //! [`splice`](crate::splice) records at markers. [`mark`] adds them to the PTX of nvcc, NVRTC, clang or any
-//! other compiler, at basic blocks, at branches, at loops or at functions. It returns a [`Point`] for each
-//! one: where it is in the PTX and, if the compiler wrote `.loc`, in the source. Markers are comments, so the
-//! kernels of the marked text compute as before.
+//! other compiler: at basic blocks, branches, loops, functions or waits. It returns a [`Point`] for each: its
+//! position in the PTX and, if the compiler wrote `.loc`, in the source. Markers are comments, so they do not
+//! change the results of kernels.
 //!
 //! ```
 //! use warptrace_ptx::points::{PointKind, PointOptions, mark};
@@ -28,12 +28,12 @@
 //! # Ok::<(), warptrace_ptx::points::PointError>(())
 //! ```
 //!
-//! # Which blocks have no marker
+//! # Blocks without a marker
 //!
-//! A block has a point but no marker if another point's events tell its own, masks included: it has one
-//! predecessor, which goes nowhere else, and nothing stands between the two markers at which lanes may part,
-//! meet or leave. [`Marked::implied`] names such points. A join never is one: which lanes arrive there in one
-//! group is for the hardware to choose.
+//! A block has a point but no marker if the events of another point determine its events and masks: its only
+//! predecessor has no other successor, and lanes cannot diverge, reconverge or exit between the two markers.
+//! [`Marked::implied`] lists such points. Join blocks always have a marker, because the hardware decides
+//! which lanes arrive there in one group.
 
 mod accesses;
 mod barriers;
@@ -66,22 +66,22 @@ pub use warptrace_abi::data::{Derived, SiteKind, SiteSpace, ValueType};
 /// PTX with markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marked {
-    /// PTX, for [`splice`](crate::splice::splice).
+    /// The PTX text, for [`splice`](crate::splice::splice).
     pub text: String,
-    /// What the markers stand for, by id: the first has [`PointOptions::first_id`], each other one more.
+    /// The points, by id. The ids are consecutive from [`PointOptions::first_id`].
     pub points: Vec<Point>,
-    /// Points without a marker, whose events a reader of the trace fills in.
+    /// Points without a marker. A reader of the trace adds their events.
     pub implied: Vec<Implied>,
-    /// The kernels that have markers, in the order of the text.
+    /// The marked kernels, in text order.
     pub kernels: Vec<KernelInfo>,
-    /// Functions that were asked for and have no markers: name, as in the PTX, and reason.
+    /// Requested functions that could not be marked: name as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
-    /// The accesses to memory and the named values that have a marker of data, by number: the first has
-    /// [`PointOptions::first_site`], each other one more. Of each kernel values come first, then the other
-    /// accesses that are recorded, then those that follow from them.
+    /// The memory accesses and named values with a data marker, by number. The numbers are consecutive from
+    /// [`PointOptions::first_site`]. Within a kernel, values come first, then recorded accesses, then derived
+    /// ones.
     pub sites: Vec<Site>,
-    /// Functions of which not all is recorded that was asked for, accesses or what calls through pointers
-    /// lead to: name, as in the PTX, and reason.
+    /// Functions with accesses or calls through pointers that are not recorded although requested: name as in
+    /// the PTX, and reason.
     pub unrecorded: Vec<(String, String)>,
 }
 
@@ -90,63 +90,62 @@ pub struct Marked {
 pub struct Point {
     /// Location id of its events, 1 to 65,535.
     pub id: u16,
-    /// The function's name as in the PTX, mangled.
+    /// The function's mangled name, as in the PTX.
     pub function: Arc<str>,
-    /// What an event means.
+    /// Kind of the point.
     pub kind: PointKind,
-    /// The basic block, an index in [`Cfg::blocks`](crate::Cfg::blocks) of the original text's function. For
-    /// a branch and its sides, the block that the branch ends.
+    /// The basic block: an index in [`Cfg::blocks`](crate::Cfg::blocks) for the original text. For a branch
+    /// and its sides, the block that ends with the branch.
     pub block: usize,
-    /// Line, from 1, in the original text, of the block's first instruction; for a branch and its sides, of
+    /// Line in the original text, from 1, of the block's first instruction; for a branch and its sides, of
     /// the branch.
     pub ptx_line: usize,
-    /// Column there in characters, from 1.
+    /// Column in characters, from 1.
     pub ptx_column: usize,
-    /// Where the source has that instruction, or the first behind it in the block that the source has.
-    /// `None` if the compiler did not say.
+    /// Source position of that instruction, or of the first later instruction in the block that has one.
+    /// `None` if unknown.
     pub source: Option<SourcePlace>,
-    /// The calls through which that line was inlined into the function, innermost first.
+    /// The inlined calls that lead to that position, innermost first.
     pub inlined_at: Arc<[CallSite]>,
-    /// Id of the point of the innermost loop around it that has one, 0 if none has. Smaller than `id`.
+    /// Id of the point of the innermost enclosing loop with a point; 0 if there is none. Less than `id`.
     pub parent: u16,
-    /// Whether it is a loop whose iterations a recording can count.
+    /// Whether this is a loop whose iterations a recording can count.
     pub counted: bool,
-    /// The name that the source gives to it, for points of the kind [`Named`](PointKind::Named); the
-    /// instruction, for waits.
+    /// The name in the source for points of the kind [`Named`](PointKind::Named); the instruction for waits.
     pub name: Option<Arc<str>>,
-    /// What is known of the wait that begins here, of points of the kinds [`Barrier`](PointKind::Barrier) and
-    /// [`Wait`](PointKind::Wait).
+    /// The wait that begins at a [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait), or the first
+    /// barrier in the block of the point.
     pub wait: Option<Box<PointWait>>,
 }
 
-/// What the text tells of a wait.
+/// A wait, as far as the text shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PointWait {
-    /// The barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` stands for what is known at run time only, as
-    /// in `mbarrier full+?`. Empty if it waits at none.
+    /// The barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` replaces parts that are known only at run
+    /// time, as in `mbarrier full+?`. Empty if the wait is not at a barrier.
     pub barrier: String,
-    /// The phase (parity) whose end is waited for, or `?`; empty if there are none.
+    /// The phase (parity) whose completion ends the wait, or `?`. Empty if the barrier has no phases.
     pub phase: String,
-    /// The asynchronous copies that it waits for.
+    /// The asynchronous copies that the wait is for.
     pub copies: Vec<PointCopy>,
-    /// Whether it waits for all of these, and for no others, whenever lanes come there.
+    /// Whether the wait is always for exactly these copies.
     pub is_certain: bool,
-    /// Where it waits, if the point is where its block begins.
+    /// Position of the wait if the point is at the start of the block.
     pub at: Option<PointCopy>,
 }
 
-/// Where an asynchronous copy is issued, or lanes wait.
+/// Position of an asynchronous copy or of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointCopy {
-    /// Where the source has it; `None` if the compiler did not say.
+    /// Source position; `None` if unknown.
     pub source: Option<SourcePlace>,
-    /// Line, from 1, in the original text.
+    /// Line in the original text, from 1.
     pub ptx_line: usize,
-    /// Column there in characters, from 1.
+    /// Column in characters, from 1.
     pub ptx_column: usize,
 }
 
-/// What an event at a point means.
+/// Kind of a point: the meaning of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PointKind {
@@ -154,31 +153,31 @@ pub enum PointKind {
     Entry,
     /// A basic block began.
     Block,
-    /// The first block of a loop began: once for each iteration, and once more where the loop tests at its
-    /// start whether it ends.
+    /// An iteration of a loop began: the loop's first block was entered. A loop that tests its condition at
+    /// the start has one more event than iterations.
     LoopBody,
-    /// Lanes came to a `bra`, `ret` or `exit` under a predicate whose taken side has no point of its own,
-    /// because its block can be reached in other ways too. Lanes that do not come to the branch's `NotTaken`
-    /// next took it.
+    /// Lanes reached a guarded `ret`, `exit` or `trap`, or a guarded `bra` whose taken side has no point
+    /// because its block has other predecessors. Lanes whose next event is not the branch's `NotTaken` took
+    /// the branch.
     Branch,
-    /// A branch, `bra` under a predicate, was taken.
+    /// A guarded `bra` was taken.
     Taken,
-    /// A branch, `ret` or `exit` under a predicate was not taken.
+    /// A guarded `bra`, `ret`, `exit` or `trap` was not taken.
     NotTaken,
-    /// Lanes came to a `.pragma "WARPTRACE name"` in the code, which `tracer-host/include/warptrace.cuh`
-    /// makes of `WARPTRACE("name")`. Whatever points are asked for, these are among them.
+    /// Lanes reached a `.pragma "WARPTRACE name"`, to which `tracer-host/include/warptrace.cuh` expands
+    /// `WARPTRACE("name")`. Marked with every choice of points.
     Named,
-    /// Lanes came to a barrier of their block.
+    /// Lanes reached a barrier of their block.
     Barrier,
-    /// Lanes came to where they wait otherwise: for other threads, for a copy, or for time to pass.
+    /// Lanes reached another wait: for other threads, for a copy, or for time to pass.
     Wait,
-    /// The wait at the point before, a [`Barrier`](PointKind::Barrier) or a [`Wait`](PointKind::Wait), is
+    /// The wait that began at the preceding [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait) is
     /// over.
     Waited,
 }
 
 impl PointKind {
-    /// The kind's name, and in a few words what an event means.
+    /// Returns the kind's name and a short description of its events.
     const fn words(self) -> [&'static str; 2] {
         match self {
             Self::Entry => ["entry", "function entered"],
@@ -194,7 +193,7 @@ impl PointKind {
         }
     }
 
-    /// Says in a few words what an event means.
+    /// Returns a short description of the kind's events.
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         self.words()[1]
@@ -209,56 +208,56 @@ impl fmt::Display for PointKind {
 
 /// Points without markers, whose events follow from the events of another point.
 ///
-/// Behind each event at `after` stands one event at each of `points`, in that order, with the same lanes and
-/// with no other event of the lanes between them. So a run of n events at `after` is n times the sequence
-/// of `after` and `points`.
+/// After each event at `after` comes one event at each of `points`, in this order, with the same lanes and no
+/// other events of these lanes in between. So a run of n events at `after` stands for n repetitions of the
+/// sequence `after`, `points`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implied {
-    /// Id of the point that has a marker.
+    /// Id of the point with the marker.
     pub after: u16,
-    /// Ids of the points that follow it, in the order of their execution; at least one.
+    /// Ids of the points that follow it, in execution order; at least one.
     pub points: Vec<u16>,
 }
 
-/// A kernel, for who launches it.
+/// A kernel's name and parameters, for a launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInfo {
-    /// The kernel's name as in the PTX, mangled.
+    /// The kernel's mangled name, as in the PTX.
     pub name: String,
-    /// Its parameters.
+    /// The kernel's parameters.
     pub parameters: Vec<ParamLayout>,
 }
 
-/// Where a kernel's parameter is in the launch's parameter buffer.
+/// Position of a kernel's parameter in the parameter buffer of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamLayout {
     /// Size in bytes.
     pub size: usize,
     /// Alignment in bytes, a power of two.
     pub align: usize,
-    /// Offset in the buffer, in bytes.
+    /// Offset in the buffer in bytes.
     pub offset: usize,
 }
 
-/// Why a module cannot be marked.
+/// Reasons why a module cannot be marked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PointError {
-    /// The text is no PTX.
+    /// The text is not valid PTX.
     #[error("the PTX cannot be read: {0}")]
     Parse(#[from] ParseError),
-    /// A kernel that was asked for is not there.
+    /// The module does not have a requested kernel.
     #[error("there is no kernel `{name}` in the PTX; it has: {known}")]
     NoKernel {
-        /// The kernel.
+        /// Name of the missing kernel.
         name: String,
-        /// The kernels that there are.
+        /// Names of the module's kernels.
         known: String,
     },
-    /// The first id is 0, which names no location.
+    /// The first id or the first site number is 0.
     #[error("the first id is 0: ids of points are 1 to 65,535, numbers of sites 1 to 32,767")]
     FirstId,
-    /// The text has markers already.
+    /// The text already has markers.
     #[error(
         "line {line}, column {column}: the PTX has trace points of its own, so that ids would clash: trace it as it is"
     )]
@@ -268,19 +267,21 @@ pub enum PointError {
         /// Column of the first marker in characters, from 1.
         column: usize,
     },
-    /// A mistake of this crate.
+    /// The markers cannot be inserted: an internal error.
     #[error("the markers could not be put in place: {0}")]
     Edit(#[from] EditError),
 }
 
-/// Puts markers into PTX that has none.
+/// Inserts markers into PTX that has none.
 ///
-/// Ids follow the text, function by function; but a loop's point comes before the points within. The same
-/// text and options give the same ids. A function whose control flow cannot be read, whose parameters cannot
-/// be laid out, or whose points would need ids above 65,535 gets no marker, and [`Marked::skipped`] says why.
+/// Ids follow the text order, function by function, but a loop's point comes before the points in the loop.
+/// The same text and options always give the same ids. A function whose control flow cannot be read, whose
+/// parameters cannot be laid out, or whose points would need ids above 65,535 gets no marker;
+/// [`Marked::skipped`] gives the reason.
 ///
 /// # Errors
-/// If the text is no PTX or has markers, `first_id` is 0, or a kernel is not there.
+/// Returns a [`PointError`] if the text is not valid PTX or already has markers, if `first_id` or
+/// `first_site` is 0, or if a kernel is missing.
 pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
     if options.first_id == 0 || options.first_site == 0 {
         return Err(PointError::FirstId);
@@ -288,11 +289,12 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
     mark_functions(text, options, true)
 }
 
-/// Puts markers of data into PTX whose events have markers of their own: in front of the accesses to memory
-/// that are asked for, and at the values. [`Marked::points`] and [`Marked::kernels`] are empty.
+/// Inserts data markers into PTX that already has event markers: in front of requested memory accesses and at
+/// named values. [`Marked::points`] and [`Marked::kernels`] are empty.
 ///
 /// # Errors
-/// If the text is no PTX or has markers of data, `first_site` is 0, or a kernel is not there.
+/// Returns a [`PointError`] if the text is not valid PTX or has data markers, if `first_site` is 0, or if a
+/// kernel is missing.
 pub fn mark_accesses(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
     if options.first_site == 0 {
         return Err(PointError::FirstId);
@@ -300,7 +302,7 @@ pub fn mark_accesses(text: &str, options: &PointOptions<'_>) -> Result<Marked, P
     mark_functions(text, options, false)
 }
 
-/// Marks the functions that are asked for: points and data, or data alone if `events` is false.
+/// Marks the requested functions: points and data, or only data if `events` is false.
 fn mark_functions(text: &str, options: &PointOptions<'_>, events: bool) -> Result<Marked, PointError> {
     let module = Module::parse(text)?;
     marking::refuse_markers(&module, events)?;

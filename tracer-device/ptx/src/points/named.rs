@@ -1,16 +1,14 @@
 //! Points that the source names.
 //!
-//! `tracer-host/include/warptrace.cuh` makes of `WARPTRACE("name")` a directive in the PTX, by inline assembly:
-//! `.pragma "WARPTRACE name";`. It costs nothing untraced. What optimisation does with it is what it does with
-//! the code around: it may stand at several places, or at none. A comment, `// WARPTRACE name`, says the same,
-//! but nvcc leaves comments out of the PTX that it puts into programs.
+//! `WARPTRACE("name")` of `tracer-host/include/warptrace.cuh` expands to the PTX directive `.pragma
+//! "WARPTRACE name";` by inline assembly. It has no cost untraced. The optimiser may duplicate or remove it
+//! together with the code around it. A comment `// WARPTRACE name` has the same meaning, but nvcc removes
+//! comments from the PTX that it stores in programs.
 
 use crate::Statement;
 
-/// What it begins with.
 const PREFIX: &str = "WARPTRACE ";
 
-/// Returns the name that a statement gives to a point.
 pub(super) fn name_of<'a>(statement: &Statement<'a>) -> Option<&'a str> {
     let said = statement.comment()?;
     let text = said.strip_prefix("//").unwrap_or(said).trim().strip_prefix(PREFIX)?.trim();

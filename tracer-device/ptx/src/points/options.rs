@@ -1,4 +1,4 @@
-//! What to mark.
+//! Options for marking.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,29 +7,29 @@ use warptrace_abi::recording::Spaces;
 
 use super::LineTable;
 
-/// Where PTX of other compilers is to be traced.
+/// Positions of points in PTX without markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Points {
-    /// At each basic block that can be reached.
+    /// Each reachable basic block.
     #[default]
     Blocks,
-    /// At functions, and on both sides of each two-way branch; at the branch itself where others too come to
-    /// the block that it leads to.
+    /// Functions, and both sides of each two-way branch. If the block of the taken side has other
+    /// predecessors, the branch itself instead of that side.
     Branches,
-    /// At functions, and at each loop's first block.
+    /// Functions, and the first block of each loop.
     Loops,
-    /// At functions only.
+    /// Functions only.
     Functions,
-    /// At functions, and where lanes wait: before and behind each wait.
+    /// Functions, and the start and end of each wait.
     Waits,
 }
 
 impl Points {
-    /// All of them, the finest first.
+    /// All variants, the finest first.
     pub const ALL: [Self; 5] = [Self::Blocks, Self::Branches, Self::Loops, Self::Functions, Self::Waits];
 
-    /// Returns the name, as [`FromStr`] reads it.
+    /// Returns the name that [`FromStr`] accepts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ impl fmt::Display for Points {
     }
 }
 
-/// The error of reading [`Points`] from a word that names none.
+/// Error for a word that is not the name of a variant of [`Points`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` names no points: say blocks, branches, loops, functions or waits")]
 pub struct UnknownPoints {
@@ -65,23 +65,22 @@ impl FromStr for Points {
     }
 }
 
-/// What [`mark`](super::mark) is to mark.
+/// Options of [`mark`](super::mark).
 #[derive(Clone, Copy, Debug)]
 pub struct PointOptions<'a> {
-    /// Where.
+    /// Positions of points.
     pub points: Points,
-    /// Whether waits are among them whatever they are.
+    /// Whether to add the points of waits to any choice of `points`.
     pub waits: bool,
-    /// Id of the first point, from 1.
+    /// Id of the first point, at least 1.
     pub first_id: u16,
-    /// Which accesses to memory get a site, and whether values do.
+    /// Memory spaces whose accesses get a site, and whether values do.
     pub accesses: Spaces,
-    /// Number of the first site, from 1.
+    /// Number of the first site, at least 1.
     pub first_site: u16,
-    /// The kernels to mark, with the functions that they call or whose addresses they take; `None` marks all
-    /// functions.
+    /// The kernels to mark, with all functions that they name. `None` marks all functions.
     pub kernels: Option<&'a [&'a str]>,
-    /// Where the source has the text's lines, if that is known from elsewhere; `None` reads `.loc`.
+    /// Source positions of the text's lines from another origin; `None` uses `.loc`.
     pub lines: Option<&'a LineTable>,
 }
 

@@ -1,16 +1,16 @@
-//! The layout of a kernel's parameter buffer.
+//! Layout of a kernel's parameter buffer.
 
 use super::ParamLayout;
 use crate::Param;
 use crate::parse::elements;
 
-/// The most bytes of a kernel's parameters that are laid out: eight times what any driver takes.
+/// Maximum size of a parameter buffer in bytes: eight times the maximum of any driver.
 const MAX_BYTES: u64 = 1 << 18;
 
-/// Lays parameters out as the driver does: in their order, each at the next multiple of its alignment.
+/// Lays out parameters as the driver does: in order, each at the next multiple of its alignment.
 ///
 /// # Errors
-/// Why a parameter's size is not known.
+/// Returns a message if a parameter has no valid size or alignment, or the limit is exceeded.
 pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     let mut end = 0_u64;
     let mut layouts = Vec::with_capacity(params.len());
@@ -32,10 +32,10 @@ pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     Ok(layouts)
 }
 
-/// Returns the bytes of an element of a variable, and how many it has.
+/// Returns the size of a variable's element in bytes and the number of elements.
 ///
 /// # Errors
-/// Why its size is not known.
+/// Returns a message if the size is unknown.
 pub(crate) fn elements_of(ty: &str, dimensions: Option<&str>) -> Result<(u64, u64), String> {
     let element = element_bytes(ty).ok_or_else(|| format!("its type is `{ty}`"))?;
     match dimensions.map(|dimensions| elements(dimensions).ok_or(dimensions)) {
@@ -45,9 +45,8 @@ pub(crate) fn elements_of(ty: &str, dimensions: Option<&str>) -> Result<(u64, u6
     }
 }
 
-/// Returns the bytes of one element of a type.
 fn element_bytes(ty: &str) -> Option<u64> {
-    // References to textures, samplers and surfaces are handles of 64 bits.
+    // References to textures, samplers and surfaces are 64-bit handles.
     if [".texref", ".samplerref", ".surfref"].contains(&ty) {
         return Some(8);
     }

@@ -1,4 +1,4 @@
-//! What is to be marked in a function: its points, and where their markers stand.
+//! Points of a function and positions of their markers.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,21 +14,19 @@ use super::named::name_of;
 use super::{PointKind, PointOptions, Points};
 use crate::{Body, Cfg, Edits, Statement};
 
-/// A point of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) kind: PointKind,
     pub(super) block: usize,
-    /// The statements that stand for it: its block's, or the branch's.
+    /// The statements of its block, or of the branch or wait.
     pub(super) statements: Range<usize>,
-    /// The point of the loop around it.
     pub(super) parent: Option<usize>,
     pub(super) counted: bool,
 }
 
 impl Site {
-    /// Returns the point's name, given the first of its statements: what the source calls it, or the
-    /// instruction that waits.
+    /// Returns the point's name: the name in the source, or the instruction for waits. `statement` is the
+    /// first of its statements.
     pub(super) fn name<'a>(&self, statement: &Statement<'a>) -> Option<Cow<'a, str>> {
         match self.kind {
             PointKind::Barrier | PointKind::Wait | PointKind::Waited => {
@@ -40,7 +38,7 @@ impl Site {
         }
     }
 
-    /// Returns the offset in the original text that stands for the point.
+    /// Returns the offset of the point in the original text.
     pub(super) fn offset(&self, body: &Body<'_>) -> usize {
         let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
         let first = statements.clone().find(|statement| statement.instruction().is_some());
@@ -48,7 +46,7 @@ impl Site {
     }
 }
 
-/// A marker of a site, which is given by its index.
+/// A marker of a site, given by the site's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SiteMarker {
     Leave(usize),
@@ -58,7 +56,6 @@ pub(super) enum SiteMarker {
 }
 
 impl SiteMarker {
-    /// Returns the marker with the site's id.
     pub(super) fn marker(self, id: impl Fn(usize) -> u16) -> Marker {
         match self {
             Self::Leave(site) => Marker::Leave(id(site)),
@@ -69,27 +66,25 @@ impl SiteMarker {
     }
 }
 
-/// The points of a function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
-    /// A site's index tells its id.
+    /// The sites. A site's index determines its id.
     pub(super) sites: Vec<Site>,
-    /// By the offset at which they stand; at one offset in the order of their execution.
+    /// Markers by offset; at one offset, in execution order.
     pub(super) markers: BTreeMap<usize, Vec<SiteMarker>>,
-    /// Sites without a marker, by the site that they follow.
+    /// Sites without a marker, by the site that implies them.
     pub(super) implied: Vec<(usize, Vec<usize>)>,
-    /// Of each block, the site of its beginning.
+    /// For each block, the site at its start.
     pub(super) begins: Vec<Option<usize>>,
 }
 
 impl Plan {
-    /// Finds the points of a function.
     pub(super) fn new(body: &Body<'_>, flow: &Cfg, options: &PointOptions<'_>) -> Self {
         let points = options.points;
         let blocks = Blocks::new(body, flow);
         let candidates = choose(&blocks, points, options.waits);
         let mut plan = Self::default();
-        // Of each block, the site of its beginning.
+        // For each block, the site at its start.
         let mut site_of = vec![None; flow.blocks().len()];
         for (index, candidate) in candidates.iter().enumerate() {
             if candidate.begins_block() {
@@ -109,7 +104,7 @@ impl Plan {
         for (index, candidate) in candidates.iter().enumerate() {
             let around = flow.loop_of(candidate.block).map(|inner| &flow.loops()[inner]);
             let around = match around {
-                // A header lies in the loop around its own.
+                // A loop's header belongs to the enclosing loop.
                 Some(own) if own.header == candidate.block && candidate.begins_block() => {
                     own.parent.map(|outer| &flow.loops()[outer])
                 }
@@ -143,7 +138,7 @@ impl Plan {
             }
         }
         for markers in plan.markers.values_mut() {
-            // What was counted before is recorded first, then the end of a wait.
+            // Counted loops are recorded first, then the end of a wait.
             markers.sort_by_key(|marker| match marker {
                 SiteMarker::Leave(_) => 0,
                 SiteMarker::Event(site) if plan.sites[*site].kind == PointKind::Waited => 1,
@@ -161,7 +156,6 @@ impl Plan {
         plan
     }
 
-    /// Inserts the markers, each on a line of its own.
     pub(super) fn insert(&self, edits: &mut Edits, text: &str, id: impl Fn(usize) -> u16) {
         for (at, markers) in &self.markers {
             insert_lines(edits, text, *at, markers.iter().map(|marker| marker.marker(&id)));
@@ -169,7 +163,7 @@ impl Plan {
     }
 }
 
-/// Inserts comments at an offset of a text, each on a line of its own.
+/// Inserts comments at an offset of a text, each on a separate line.
 pub(super) fn insert_lines(edits: &mut Edits, text: &str, at: usize, comments: impl Iterator<Item: Display>) {
     let before = text[..at].trim_end_matches([' ', '\t']);
     let mut lines = String::new();

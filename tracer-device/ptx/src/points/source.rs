@@ -1,4 +1,4 @@
-//! Where the source has an instruction: `.file`, `.loc` and the names in `.debug_str`.
+//! Source positions of instructions, from `.file`, `.loc` and the names in `.debug_str`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,41 +9,40 @@ use warptrace_abi::marker::ValueMarker;
 use super::named::name_of;
 use crate::{Body, Directive, Function, ItemKind, Module, Position, StatementKind};
 
-/// The most calls that a chain of inlined functions keeps.
+/// Maximum number of calls in a chain of inlined functions.
 const MAX_CALLS: usize = 64;
 
 /// A position in a source file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePlace {
-    /// The file, as the compiler wrote it; empty if the PTX has no name for it.
+    /// The file as the compiler wrote it; empty if the PTX does not name it.
     pub file: Arc<str>,
     /// Line, from 1.
     pub line: u32,
-    /// Column, from 1; 0 if it is not known.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
-/// A call that the compiler replaced by the called function's instructions.
+/// A call that the compiler inlined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallSite {
-    /// The function that was called, mangled; empty if the PTX has no name for it.
+    /// Mangled name of the called function; empty if the PTX does not name it.
     pub function: Arc<str>,
-    /// Where it was called.
+    /// Position of the call.
     pub place: SourcePlace,
 }
 
-/// What is known of the source of each line of a PTX text, from elsewhere than its `.loc`: by line, from 1,
-/// the place of the instructions there, and the calls through which they were inlined, innermost first.
+/// Source positions of a PTX text from another origin than `.loc`. Maps a line (from 1) to the position of
+/// its instructions and to the inlined calls that lead there, innermost first.
 pub type LineTable = HashMap<usize, (SourcePlace, Arc<[CallSite]>)>;
 
-/// Files and functions of a module, by what `.loc` calls them.
+/// Files and function names of a module that `.loc` refers to.
 pub(super) struct Sources<'a> {
     text: &'a str,
     table: Option<&'a LineTable>,
     files: HashMap<u32, Arc<str>>,
-    /// The content of `.debug_str`.
     strings: Vec<u8>,
-    /// Offsets in `strings` of the labels.
+    /// Offsets of the labels in `strings`.
     labels: HashMap<&'a str, usize>,
     empty: Arc<str>,
 }
@@ -93,7 +92,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Finds the name at a label, which an offset may follow.
+    /// Returns the name at a label with an optional offset.
     fn name(&self, label: &str) -> Arc<str> {
         let (label, offset) = label.split_once('+').unwrap_or((label, "0"));
         let start = self.labels.get(label.trim()).zip(parse_number(offset.trim()));
@@ -110,7 +109,7 @@ impl<'a> Sources<'a> {
         SourcePlace { file, line, column }
     }
 
-    /// Finds the source of a function, and of each instruction of its body.
+    /// Returns the source positions of a function and of the instructions of its body.
     pub(super) fn lines(&self, function: &Function<'a>, body: &Body<'a>) -> Lines {
         let mut lines =
             Lines { of_function: None, places: Vec::new(), place_of: Vec::new(), none: Arc::from([]) };
@@ -125,8 +124,7 @@ impl<'a> Sources<'a> {
             }
             return lines;
         }
-        // The last `.loc` of each position: it says how a function that was called there came to be where it
-        // is.
+        // The last `.loc` of each position. It gives the outer calls of a function inlined at that position.
         let mut latest: HashMap<(u32, u32, u32), usize> = HashMap::new();
         let mut names: HashMap<&str, Arc<str>> = HashMap::new();
         let mut current = None;
@@ -155,23 +153,22 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The sources of the instructions of a body.
 pub(super) struct Lines {
-    /// That of the function, where a table has it.
+    /// Position of the function, if a table has it.
     of_function: Option<(SourcePlace, Arc<[CallSite]>)>,
     places: Vec<(SourcePlace, Arc<[CallSite]>)>,
-    /// Of each statement that is an instruction with a line, or names a point or a value, its place.
+    /// Index in `places` for each statement with a line that is an instruction or names a point or a value.
     place_of: Vec<Option<usize>>,
     none: Arc<[CallSite]>,
 }
 
 impl Lines {
-    /// Returns the source of the function; `None` if only those of its instructions are known.
+    /// Returns the position of the function; `None` if only its instructions have positions.
     pub(super) fn of_function(&self) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
         self.of_function.as_ref().map(|(place, calls)| (Some(place.clone()), Arc::clone(calls)))
     }
 
-    /// Returns the source of the first of the statements that has one, and how it came to be inlined there.
+    /// Returns the first position among the statements, and the inlined calls that lead there.
     pub(super) fn first_of(&self, mut statements: Range<usize>) -> (Option<SourcePlace>, Arc<[CallSite]>) {
         match statements.find_map(|statement| *self.place_of.get(statement)?) {
             None => (None, Arc::clone(&self.none)),
@@ -183,8 +180,8 @@ impl Lines {
     }
 }
 
-/// The place in the program's own source: of a function of CUDA's headers that was inlined, where it was
-/// called.
+/// Returns the position in the user's code. For inlined functions of CUDA's headers, this is the position of
+/// the call.
 pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
     let is_cudas = |place: &SourcePlace| {
         place.file.starts_with("/usr/local/cuda") || place.file.contains("/targets/x86_64-linux/include/")
@@ -195,7 +192,7 @@ pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
     calls.iter().map(|call| &call.place).find(|place| !is_cudas(place)).cloned().unwrap_or(place)
 }
 
-/// Computes the positions of offsets, in their order, reading the text once.
+/// Returns the positions of offsets, in the order of the offsets, in one pass over the text.
 pub(super) fn positions(text: &str, offsets: &[usize]) -> Vec<Position> {
     let mut order: Vec<usize> = (0..offsets.len()).collect();
     order.sort_unstable_by_key(|index| offsets[*index]);
@@ -216,7 +213,6 @@ pub(super) fn positions(text: &str, offsets: &[usize]) -> Vec<Position> {
     positions
 }
 
-/// Reads a number in decimal or hexadecimal.
 fn parse_number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -224,7 +220,7 @@ fn parse_number(word: &str) -> Option<u64> {
     }
 }
 
-/// Resolves a string's escapes: `\\`, `\"` and bytes in octal.
+/// Resolves a string's escapes: `\\`, `\"` and octal bytes.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

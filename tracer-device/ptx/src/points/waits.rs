@@ -1,8 +1,8 @@
-//! Where lanes wait: at barriers, for copies, asleep, and in loops that poll memory.
+//! Waits: barriers, waits for copies, sleeps, and loops that poll memory.
 //!
-//! A wait has a point where it begins and one where it is over. Between them stands one instruction, or a
-//! loop that does nothing but poll: it stores nothing, calls nothing, and what it polls, at an address that
-//! the loop leaves as it is, decides whether it goes on.
+//! A wait has a point at its start and a point at its end. It is one instruction, or a loop that only polls:
+//! the loop stores nothing and calls nothing, the polled address does not change in the loop, and the polled
+//! value decides whether the loop continues.
 
 use std::collections::HashSet;
 
@@ -11,19 +11,17 @@ use super::counted::{enters, leaves};
 use crate::uniform::words;
 use crate::{Cfg, Instruction};
 
-/// A wait of a function.
 pub(super) struct Wait {
     pub(super) block: usize,
-    /// The statement of the instruction that waits, or that polls.
+    /// The statement of the instruction that waits or polls.
     pub(super) statement: usize,
-    /// Whether the warps of a block wait for each other.
     pub(super) is_barrier: bool,
-    /// Offsets that lanes pass when it begins, and when it is over.
+    /// Offsets that lanes pass at the start and at the end of the wait.
     pub(super) begins: Vec<usize>,
     pub(super) ends: Vec<usize>,
 }
 
-/// Returns the waits of a function in the order of its text.
+/// Returns the waits of a function in text order.
 pub(super) fn find(blocks: &Blocks<'_>) -> Vec<Wait> {
     let flow = blocks.flow;
     let mut waits = Vec::new();
@@ -55,8 +53,8 @@ pub(super) fn find(blocks: &Blocks<'_>) -> Vec<Wait> {
     waits
 }
 
-/// Whether lanes stay at an instruction until others, a copy or the clock let them go on. Lanes of one warp
-/// that wait for each other (`bar.warp.sync`) are no wait.
+/// Returns true if lanes wait at an instruction for other lanes, a copy or the clock. `bar.warp.sync`, which
+/// waits only for lanes of the same warp, does not count.
 fn is_wait(instruction: &Instruction<'_>) -> bool {
     let has = |modifier| instruction.has_modifier(modifier);
     match instruction.name() {
@@ -71,8 +69,8 @@ fn is_wait(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Whether an instruction keeps lanes until others, or a phase of an mbarrier, let them go on; or a loop
-/// around it does.
+/// Returns true if lanes wait for other lanes or for a phase of an mbarrier, at the instruction or in a loop
+/// around it.
 pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
     let has = |modifier| instruction.has_modifier(modifier);
     match instruction.name() {
@@ -82,12 +80,12 @@ pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Whether the warps of a block wait for each other at an instruction that waits.
+/// Returns true if a waiting instruction is a barrier of the block.
 fn is_barrier(instruction: &Instruction<'_>) -> bool {
     matches!(instruction.name(), "bar" | "barrier") && !instruction.has_modifier("cluster")
 }
 
-/// Whether an instruction reads what other threads or a copy may change meanwhile.
+/// Returns true if an instruction reads a value that other threads or a copy may change.
 fn is_poll(instruction: &Instruction<'_>) -> bool {
     let strong = ["volatile", "relaxed", "acquire", "mmio"];
     match instruction.name() {
@@ -98,18 +96,19 @@ fn is_poll(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Instructions that change memory, wait, or hand on: a loop with one does more than poll.
+/// Instructions that change memory, wait or call. A loop that contains one does more than poll.
 const CHANGING: [&str; 14] = [
     "st", "red", "call", "bar", "barrier", "cp", "wgmma", "tcgen05", "mbarrier", "stmatrix", "sust", "sured",
     "suatom", "multimem",
 ];
 
-/// Whether a loop that only polls may have this instruction beside its polls.
+/// Returns true if a polling loop may contain this instruction.
 fn changes_nothing(instruction: &Instruction<'_>) -> bool {
     !CHANGING.contains(&instruction.name())
 }
 
-/// Returns the wait that a loop is, given its blocks, if it only polls and markers can stand at its ends.
+/// Returns the wait of a loop with these blocks, if it only polls and markers can be placed at its start and
+/// end.
 fn polling(blocks: &Blocks<'_>, header: usize, all: &[usize]) -> Option<Wait> {
     let statements = || all.iter().flat_map(|block| blocks.flow.blocks()[*block].statements.clone());
     let instructions = || statements().filter_map(|at| Some((at, blocks.body.statements[at].instruction()?)));
@@ -123,7 +122,7 @@ fn polling(blocks: &Blocks<'_>, header: usize, all: &[usize]) -> Option<Wait> {
     if !polls.all(stays) || !instructions().all(|(_, it)| is_poll(it) || changes_nothing(it)) {
         return None;
     }
-    // What the polls decide.
+    // Values that depend on the polls.
     let mut polled: HashSet<&str> = HashSet::new();
     loop {
         let before = polled.len();
@@ -159,14 +158,12 @@ fn leads_out(flow: &Cfg, block: usize) -> bool {
     flow.successors(block).iter().any(|edge| flow.loop_of(edge.to) != flow.loop_of(block))
 }
 
-/// The names that an instruction writes.
 pub(super) fn results<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     let writes = !matches!(instruction.name(), "bra" | "brx" | "ret" | "exit" | "nanosleep");
     let first = instruction.operands.first().filter(|first| writes && !first.text.starts_with('['));
     first.map(|first| first.text).into_iter().flat_map(words)
 }
 
-/// The names that an instruction reads.
 fn read<'a>(instruction: &Instruction<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
     let from = usize::from(results(instruction).next().is_some());
     let operands: Vec<&'a str> = instruction.operands.iter().skip(from).map(|operand| operand.text).collect();

@@ -1,12 +1,10 @@
-//! What the compiled code has at each location: how many instructions an event stands for, and whether a loop
-//! is counted.
+//! Statistics of compiled code by location: instructions per event, and whether loops are counted.
 //!
-//! An instruction belongs to the last point that all ways to it pass: the nearest one that dominates it. So
-//! each belongs to one point at most. Those of both sides of a branch that have points of their own belong to
-//! these, those behind the place where the sides meet to the point before the branch, whose lanes have met
-//! there. In a loop, what stands before its first point (the test of a `while`) belongs to the last point
-//! that all ways back to the loop's start pass. Where ways fork without points, the instructions of all of
-//! them count.
+//! An instruction belongs to the nearest point that dominates it, so to at most one point. If both sides of a
+//! branch have points, the instructions of the sides belong to these; instructions after the join belong to
+//! the point before the branch. Instructions of a loop before its first point (the test of a `while`) belong
+//! to the last point that dominates all latches of the loop. If paths fork without points, the instructions
+//! of all paths count.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +15,16 @@ use super::{SpliceError, check_kernels};
 use crate::points::with_named;
 use crate::{Body, Cfg, Function, Module};
 
-/// What the code of some kernels has at a location.
+/// Statistics of the code at a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodeAt {
-    /// Instructions that belong to the points of this location, over the events that they stand for: rounded
-    /// to the nearest number, a half up. A call is one instruction, and so is one under a predicate.
+    /// Instructions that belong to the points of this location, divided by the events that the points stand
+    /// for, rounded to nearest, half up. Calls and guarded instructions count as one.
     pub instructions: u32,
-    /// Whether the iterations of this loop are counted in one of the kernels.
+    /// Whether the location is a loop that one of the kernels counts.
     pub is_counted: bool,
 }
 
-/// Sums over the points of a location.
 #[derive(Default)]
 struct LocationSums {
     instructions: u64,
@@ -35,11 +32,11 @@ struct LocationSums {
     is_counted: bool,
 }
 
-/// Says what the code of `kernels` and of all functions that they name has at each location of which it has a
-/// point, where loops are counted as `counting` says.
+/// Returns the statistics of `kernels` and of all functions that they name, for each location with a point.
+/// Loops are counted as given by `counting`.
 ///
 /// # Errors
-/// As [`splice`](super::splice), as far as it reads the text.
+/// Returns the errors of [`splice`](super::splice) that concern reading the text.
 pub fn code_at(
     text: &str,
     kernels: &[&str],
@@ -99,12 +96,11 @@ fn add(
     Ok(())
 }
 
-/// To which point the instructions of blocks belong. Points are numbers in the list of a function's places.
+/// Assignment of instructions to points. Points are indices in the list of a function's places.
 struct Owners<'f> {
     flow: &'f Cfg,
-    /// The block of each point.
     block_of: Vec<usize>,
-    /// Of each block the point that its begin belongs to, and the one that its end does; loops aside.
+    /// For each block, the points of its start and of its end, without regard to loops.
     ends: Vec<[Option<usize>; 2]>,
 }
 
@@ -115,7 +111,7 @@ impl<'f> Owners<'f> {
         for (point, block) in block_of.iter().enumerate() {
             last[*block] = Some(point);
         }
-        // Of each block that was reached, once all before it are known.
+        // Set for a block when its dominators are known.
         let mut ends: Vec<Option<[Option<usize>; 2]>> = vec![None; flow.blocks().len()];
         for block in 0..ends.len() {
             let mut way = vec![block];
@@ -135,7 +131,6 @@ impl<'f> Owners<'f> {
         Self { flow, block_of, ends }
     }
 
-    /// The point that a block's begin belongs to.
     fn before(&self, block: usize) -> Option<usize> {
         let [own, _] = self.ends[block];
         let mut around = self.flow.loop_of(block);
@@ -152,7 +147,7 @@ impl<'f> Owners<'f> {
         own
     }
 
-    /// The last point that all ways back to a loop's start pass.
+    /// Returns the last point that dominates all latches of a loop.
     fn leads_back(&self, this: usize) -> Option<usize> {
         let latches = &self.flow.loops()[this].latches;
         let mut block = *latches.first()?;

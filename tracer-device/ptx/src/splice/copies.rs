@@ -1,4 +1,4 @@
-//! The traced copy of a kernel or function: its own text, with the sequences that record.
+//! Traced copies of kernels and functions.
 
 use super::emit::{Emitter, LAUNCH_PARAMETER};
 use super::limits::limit_registers;
@@ -10,7 +10,6 @@ use super::{SpliceError, Splicer, TRACED_SUFFIX, sequence_of, unchosen};
 use crate::{Edits, Function, Span, StatementKind};
 
 impl Splicer<'_> {
-    /// Appends a copy of a function, with the sequences that record, to `out`.
     pub(super) fn copy(
         &self,
         function: &Function<'_>,
@@ -45,7 +44,7 @@ impl Splicer<'_> {
             let span = body.statements[place.statement].span;
             let depth = body.statements[place.statement].depth;
             let sequence = emitter.scoped(depth, |emitter| {
-                // The comment stays before its sequence; a line comment ends with the line.
+                // The comment stays before its sequence. A line comment ends with the line.
                 emitter.text("\n\t");
                 emitter.text(&mark_text(place.marker, self.options.marks));
                 sequence_of(emitter, place, loops);
@@ -70,7 +69,7 @@ impl Splicer<'_> {
             }
             edits.insert(body.close - start, format!("\n{}\tret;\n", emitter.take()));
         }
-        // A directive such as `.loc` may end at the brace, and ends with its line.
+        // A directive such as `.loc`, which ends with its line, may precede the brace.
         edits.insert(body.close - start, format!("\n{}", emitter.take_cold()));
         if let Some(label) = unchosen {
             let own = self.own_body(function, body, plan)?;
@@ -84,7 +83,7 @@ impl Splicer<'_> {
         Ok(())
     }
 
-    /// Leads branches to ends of their own: see [`exits`].
+    /// Redirects branches to separate ends: see [`exits`].
     fn exits(&self, function: &Function<'_>, plan: &Plan, emitter: &mut Emitter, edits: &mut Edits) {
         let Some(body) = &function.body else { return };
         for exit in &plan.exits {
@@ -113,7 +112,8 @@ impl Splicer<'_> {
         }
     }
 
-    /// Puts an epilogue before each instruction that ends the thread, and leads calls to the traced copies.
+    /// Inserts an epilogue before each instruction that ends the thread, and redirects calls to traced
+    /// copies.
     fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
         let Some(body) = &function.body else { return };
         let start = function.span.start;
@@ -131,7 +131,7 @@ impl Splicer<'_> {
             if !ends {
                 continue;
             }
-            // Those whose predicate does not hold go on behind it.
+            // Lanes with a false predicate continue after it.
             let mut go_on = None;
             let epilogue = emitter.scoped(statement.depth, |emitter| match instruction.guard {
                 None => emitter.epilogue(),

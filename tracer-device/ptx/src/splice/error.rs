@@ -1,13 +1,13 @@
-//! Why a module cannot be spliced.
+//! Errors of splicing.
 
 use super::Placement;
 use crate::{CfgError, EditError, Function, Module, ParseError, Position};
 
-/// Why a module cannot be spliced.
+/// Reasons why a module cannot be spliced.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpliceError {
-    /// The text is no PTX.
+    /// The text is not valid PTX.
     #[error("the PTX cannot be read: {0}")]
     Parse(#[from] ParseError),
     /// A marker cannot be read.
@@ -17,67 +17,67 @@ pub enum SpliceError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// A kernel that was asked for is not there.
+    /// The module does not have a requested kernel.
     #[error("there is no kernel `{name}` in the PTX; it has: {known}")]
     NoKernel {
-        /// The kernel.
+        /// Name of the missing kernel.
         name: String,
-        /// The kernels that there are.
+        /// Names of the module's kernels.
         known: String,
     },
-    /// A kernel that was asked for cannot be traced.
+    /// A requested kernel cannot be traced.
     #[error("`{kernel}` cannot be traced: {reason}")]
     LeftOut {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Records cannot be kept where the options say.
+    /// Records cannot be kept in the requested placement.
     #[error(
         "`{kernel}` calls `{function}`, which has trace points and is not inlined: its lanes' records must be in shared memory, not in {}",
         .placement.name()
     )]
     Placement {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: String,
-        /// The function.
+        /// Name of the function.
         function: String,
-        /// What was asked for.
+        /// The requested placement.
         placement: Placement,
     },
-    /// A variable would be there twice, once for the warps that record and once for the others.
+    /// A variable would exist twice, for the warps that record and for the others.
     #[error(
         "`{function}` declares `{variable}`, which its warps share, in a place that would be there twice, for warps that record \
          and for others: choose whole launches of it, not blocks or warps"
     )]
     Shared {
-        /// The function.
+        /// Name of the function.
         function: String,
-        /// The variable.
+        /// Name of the variable.
         variable: String,
     },
-    /// Lanes cannot be recorded from a visit on and so as well.
+    /// Recording from a visit on cannot be combined with counted loops.
     #[error(
         "what is recorded from a visit of a location on is recorded event by event: leave counted loops out"
     )]
     After,
-    /// Sites cannot record and so as well.
+    /// Data sites cannot be combined with another option.
     #[error(
         "addresses and values are recorded with the policy `stop`, from the kernel's start on, and without a dual recording: \
          leave {with} out"
     )]
     Data {
-        /// What was asked for as well.
+        /// The other option.
         with: &'static str,
     },
     /// A function that is not inlined has sites.
     #[error("`{function}` is not inlined, and has markers of data: only kernels record addresses and values")]
     DataInFunction {
-        /// The function.
+        /// Name of the function.
         function: String,
     },
     /// A kernel has too many sites.
@@ -86,49 +86,47 @@ pub enum SpliceError {
         warptrace_abi::data::MAX_KERNEL_SITES
     )]
     Sites {
-        /// The kernel.
+        /// Name of the kernel.
         kernel: String,
-        /// How many, from the first number to the last.
+        /// Number of sites from the first to the last.
         sites: u32,
     },
-    /// Lanes cannot wait for the host.
+    /// The architecture does not support streamed logs.
     #[error(
         "the policy `stream` needs PTX for sm_{needed} or later, and this PTX is for {target}: compile it for sm_{needed}, \
          or choose another policy"
     )]
     Streamed {
-        /// The architecture.
+        /// The architecture of the module.
         target: String,
-        /// The oldest that will do, 70 for `sm_70`.
+        /// The oldest supported architecture, 70 for `sm_70`.
         needed: u32,
     },
-    /// A name that the tracer needs is taken.
+    /// The text uses a name that is reserved for the tracer.
     #[error("the PTX uses the name `{name}`, which belongs to the tracer: rename it")]
     Reserved {
         /// The name.
         name: &'static str,
     },
-    /// The control flow of a function with markers cannot be read.
+    /// The control flow of a function with markers cannot be analysed.
     #[error("the control flow of `{function}` cannot be read: {source}")]
     Flow {
-        /// The function.
+        /// Name of the function.
         function: String,
-        /// Why not.
+        /// The reason.
         source: CfgError,
     },
-    /// A mistake of this crate.
+    /// The sequences cannot be inserted: an internal error.
     #[error("the recording sequences could not be put in place: {0}")]
     Edit(#[from] EditError),
 }
 
 impl SpliceError {
-    /// Makes the error of a marker at an offset.
     pub(super) fn marker(module: &Module<'_>, offset: usize, problem: String) -> Self {
         let Position { line, column } = module.position(offset);
         Self::Marker { line, column, problem }
     }
 
-    /// Makes the error of a function's control flow.
     pub(super) fn flow(function: &Function<'_>) -> impl FnOnce(CfgError) -> Self {
         let function = function.name.to_owned();
         |source| Self::Flow { function, source }

@@ -1,29 +1,28 @@
-//! Branches to where a kernel ends.
+//! Branches to the end of a kernel.
 //!
-//! The assembler makes `bra` to a block that only returns an `EXIT` of its own: where lanes leave is then no
-//! place at which others wait for them. A mark or an epilogue makes that block long. The assembler then has
-//! one, at which all ways out of the kernel meet, and moves the places before it at which lanes wait for each
-//! other to there; what lies between is executed by each group of lanes on its own. So each such branch leads
-//! to an end of its own where marks or epilogues stand.
+//! The assembler turns a `bra` to a block that only returns into a separate `EXIT`, so lanes do not wait for
+//! each other there. A mark or an epilogue makes the block long. Then the assembler keeps one shared block
+//! where all exits reconverge, and moves earlier reconvergence points to it; each group of lanes executes the
+//! code in between separately. To avoid this, each such branch gets a separate end if the end has marks or
+//! epilogues.
 
 use std::iter::successors;
 use std::ops::Range;
 
 use crate::{Body, Cfg, EdgeKind, Terminator};
 
-/// The most branches of a kernel that are given an end of their own: each takes an epilogue.
+/// Maximum number of branches of a kernel with separate ends. Each end takes an epilogue.
 const MOST_EXITS: usize = 64;
 
-/// A branch to where a kernel only ends.
+/// A branch to the end of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exit {
-    /// Index of the branch's statement.
     pub(super) branch: usize,
-    /// The statements of the blocks that it leads through: labels, markers and the like, and the end.
+    /// Statements of the blocks on the way: labels, markers and the like, and the end.
     pub(super) blocks: Vec<Range<usize>>,
 }
 
-/// Finds the branches of a kernel to where it only ends; none if they are very many.
+/// Finds the branches of a kernel to its end. Empty if there are more than [`MOST_EXITS`].
 pub(super) fn find(body: &Body<'_>, flow: &Cfg) -> Vec<Exit> {
     let next = ends(body, flow);
     let blocks = flow.blocks();
@@ -41,8 +40,8 @@ pub(super) fn find(body: &Body<'_>, flow: &Cfg) -> Vec<Exit> {
     exits
 }
 
-/// Of each block from which control leaves the kernel, with nothing done on the way, the block after it; the
-/// last one itself.
+/// Returns, for each block from which control leaves the kernel without executing anything else, the next
+/// block; for the last block, itself.
 fn ends(body: &Body<'_>, flow: &Cfg) -> Vec<Option<usize>> {
     let blocks = flow.blocks();
     let mut next = vec![None; blocks.len()];

@@ -1,23 +1,24 @@
-//! Version and architecture of the text: what the sequences need is not in the oldest ones.
+//! PTX version and architecture that the sequences need.
 
 use super::{Recording, SpliceError};
 use crate::{Edits, ItemKind, Module, Span};
 
-/// The oldest PTX version that has `activemask`.
+/// The oldest PTX version with `activemask`.
 const FIRST_VERSION: (u32, u32) = (6, 2);
-/// The oldest architecture that has `activemask`. Texts for older ones are assembled for later ones only.
+/// The oldest architecture with `activemask`. PTX for older targets is assembled for later architectures
+/// only.
 const FIRST_ARCHITECTURE: u32 = 30;
-/// The oldest architecture that has `red.max.u64`, by which warps say when they ended.
+/// The oldest architecture with `red.max.u64`, which updates the end of spans.
 const FIRST_WITH_SPANS: u32 = 32;
-/// The oldest architecture that has `nanosleep`, with which lanes wait for memory. Texts for older ones are
-/// not raised to it: the assembler would no longer keep the lanes of their warps in lock step, on which they
-/// may rely.
+/// The oldest architecture with `nanosleep`, which lanes use while they wait for memory. Older targets are
+/// not raised to it: the assembler would no longer keep the lanes of a warp in lockstep, which programs may
+/// rely on.
 const FIRST_STREAMED: u32 = 70;
 
-/// The oldest architecture on which lanes of a warp run apart; it has `match` as well.
+/// The oldest architecture with independent thread scheduling. It also has `match`.
 const FIRST_APART: u32 = 70;
 
-/// Checks that the architecture of a module has what a recording needs.
+/// Checks that the architecture of a module supports a recording.
 pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), SpliceError> {
     match older_target(module, FIRST_STREAMED) {
         Some(target) if recording.logs.is_streamed() => {
@@ -27,8 +28,8 @@ pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), Spl
     }
 }
 
-/// Returns whether lanes of a warp run apart where the program parts them, and may meet anywhere: for older
-/// architectures the assembler keeps them in lock step.
+/// Returns true if diverged lanes of a warp run independently and may reconverge anywhere. For older
+/// architectures the assembler keeps them in lockstep.
 pub(super) fn lanes_run_apart(module: &Module<'_>) -> bool {
     older_target(module, FIRST_APART).is_none()
 }
@@ -42,7 +43,7 @@ fn older_target<'a>(module: &Module<'a>, first: u32) -> Option<&'a str> {
     module.targets().iter().copied().find(is_older)
 }
 
-/// Raises version and architecture of a module to those that recording needs.
+/// Raises version and architecture of a module to the minimum for recording.
 pub(super) fn raise(module: &Module<'_>, recording: Recording, edits: &mut Edits) {
     let items = |kind| module.items.iter().filter(move |item| item.kind == kind);
     if module.version() < FIRST_VERSION {

@@ -1,11 +1,11 @@
-//! How many registers a kernel may have.
+//! Register limits of kernels.
 
 use std::collections::HashMap;
 
 use crate::{Body, Edits, Function};
 
-/// States how many registers a kernel may have, if that was asked for and it does not state so itself; its
-/// copy begins at `start`.
+/// Inserts a requested register limit into a kernel that has no limit. `start` is the offset of the kernel's
+/// text.
 pub(super) fn limit_registers(
     edits: &mut Edits,
     function: &Function<'_>,
@@ -14,19 +14,18 @@ pub(super) fn limit_registers(
     limits_bounded: bool,
 ) {
     let (Some(registers), Some(body)) = (limits.get(function.name), &function.body) else { return };
-    // Only kernels may state it.
+    // Only kernels may have the directive.
     if function.is_entry() && !says_registers(function, limits_bounded) && !moves_registers(body) {
         edits.insert(body.open - start, format!("\n.maxnreg {registers}\n"));
     }
 }
 
-/// Whether a kernel moves registers between its warps. The assembler lets it only if the kernel's limits say
-/// how many it has, so a limit that its source does not state would switch that on.
+/// Returns true if a kernel moves registers between its warps. The assembler allows this only if the kernel
+/// has a register limit, so a limit that is not in the source would enable it.
 pub(super) fn moves_registers(body: &Body<'_>) -> bool {
     body.instructions().any(|(_, instruction)| instruction.name() == "setmaxnreg")
 }
 
-/// Whether a kernel says itself what registers it may have.
 fn says_registers(function: &Function<'_>, limits_bounded: bool) -> bool {
     let limits = [".maxnreg", ".maxntid", ".reqntid", ".minnctapersm"];
     limits[..if limits_bounded { 1 } else { limits.len() }]

@@ -5,14 +5,14 @@ use super::plan::{MarkerPlace, Plan};
 use crate::{Body, Edits, Span, Statement, StatementKind};
 use warptrace_abi::marker::Marker;
 
-/// Returns the instructions that count the events of a marker; none if there are to be no marks.
+/// Returns the marks for the events of a marker; empty if `marks` is 0.
 pub(super) fn mark_text(marker: Marker, marks: u32) -> String {
     let Some((location, count)) = marker.events().filter(|_| marks != 0) else { return String::new() };
     let delay = "pmevent.mask 0;\n\t".repeat(marks as usize - 1);
     format!("pmevent.mask {location};\n\t{delay}").repeat(count as usize)
 }
 
-/// Delays a kernel's start by this many instructions that only take time; its text begins at `start`.
+/// Inserts delay instructions at a kernel's start. `start` is the offset of the kernel's text.
 pub(super) fn delay(edits: &mut Edits, body: &Body<'_>, start: usize, instructions: u32) {
     let is_code = |statement: &&Statement<'_>| {
         matches!(statement.kind, StatementKind::Instruction(_) | StatementKind::Label(_))
@@ -22,7 +22,7 @@ pub(super) fn delay(edits: &mut Edits, body: &Body<'_>, start: usize, instructio
     }
 }
 
-/// Marks each marker of a body that is not traced; its text begins at `start`.
+/// Inserts marks at each marker of an untraced body. `start` is the offset of the function's text.
 pub(super) fn mark(edits: &mut Edits, body: &Body<'_>, start: usize, plan: &Plan, marks: u32) {
     if marks == 0 {
         return;

@@ -1,21 +1,21 @@
-//! Puts the instructions that record in the place of markers.
+//! Replaces markers by instructions that record.
 //!
-//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). What runs untraced is that
-//! text: comments are nothing to the assembler. For a trace, [`splice`] adds a copy of each kernel, named
-//! [`TRACED_SUFFIX`] behind its own name, with
-//! - a parameter more, the launch's logs (`warptrace_abi::log::LaunchLogs`),
-//! - a prologue, which finds the lane's logs,
+//! A kernel is compiled once, with a comment at each trace point (see [`Marker`]). Untraced launches run this
+//! text; the assembler ignores comments. For tracing, [`splice`] adds a copy of each kernel. Its name is the
+//! kernel's name with the suffix [`TRACED_SUFFIX`], and it has
+//! - an additional parameter, the launch's logs (`warptrace_abi::log::LaunchLogs`),
+//! - a prologue, which sets up the lane's logs,
 //! - a recording sequence at each marker,
 //! - an epilogue before each `ret` and `exit`.
 //!
-//! Functions that hold markers, or lead to one that does, are copied too.
+//! Functions that contain markers, or lead to such functions, are copied too.
 //!
-//! Where a launch [chooses](Recording::chooses) which of its warps record, the copy holds the kernel's own
-//! instructions as well, in a scope of their own at its end, and leads the warps that were not chosen there.
+//! If a launch [chooses](Recording::chooses) the warps that record, the copy also contains the kernel's
+//! original instructions, in a separate scope at its end. Warps that are not chosen branch there.
 //!
-//! The kernel that is traced is thus the one that the optimiser made without knowing of the tracer. What that
-//! means for a reader of the trace: a source line may stand at several places of the kernel (a loop that was
-//! unrolled), and a branch that became a select is no branch.
+//! So the traced kernel contains the optimiser's output, which does not depend on the tracer. A source line
+//! may therefore occur at several places of the kernel (for example in an unrolled loop), and a branch that
+//! became a select is no branch.
 
 mod code;
 mod copies;
@@ -55,24 +55,24 @@ use crate::{Edits, Function, FunctionKind, Module};
 pub use warptrace_abi::marker::{DataMarker, Marker};
 pub use warptrace_abi::recording::{LogKind, Placement, Recording};
 
-/// Stands behind the name of a traced kernel.
+/// Suffix of the names of traced copies.
 pub const TRACED_SUFFIX: &str = "$traced";
-/// What the names of the sequences' registers begin with.
+/// Prefix of the registers of sequences.
 pub(crate) const REGISTER_PREFIX: &str = "%wt_";
-/// What the sequences' labels begin with.
+/// Prefix of the labels of sequences.
 pub(crate) const LABEL_PREFIX: &str = "$warptrace_";
-/// What those of them end with at which lanes may meet that have come there apart.
+/// Suffix of labels where lanes may reconverge that arrived there separately.
 pub(crate) const MEETING_SUFFIX: &str = "_meeting";
 
-/// Adds traced copies of kernels to a module, and leaves kernels out that are not asked for. A kernel or
-/// function without markers whose control flow cannot be read gets no copy. A module of a PTX version older
-/// than 6.2 is one of 6.2 then, which has all that older ones have, and one for an architecture before
-/// `sm_30` is for that. Markers at waits, where no events were [made of them](crate::points::with_waits), go.
+/// Adds traced copies of kernels to a module, and removes kernels that are not requested. A kernel or
+/// function without markers whose control flow cannot be read gets no copy. PTX versions before 6.2 are
+/// raised to 6.2, and architectures before `sm_30` to `sm_30`. Markers at waits that were not turned into
+/// [events](crate::points::with_waits) are removed.
 ///
 /// # Errors
-/// If the text is no PTX, holds a marker that cannot be read or a name that the tracer needs, a kernel is not
-/// there, its records cannot be kept where the options say, or streamed logs are asked for and the module is
-/// for an architecture before `sm_70`.
+/// Returns a [`SpliceError`] if the text is not valid PTX, a marker cannot be read, the text uses a reserved
+/// name, a requested kernel is missing or cannot be traced, or the architecture or the module does not allow
+/// the requested recording.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let text = &*without_waits(text);
     let module = Module::parse(text)?;
@@ -162,7 +162,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
         for (function, _) in &traced {
             is_shared |= splicer.placement(function)?.0 == Placement::Shared;
         }
-        // Functions that record use it too, also those that no kernel calls.
+        // Functions that record use it too, even if no kernel calls them.
         if is_shared {
             let array = format!("\n.extern .shared .align 16 .b8 {DYNAMIC_SHARED}[];\n");
             edits.insert(module.header_end, array);
@@ -176,7 +176,7 @@ pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError>
     } else {
         edits.apply_to(text, &mut spliced)?;
     }
-    // The text may be long. A byte more is for readers that need a zero behind it.
+    // The text may be long. The spare byte is for callers that append a zero byte.
     spliced.reserve(1);
     spliced.shrink_to(spliced.len() + 1);
     Ok(Spliced { text: spliced, kernels, left_out })
@@ -192,21 +192,21 @@ fn check_kernels(module: &Module<'_>, kernels: Option<&[&str]>) -> Result<(), Sp
 }
 
 impl Function<'_> {
-    /// Tells whether this is a kernel.
+    /// Returns true if this is a kernel.
     #[must_use]
     pub fn is_entry(&self) -> bool {
         self.kind == FunctionKind::Entry
     }
 }
 
-/// The first architecture for which the assembler leaves a program's loop without a `YIELD` where a segment
-/// is claimed in it (see [`Claim`]).
+/// The first architecture for which the assembler adds no `YIELD` to a program's loop that reserves a segment
+/// (see [`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
 
-/// The bytes that parameters of a kernel may take, from PTX 8.1 on and before.
+/// Maximum size of a kernel's parameters in bytes, from PTX 8.1 on and before.
 const MOST_PARAMETERS: [usize; 2] = [32_764, 4_352];
 
-/// Says why a traced copy of a kernel could not be assembled, if it could not.
+/// Returns the reason if a traced copy of a kernel has too large parameters.
 fn too_large(module: &Module<'_>, kernel: &Function<'_>, chooses: bool) -> Option<String> {
     let params = crate::points::params::layout(&kernel.params).ok()?;
     let end = params.last().map_or(0, |last| last.offset + last.size);
@@ -219,7 +219,7 @@ fn too_large(module: &Module<'_>, kernel: &Function<'_>, chooses: bool) -> Optio
     })
 }
 
-/// Whether a word of the text holds a name; comments and strings may.
+/// Returns true if a word of the text contains a name. Comments and strings are ignored.
 fn has_word(text: &str, name: &str) -> bool {
     let mut lexer = Lexer::new(text);
     loop {
@@ -232,7 +232,7 @@ fn has_word(text: &str, name: &str) -> bool {
     }
 }
 
-/// Writes what stands in the place of a marker; `loops` are counted.
+/// Emits the sequence of a marker. `loops` are counted.
 fn sequence_of(emitter: &mut Emitter, place: &plan::MarkerPlace, loops: &[u16]) {
     let is_counted = |location: u16| loops.binary_search(&location).is_ok();
     match place.marker {
@@ -248,10 +248,9 @@ fn sequence_of(emitter: &mut Emitter, place: &plan::MarkerPlace, loops: &[u16]) 
     }
 }
 
-/// Makes traced copies.
 struct Splicer<'a> {
     module: &'a Module<'a>,
-    /// What calls are led to: functions, kernels aside, that record.
+    /// Functions that record, kernels excluded. Calls are redirected to their copies.
     callees: Callees<'a>,
     recording: Recording,
     options: &'a Options<'a>,
@@ -259,19 +258,19 @@ struct Splicer<'a> {
     registers: HashMap<&'a str, u32>,
     /// Whether votes name their lanes.
     sync: bool,
-    /// Whether lanes of a warp run apart where the program parts them.
+    /// Whether diverged lanes of a warp run independently.
     apart: bool,
 }
 
 impl Splicer<'_> {
-    /// Returns where a kernel's records are, and whether it calls functions that record.
+    /// Returns the placement of a kernel's records, and whether it calls functions that record.
     fn placement(&self, function: &Function<'_>) -> Result<(Placement, bool), SpliceError> {
         let body = function.body.as_ref();
         let calls = body.and_then(|body| named(body, &self.callees).pop_first());
         let placement = match (self.recording.placement, calls) {
             (None | Some(Placement::Shared), Some(_)) => Placement::Shared,
             (Some(placement), None) => placement,
-            // The registers that such a kernel's warps keep are few.
+            // Such a kernel's warps keep few registers.
             (None, None) if body.is_some_and(moves_registers) => Placement::Local,
             (None, None) => Placement::Registers,
             (Some(placement), Some(name)) => {
@@ -282,7 +281,6 @@ impl Splicer<'_> {
         Ok((placement, calls.is_some()))
     }
 
-    /// Appends the traced copy of a kernel to `out`.
     fn kernel(
         &self,
         function: &Function<'_>,
@@ -307,7 +305,6 @@ impl Splicer<'_> {
         })
     }
 
-    /// Appends the traced copy of a function that is no kernel to `out`.
     fn function(&self, function: &Function<'_>, plan: &Plan, out: &mut String) -> Result<(), SpliceError> {
         let style = self.style(function, plan, Placement::Shared, true);
         self.copy(function, plan, style, out)
@@ -334,13 +331,12 @@ impl Splicer<'_> {
             is_entry: function.is_entry(),
             with_descriptor,
             claim,
-            // Functions would read a record in which the location is another number.
+            // Functions would read the record with a different key for this location.
             hot: if with_descriptor { None } else { plan.hot(counting) },
             sites: plan.sites,
         }
     }
 
-    /// Declares the traced copy of a function.
     fn prototype(&self, function: &Function<'_>) -> String {
         let end = function.body.as_ref().map_or(function.span.end, |body| body.open);
         let text = self.module.text;

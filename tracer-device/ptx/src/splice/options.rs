@@ -1,61 +1,58 @@
-//! What to make of a module, and what became of it.
+//! Options and result of splicing.
 
 use super::{Placement, Recording};
 
-/// What to make of a module.
+/// Options of [`splice`](super::splice).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     /// The kernels to keep; `None` keeps all.
     pub kernels: Option<&'a [&'a str]>,
-    /// What the traced copies record; `None` makes none.
+    /// The recording of the traced copies; `None` makes no copies.
     pub recording: Option<Recording>,
-    /// How many registers traced copies of kernels may have, or, where none are made, the kernels themselves;
-    /// the assembler chooses for those that are not named. Left to itself it uses few, and where recording
-    /// takes some, it may bring loads down to their uses one by one: a loop then waits for memory at each of
-    /// them.
+    /// Register limits of the traced copies, by kernel name; of the kernels themselves if no copies are made.
+    /// The assembler chooses for other kernels. By default it uses few registers: if recording takes some of
+    /// them, it may move loads down to their uses, and a loop then waits for memory at each use.
     pub registers: &'a [(&'a str, u32)],
-    /// Whether these limits hold for kernels that state the size of their blocks, too. (That limits registers so far
-    /// that one block fits.)
+    /// Whether these limits also apply to kernels with a stated block size, which already limits registers so
+    /// that one block fits.
     pub limits_bounded: bool,
-    /// The architecture that the module is for, 90 for `sm_90`; 0 if that is not known. What parts lanes
-    /// differs.
+    /// The target architecture, 90 for `sm_90`; 0 if unknown. It affects where lanes diverge.
     pub architecture: u32,
-    /// How many `pmevent.mask` to put at each marker for each event, in untraced and traced kernels. The mask
-    /// of the first is the location: hardware counters then tell how often warps and lanes come there. The
-    /// others have the mask 0, which is no location, and only take time.
+    /// Number of `pmevent.mask` instructions for each event at each marker, in untraced and traced kernels.
+    /// The mask of the first is the location, so that hardware counters count visits of warps and lanes. The
+    /// others have the mask 0, which is not a location; they only add a delay.
     pub marks: u32,
-    /// How many such instructions that only take time to put at the start of each marked kernel that is not
-    /// traced.
+    /// Number of such delay instructions at the start of each marked untraced kernel.
     pub delay: u32,
 }
 
 /// A module with traced kernels.
 #[derive(Clone, Debug)]
 pub struct Spliced {
-    /// PTX.
+    /// The PTX text.
     pub text: String,
     /// The traced kernels.
     pub kernels: Vec<TracedKernel>,
-    /// Kernels that cannot be traced, with the reason, where no kernels were named.
+    /// Kernels that cannot be traced, with the reason, if no kernels were named.
     pub left_out: Vec<(String, String)>,
 }
 
 /// A traced copy of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedKernel {
-    /// The kernel's own name.
+    /// Name of the original kernel.
     pub name: String,
-    /// That of the copy.
+    /// Name of the copy.
     pub traced_name: String,
-    /// Where lanes keep their records.
+    /// Placement of the lanes' records.
     pub placement: Placement,
-    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory, which begins at
-    /// a multiple of 16.
+    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory. The memory for
+    /// all warps begins at a multiple of 16.
     pub shared_bytes: u32,
-    /// Markers at which events are recorded, in the kernel itself.
+    /// Number of markers in the kernel that record events.
     pub markers: usize,
-    /// Markers at which addresses and values are recorded.
+    /// Number of markers in the kernel that record addresses or values.
     pub sites: usize,
-    /// Locations of the loops in the kernel itself that are counted, in ascending order.
+    /// Locations of the counted loops in the kernel, in ascending order.
     pub counted: Vec<u16>,
 }

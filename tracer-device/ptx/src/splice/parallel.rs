@@ -1,16 +1,16 @@
-//! Several kernels at a time: a module may have thousands.
+//! Processes kernels in parallel: a module may have thousands.
 
 use std::num::NonZero;
 
-/// Kernels that are worth a thread.
+/// Minimum number of kernels for a thread.
 const A_THREAD: usize = 16;
 const MAX_THREADS: usize = 16;
 
-/// Calls `make` for each item, on several threads if there are many. The results, and what `make` appends to
-/// the text that it is given, are in the order of the items; `out` gets that text.
+/// Calls `make` for each item, on several threads if there are many. The results, and the text that `make`
+/// appends, are in the order of the items. The text is appended to `out`.
 ///
 /// # Errors
-/// The first one in that order.
+/// Returns the first error in the order of the items.
 pub(super) fn each<T: Sync, U: Send, E: Send>(
     items: &[T],
     out: &mut String,

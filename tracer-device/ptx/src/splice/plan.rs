@@ -1,4 +1,4 @@
-//! What is to be done in a function: its markers, and how they are recorded.
+//! Markers of a function, and how they are recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 use warptrace_abi::marker::Marker;
 
-/// Instructions at which lanes may part, meet, or leave: no event is brought forward over them.
+/// Instructions at which lanes may diverge, reconverge or leave. Events are not moved across them.
 pub(crate) const PARTING: [&str; 16] = [
     "bra",
     "brx",
@@ -33,16 +33,13 @@ pub(crate) const PARTING: [&str; 16] = [
     "wgmma",
 ];
 
-/// A marker of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkerPlace {
-    /// Index of its statement.
     pub(super) statement: usize,
     pub(super) marker: Marker,
-    /// How many events are recorded here: those of this marker and of the ones behind it that join it; 0 if
-    /// this one joins one before.
+    /// Number of events recorded here, with the events of later markers that join this one; 0 if this marker
+    /// joins an earlier one.
     pub(super) count: u32,
-    /// Whether it stands in a loop.
     in_loop: bool,
 }
 
@@ -50,27 +47,26 @@ pub(super) struct MarkerPlace {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) places: Vec<MarkerPlace>,
-    /// Locations of its loops that are counted.
     pub(super) loops: Vec<u16>,
     /// Whether control may reach the closing brace, which ends the thread.
     pub(super) falls_off_its_end: bool,
-    /// Branches of a kernel that are given an end of their own.
+    /// Branches of a kernel that get separate ends.
     pub(super) exits: Vec<Exit>,
-    /// Whether its control flow cannot be read, so that it cannot record. It has no markers then.
+    /// Whether its control flow cannot be read. It then has no markers and cannot record.
     pub(super) unreadable: bool,
-    /// Its markers of data, and their sites, if it records data.
+    /// Its data markers and sites, if it records data.
     pub(super) data: Vec<sites::DataPlace>,
     pub(super) sites: Sites,
 }
 
-/// Locations from here on are not kept as they are in a function that has a hot one.
+/// Locations from this one on have modified keys in a function with a hot location.
 const HOT_LIMIT: u16 = 1 << 15;
 
 impl Plan {
-    /// Finds the markers of a function, which has a body.
+    /// Finds the markers of a function.
     ///
-    /// Events at one location that follow each other in straight-line code join: nothing lies between them at
-    /// which the lanes could part, so they are recorded as one run, at the first one.
+    /// Consecutive events at one location in straight-line code join: lanes cannot diverge between them, so
+    /// they are recorded as one run at the first marker.
     pub(super) fn new(
         module: &Module<'_>,
         function: &Function<'_>,
@@ -91,7 +87,7 @@ impl Plan {
         let mut plan =
             Self { falls_off_its_end: flow.blocks().iter().enumerate().any(ends), ..Self::default() };
         let mut loops = BTreeSet::new();
-        // Where events of which location can join.
+        // Index and location of the marker that events can join.
         let mut open: Option<(usize, u16)> = None;
         for (index, statement) in body.statements.iter().enumerate() {
             match &statement.kind {
@@ -144,18 +140,18 @@ impl Plan {
 }
 
 impl Plan {
-    /// Finds the markers that a branch to the kernel's end passes.
+    /// Returns the markers on the way of a branch to the kernel's end.
     pub(super) fn places_in(&self, exit: &Exit) -> impl Iterator<Item = &MarkerPlace> {
         self.places.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
-    /// Finds the markers of data that a branch to the kernel's end passes. All are values: no instruction of
-    /// the program stands there.
+    /// Returns the data markers on the way of a branch to the kernel's end. All are values, because no
+    /// instructions of the program lie there.
     pub(super) fn data_in(&self, exit: &Exit) -> impl Iterator<Item = &sites::DataPlace> {
         self.data.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
-    /// The one location of events in loops, if there is just one: that is where most events repeat, and few
+    /// Returns the location of the events in loops if there is exactly one: most events repeat there, and few
     /// runs end.
     pub(super) fn hot(&self, counting: Counting) -> Option<u16> {
         let counted = counting == Counting::All;
@@ -171,20 +167,21 @@ impl Plan {
 }
 
 impl MarkerPlace {
-    /// Whether `count` events of another marker of the same location fit here. Ticks and plain events stay
-    /// apart: where loops are counted, they are recorded differently.
+    /// Returns true if `count` events of a marker at the same location can join this one. Ticks and plain
+    /// events do not join, because counted loops record them differently.
     fn joins(&self, marker: Marker, count: u32) -> bool {
         matches!(self.marker, Marker::Tick(..)) == matches!(marker, Marker::Tick(..))
             && self.count + count <= MAX_KEY_COUNT
     }
 }
 
-/// What calls may name, with the function whose copy they are led to: its own name, and its aliases.
+/// Names that calls may use (a function's own name and its aliases), with the function to redirect to.
 pub(super) type Callees<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The operands of a function that name one of `callees`, and that the traced copy leads to its copy: what
-/// calls name, and addresses if the body calls any. Where it calls none, an address is for others: compared,
-/// or stored where an untraced kernel finds it. A name that the body declares is no function.
+/// Returns the operands of a function that name one of `callees` and are redirected to its traced copy: the
+/// operands of calls, and addresses if the body has indirect calls. Without indirect calls, an address is
+/// only compared or stored, where an untraced kernel may read it. Names that the body declares are not
+/// functions.
 pub(super) fn led_to_copies<'b, 'a>(
     body: &'b Body<'a>,
     callees: &Callees<'a>,
@@ -214,12 +211,11 @@ pub(super) fn led_to_copies<'b, 'a>(
     operands.into_iter()
 }
 
-/// The functions that these operands name.
 pub(super) fn named<'a>(body: &Body<'a>, callees: &Callees<'a>) -> BTreeSet<&'a str> {
     led_to_copies(body, callees).map(|(_, function)| function).collect()
 }
 
-/// The functions, kernels aside, that hold markers or lead to one that does, by all their names.
+/// Returns the functions (kernels excluded) that contain markers or lead to a marker, by all their names.
 pub(super) fn recording_functions<'a>(
     module: &Module<'a>,
     plans: &[(&'a Function<'a>, Plan)],
@@ -233,7 +229,7 @@ pub(super) fn recording_functions<'a>(
             callees.insert(name, function);
         }
     }
-    // Of each function, those that name it.
+    // For each function, the functions that name it.
     let mut named_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (function, _) in functions() {
         for callee in function.body.iter().flat_map(|body| named(body, &callees)) {

@@ -1,13 +1,14 @@
-//! Which loops can be counted so that their trace stays what it would be, event by event.
+//! Finds the loops that can be counted without changing the trace.
 //!
-//! A counted loop's events are recorded by what its group of lanes is where it begins, and how often each
-//! lane has ticked where it ends. That is what each tick would have recorded if
-//! - each lane that comes to a tick or to the end has come through the beginning, and each that begins comes
+//! Events of a counted loop are recorded from the group of lanes at its start and the number of ticks of each
+//! lane at its end. This equals recording each tick if
+//! - each lane that comes to a tick or to the end has come through the start, and each lane that starts comes
 //!   to the end: no thread ends in the loop;
-//! - between the two the lanes come to no other point;
-//! - they stay in one group: they come to no call, and no branch parts them;
-//! - no other lanes join them, as lanes that a branch has parted do where its ways meet. Lanes also join at
-//!   instructions that name them: there a loop is counted only where no other lanes of the warp can be in it.
+//! - lanes come to no other point in between;
+//! - lanes stay in one group: they come to no call, and no branch makes them diverge;
+//! - no other lanes join them, as diverged lanes do at a reconvergence point. Lanes also join at instructions
+//!   that name lanes: a loop with such an instruction is counted only if no other lanes of the warp can be in
+//!   it.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ use warptrace_abi::marker::Marker;
 enum State {
     Out,
     In(u16),
-    /// Some are, or in different ones.
+    /// Lanes may be in and out of a loop, or in different loops.
     Mixed,
 }
 
@@ -56,17 +57,15 @@ pub(super) fn proven(
     proven
 }
 
-/// Follows lanes through a function.
 struct Walk<'w, 'a> {
     body: &'w Body<'a>,
     flow: &'w Cfg,
     places: &'w [MarkerPlace],
     divergence: &'w Divergence,
-    /// Loops that cannot be counted.
     failed: BTreeSet<u16>,
-    /// Loops that can be if no other lanes of the warp are in them.
+    /// Loops that can be counted if no other lanes of the warp are in them.
     alone: BTreeSet<u16>,
-    /// Locations of loops, and the blocks in which they begin.
+    /// Locations of loops, with the blocks in which they start.
     entered_in: Vec<(u16, usize)>,
 }
 
@@ -101,7 +100,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Notes that the loop that lanes are in cannot be counted, unless a test wants to overlook it.
+    /// Marks the lanes' current loop as not countable, unless a test asks to ignore the reason.
     fn fail(&mut self, state: State, reason: Flaw) {
         if let State::In(location) = state
             && !has_flaw(reason)
@@ -110,7 +109,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Follows lanes through a block; returns where they are at its end.
+    /// Follows lanes through a block; returns their state at its end.
     fn block(&mut self, block: usize, mut state: State) -> State {
         let statements = self.flow.blocks()[block].statements.clone();
         let first = self.places.partition_point(|place| place.statement < statements.start);
@@ -158,8 +157,8 @@ impl Walk<'_, '_> {
         next
     }
 
-    /// Whether all lanes of a warp that are ever in a loop are in it together: no branch leads lanes of both
-    /// of its sides there, and none come in as a caller has parted them.
+    /// Returns true if all lanes of a warp that are ever in a loop are in it together: no branch leads lanes
+    /// of both of its sides there, and callers have not made lanes diverge.
     fn is_alone(&self, function: &Function<'_>, location: u16) -> bool {
         let calls = self.body.instructions().any(|(_, instruction)| instruction.is_call());
         if !function.is_entry() || calls {
@@ -181,7 +180,6 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether lanes may join where they come to an instruction.
 fn joins_lanes(instruction: &Instruction<'_>) -> bool {
     instruction.has_modifier("sync")
         || matches!(instruction.name(), "bar" | "barrier" | "nanosleep" | "mbarrier")

@@ -1,4 +1,4 @@
-//! The sites of a kernel: what markers of data ask for.
+//! Data sites of a kernel, from its data markers.
 
 use warptrace_abi::data::MAX_KERNEL_SITES;
 use warptrace_abi::marker::DataMarker;
@@ -7,29 +7,27 @@ use super::{LogKind, Recording, SpliceError};
 use crate::registers::{Registers, bits};
 use crate::{Body, Function, Module};
 
-/// A marker of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DataPlace {
-    /// Index of its statement.
     pub(super) statement: usize,
     pub(super) site: u16,
     pub(super) source: DataSource,
-    /// The predicate of the lanes that record, and whether it is that of the others.
+    /// The predicate of the lanes that record, and whether it is negated.
     pub(super) guard: Option<(String, bool)>,
 }
 
-/// Where the 64 bits come from.
+/// Source of the 64 bits to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DataSource {
-    /// An address: a register of 32 or 64 bits, and what is added.
+    /// An address: a register of 32 or 64 bits plus an offset.
     Address { register: String, bits: u32, offset: i64 },
-    /// The address of a variable, with what is added, or a number.
+    /// The address of a variable plus an offset, or a number.
     Constant(String),
-    /// What a register of this many bits holds, 1 for a predicate.
+    /// The content of a register with this number of bits, 1 for a predicate.
     Value { register: String, bits: u32 },
 }
 
-/// Which sites a kernel has: those from the first to the last one have a place in each lane's local memory.
+/// The range of a kernel's sites. Each site in the range has a place in each lane's local memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sites {
     pub(super) first: u16,
@@ -37,13 +35,11 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Returns the number of a site among them.
     pub(super) const fn slot(self, site: u16) -> u32 {
         (site - self.first) as u32
     }
 }
 
-/// Refuses what cannot be recorded together with data.
 pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
     let with = match recording {
         _ if !recording.has_data() => return Ok(()),
@@ -56,10 +52,10 @@ pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
     Err(SpliceError::Data { with })
 }
 
-/// Finds the markers of data of a function at which something is recorded, in the order of the text.
+/// Finds the data markers of a function that record, in text order.
 ///
 /// # Errors
-/// If one cannot be read, names no register, or the sites are too many.
+/// Returns a [`SpliceError`] if a marker cannot be read or names no register, or if there are too many sites.
 pub(super) fn find(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -90,10 +86,10 @@ pub(super) fn find(
 }
 
 impl DataSource {
-    /// Reads what a statement means by an address in brackets or a register.
+    /// Parses an address in brackets or a register at a statement.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns a description of the problem.
     pub(crate) fn new(registers: &Registers<'_>, operand: &str, statement: usize) -> Result<Self, String> {
         let bits_of = |name: &str| match registers.register(name, statement).map(bits) {
             None => Ok(None),
@@ -118,7 +114,7 @@ impl DataSource {
     }
 }
 
-/// Reads `+16`, `-4`, `+-4` or nothing.
+/// Parses `+16`, `-4`, `+-4` or an empty text.
 fn parse_offset(text: &str) -> Option<i64> {
     if text.is_empty() {
         return Some(0);

@@ -1,10 +1,9 @@
-//! Where a lane keeps its record and its write pointers while its kernel runs.
+//! Storage of a lane's record and write pointers while its kernel runs.
 //!
-//! A lane's *record* is the run that it is in: mask, key (location and count) and the clock when it began.
-//! Beside it are, for each track, the address of the log entry that it writes next and that of the link at
-//! its segment's end.
+//! A lane's *record* is its current run: mask, key (location and count) and the clock at its start. In
+//! addition, each track has the address of the next log entry and of the link at the segment's end.
 //!
-//! In shared memory a warp's state is an array for each pair of words, so that a warp's access touches each
+//! In shared memory a warp's state has an array for each pair of words, so that a warp's access touches each
 //! bank once:
 //! ```text
 //! offset  size  field
@@ -15,17 +14,17 @@
 //!   1024   512  with a raw shadow: its next entry and link
 //!      …    64  where functions record too: the launch's descriptor; 88 in a kernel that chooses its warps
 //! ```
-//! In local memory the same pairs follow each other, 8 bytes apart: the hardware interleaves the lanes.
+//! In local memory the same pairs are 8 bytes apart; the hardware interleaves the lanes.
 
 use std::mem::offset_of;
 
 use warptrace_abi::log::LaunchLogs;
 pub(super) use warptrace_abi::recording::Placement;
 
-/// Bytes of a pair of words, for all lanes of a warp.
+/// Size in bytes of a pair of words for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
-/// Bytes of the launch's descriptor that a kernel takes; with the fields that choose warps if it looks at
-/// them.
+/// Size in bytes of the launch's descriptor in a kernel's parameters. Kernels that choose warps have
+/// additional fields.
 pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
     (if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) }) as u32
 }
@@ -33,11 +32,9 @@ pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
 /// A pair of words of a lane's state.
 #[derive(Clone, Copy)]
 pub(super) enum Pair {
-    /// Mask and key.
     Record,
     /// Address of the next entry.
     Log,
-    /// Clock.
     Time,
     /// Lower half of the link's address, and a streamed log's tag.
     Link,
@@ -45,9 +42,9 @@ pub(super) enum Pair {
     ShadowLog,
     /// Lower half of the address of the raw shadow's link.
     ShadowLink,
-    /// Address of the next entry of data, always in local memory, in front of the runs of the sites.
+    /// Address of the next data entry. Always in local memory, before the runs of the sites.
     DataLog,
-    /// Lower half of the address of the link of data, behind it.
+    /// Lower half of the address of the data log's link. Follows [`Pair::DataLog`].
     DataLink,
 }
 
@@ -65,7 +62,6 @@ impl Pair {
         }
     }
 
-    /// Offset from the lane's first pair.
     pub(super) const fn offset(self, placement: Placement) -> u32 {
         match placement {
             _ if matches!(self, Self::DataLog | Self::DataLink) => 8 * self.number(),
@@ -79,7 +75,7 @@ const fn pairs(dual: bool) -> u32 {
     if dual { 6 } else { 4 }
 }
 
-/// Bytes of shared memory that a warp's state takes.
+/// Size in bytes of a warp's state in shared memory.
 pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool, chooses: bool) -> u32 {
     pairs(dual) * PAIR_BYTES + if with_descriptor { descriptor_bytes(chooses) } else { 0 }
 }
@@ -89,7 +85,7 @@ pub(super) const fn descriptor_offset(dual: bool) -> u32 {
     pairs(dual) * PAIR_BYTES
 }
 
-/// Bytes of local memory that a lane's state takes.
+/// Size in bytes of a lane's state in local memory.
 pub(super) const fn local_bytes(dual: bool) -> u32 {
     8 * pairs(dual)
 }

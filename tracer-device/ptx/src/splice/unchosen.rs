@@ -1,7 +1,7 @@
-//! The kernel's own instructions inside of a traced kernel, for warps that were not chosen to record.
+//! The original instructions within a traced kernel, for warps that are not chosen to record.
 //!
-//! They stand in a scope, which has registers and labels of its own. Variables that lanes share are those of
-//! the traced part: a block whose warps were not all chosen has them once.
+//! They are in a scope with separate registers and labels. Variables that lanes share are declared by the
+//! traced part only, so that a block with chosen and other warps has one instance of each.
 
 use super::marks::mark;
 use super::plan::Plan;
@@ -10,7 +10,7 @@ use crate::declaration::Space;
 use crate::{Body, Directive, Edits, Function, Span, StatementKind};
 
 impl Splicer<'_> {
-    /// What stands between the braces of a kernel, to be put into a scope of its traced copy.
+    /// Returns the body of a kernel for a scope of its traced copy.
     pub(super) fn own_body(
         &self,
         function: &Function<'_>,
@@ -27,7 +27,7 @@ impl Splicer<'_> {
                 continue;
             }
             if statement.depth == 0 {
-                // The traced part declares it, around this scope.
+                // The traced part declares it, outside this scope.
                 edits.replace(Span::new(statement.span.start - first, statement.span.end - first), "");
             } else if declaration.space != Space::Local {
                 return Err(twice(function, declaration.names.first().map(|declared| declared.name)));
@@ -41,8 +41,8 @@ impl Splicer<'_> {
     }
 }
 
-/// Refuses a function that records and has variables that its lanes share: warps that were not chosen call
-/// the function that it was made of, whose variables are others.
+/// Rejects a recording function that declares variables shared by its lanes. Warps that are not chosen call
+/// the original function, which has other instances of these variables.
 pub(super) fn check_function(function: &Function<'_>, body: &Body<'_>) -> Result<(), SpliceError> {
     let shared = body.statements.iter().find_map(|statement| match &statement.kind {
         StatementKind::Directive(Directive::Variable(declaration))

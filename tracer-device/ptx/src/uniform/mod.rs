@@ -1,23 +1,22 @@
-//! Which branches all lanes of a warp take together, whatever they compute with.
+//! Divergence analysis: finds the branches that all lanes of a warp take together, for any input.
 //!
-//! A register is *uniform* where all lanes of a warp that come there have the same value, if they all do so
-//! in the same iteration of each loop around. Parameters, constants, addresses of variables and what names
-//! the block are uniform; loaded values, lanes' numbers, results of atomics, votes and calls are not, and so
-//! everything else that this crate does not know. What an instruction computes of uniform registers is
-//! uniform. Lanes that a *divergent* branch (one whose predicate is not uniform) has parted may bring
-//! different values of one register
-//! - to where they meet: if the register is written on a way from the branch to there;
-//! - out of a loop that they leave in different iterations: if it is written in the loop.
+//! A register is *uniform* if it has the same value in all lanes of a warp that come to a place in the same
+//! iteration of each loop around it. Parameters, constants, addresses of variables and block indices are
+//! uniform. Loaded values, lane numbers, results of atomics, votes and calls, and everything unknown to this
+//! crate are not. Results that are computed from uniform registers are uniform. A *divergent* branch is one
+//! whose predicate is not uniform. After it, lanes may bring different values of a register
+//! - to the place where they reconverge, if a path from the branch to there writes the register;
+//! - out of a loop that they leave in different iterations, if the loop writes the register.
 //!
-//! That is the divergence analysis of Coutinho, Sampaio, Pereira and Meira, "Divergence analysis and
-//! optimizations" (PACT 2011), over single assignments as in Braun and others, "Simple and efficient
-//! construction of static single assignment form" (CC 2013). It begins with "all is uniform" and takes back
-//! what is not until nothing changes.
+//! This is the divergence analysis of Coutinho, Sampaio, Pereira and Meira, "Divergence analysis and
+//! optimizations" (PACT 2011), on single assignments as in Braun and others, "Simple and efficient
+//! construction of static single assignment form" (CC 2013). It starts from "all values are uniform" and
+//! iterates to a fixed point.
 //!
-//! # What it relies on
-//! Lanes part at branches only, and those that a branch has parted join where all of its ways come together
-//! again (its immediate postdominator), or at an instruction that names lanes, or not at all. A branch that
-//! leads some lanes to a `trap` parts none that go on.
+//! # Assumptions
+//! Lanes diverge only at branches. Lanes that a branch has separated reconverge at its immediate
+//! postdominator, at an instruction that names lanes, or never. A branch that leads some lanes to a `trap`
+//! does not separate the remaining lanes.
 
 mod names;
 pub(crate) use self::names::words;
@@ -28,13 +27,13 @@ use self::parting::Graph;
 use self::values::Values;
 use crate::{Body, Cfg, Function};
 
-/// Steps that are taken for each statement of a function at most, before the analysis gives up.
+/// Maximum number of analysis steps for each statement of a function.
 const STEPS: usize = 400;
-/// Steps that are taken for a function at most. Where a register lives through thousands of loops it has a
-/// value in each: such functions would take memory by the square of their length.
+/// Maximum number of analysis steps for a function. A register that is live through thousands of loops has a
+/// value in each, so the memory of such functions would grow with the square of their length.
 const MAX_STEPS: usize = 1 << 21;
 
-/// A mistake to make on purpose: tests must find each.
+/// A deliberate mistake in the analyses. Tests must detect each of them.
 #[cfg_attr(
     not(feature = "interpreter"),
     expect(unreachable_pub, reason = "exported with the interpreter only")
@@ -42,29 +41,29 @@ const MAX_STEPS: usize = 1 << 21;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Flaw {
-    /// What is loaded is uniform, from wherever.
+    /// Loaded values are uniform.
     Loads,
-    /// So are lanes' numbers.
+    /// Lane numbers are uniform.
     Lanes,
-    /// So are results of atomics.
+    /// Results of atomics are uniform.
     Atomics,
-    /// So are results of shuffles.
+    /// Results of shuffles are uniform.
     Shuffles,
-    /// Values that meet are uniform if each is.
+    /// Values that join are uniform if each of them is.
     Joins,
-    /// Values from different iterations are the same.
+    /// Values from different iterations are equal.
     Iterations,
-    /// A guard decides nothing.
+    /// Guards have no influence.
     Guards,
-    /// Lanes may join within a counted loop.
+    /// Lanes may reconverge within a counted loop.
     Meetings,
-    /// A loop may hold other points.
+    /// A counted loop may contain other points.
     Points,
-    /// Threads may end in a loop.
+    /// Threads may end in a counted loop.
     Ends,
-    /// Any branch in a loop is uniform.
+    /// Any branch in a counted loop is uniform.
     Branches,
-    /// Lanes may come to a loop's end without its beginning.
+    /// Lanes may reach a loop's end without passing its start.
     Entries,
 }
 
@@ -73,7 +72,7 @@ thread_local! {
     static FLAW: std::cell::Cell<Option<Flaw>> = const { std::cell::Cell::new(None) };
 }
 
-/// Runs `run` with a mistake in the analyses of this thread.
+/// Calls `run` with a mistake in the analyses of this thread.
 #[cfg(feature = "interpreter")]
 #[doc(hidden)]
 pub fn with_flaw<R>(flaw: Flaw, run: impl FnOnce() -> R) -> R {
@@ -83,7 +82,6 @@ pub fn with_flaw<R>(flaw: Flaw, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Whether this mistake is asked for.
 pub(crate) fn has_flaw(flaw: Flaw) -> bool {
     #[cfg(feature = "interpreter")]
     return FLAW.get() == Some(flaw);
@@ -94,18 +92,18 @@ pub(crate) fn has_flaw(flaw: Flaw) -> bool {
     }
 }
 
-/// What is known of a function's branches.
+/// Divergence of a function's branches.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {
     pub(crate) graph: Graph,
-    /// Of each block, whether lanes may part at its end.
+    /// For each block, whether lanes may diverge at its end.
     pub(crate) parts: Vec<bool>,
-    /// Of each block, whether lanes that were parted may join at its start.
+    /// For each block, whether diverged lanes may reconverge at its start.
     pub(crate) joins: Vec<bool>,
 }
 
 impl Divergence {
-    /// Analyses a function; `None` if it is too large or holds a cycle with two entries.
+    /// Analyses a function. Returns `None` if it is too large or has a cycle with two entries.
     pub(crate) fn new(function: &Function<'_>, body: &Body<'_>, flow: &Cfg) -> Option<Self> {
         let graph = Graph::new(flow)?;
         let mut steps = Steps((STEPS * (body.statements.len() + 64)).min(MAX_STEPS));
@@ -130,11 +128,10 @@ impl Divergence {
     }
 }
 
-/// What is left of the steps that an analysis may take.
 pub(crate) struct Steps(usize);
 
 impl Steps {
-    /// Takes steps; `None` if there are not as many left.
+    /// Takes steps. Returns `None` if too few remain.
     pub(crate) fn take(&mut self, steps: usize) -> Option<()> {
         self.0 = self.0.checked_sub(steps)?;
         Some(())

@@ -1,4 +1,4 @@
-//! What the operands of an instruction name, and which instructions compute of them alone.
+//! Register operands of instructions, and the instructions whose results depend on their operands only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,7 +6,7 @@ use super::{Flaw, has_flaw};
 use crate::registers::numbered;
 use crate::{Body, Directive, Function, Instruction, Space, StatementKind};
 
-/// Special registers that are the same for all lanes of a warp, as long as it runs.
+/// Special registers with the same value in all lanes of a warp, constant over time.
 const UNIFORM: [&str; 17] = [
     "%ntid",
     "%ctaid",
@@ -27,7 +27,7 @@ const UNIFORM: [&str; 17] = [
     "%reserved_smem_offset_begin",
 ];
 
-/// Instructions whose first operand takes what they compute of the others, and of nothing else.
+/// Instructions whose first operand is a result that depends on the other operands only.
 const COMPUTE: [&str; 54] = [
     "mov", "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max",
     "popc", "clz", "bfind", "fns", "brev", "bfe", "bfi", "bmsk", "szext", "dp4a", "dp2a", "and", "or", "xor",
@@ -35,17 +35,17 @@ const COMPUTE: [&str; 54] = [
     "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "cvt", "cvta", "isspacep", "ld",
 ];
 
-/// Instructions that write no register though their first operand is none in brackets.
+/// Instructions that write no register although their first operand has no brackets.
 const NO_RESULT: [&str; 4] = ["bra", "brx", "st", "red"];
 
-/// Beginnings of the names of special registers that lanes, or instructions, have their own values of.
+/// Name prefixes of special registers whose values differ between lanes or between executions.
 const DIVERGENT: [&str; 5] = ["%tid", "%lane", "%warpid", "%clock", "%globaltimer"];
 
-/// Names of declared registers.
+/// Declared register names.
 #[derive(Default)]
 struct Registers<'a> {
     names: HashSet<&'a str>,
-    /// Of `name<N>`, N.
+    /// N of `name<N>`.
     ranges: HashMap<&'a str, u32>,
 }
 
@@ -69,20 +69,19 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// The names of a function.
+/// Register and parameter names of a function.
 pub(super) struct Names<'a> {
     numbers: HashMap<&'a str, u32>,
-    /// Registers that a scope within the body declares: a name may be two registers.
+    /// Registers declared in a scope within the body. Their names may refer to several registers.
     scoped: Registers<'a>,
-    /// Registers whose names do not tell that they are some.
+    /// Registers whose names do not begin with `%`.
     bare: Registers<'a>,
-    /// A kernel's own parameters.
     params: HashSet<&'a str>,
-    /// Parameters in registers, and variables of parameters that the body declares.
+    /// Parameters in registers, and `.param` variables that the body declares.
     unknown: HashSet<&'a str>,
 }
 
-/// What an instruction does to registers.
+/// Registers that an instruction writes and reads.
 #[derive(Default)]
 pub(super) struct Effect {
     pub(super) results: Vec<u32>,
@@ -131,18 +130,19 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// The number of a register, which has one from its first use on.
+    /// Returns the number of a register, assigned at its first use.
     fn number(&mut self, name: &'a str) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry(name).or_insert(next)
     }
 
-    /// The register of a guard.
+    /// Returns the register of a guard; `None` if the name may refer to several registers.
     pub(super) fn guard(&mut self, predicate: &'a str) -> Option<u32> {
         (!self.scoped.has(predicate)).then(|| self.number(predicate))
     }
 
-    /// Says in `effect` what an instruction does. Of a name that may be several registers nothing is known.
+    /// Stores an instruction's effect in `effect`. Names that may refer to several registers count as not
+    /// uniform.
     pub(super) fn effect(&mut self, instruction: &Instruction<'a>, effect: &mut Effect) {
         let name = instruction.name();
         effect.results.clear();
@@ -165,7 +165,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether a name is no register, or a special one that is the same for all lanes.
+    /// Returns true if a name is not a register, or a special register with the same value in all lanes.
     fn is_uniform(&self, word: &str) -> bool {
         if word.starts_with('%') {
             return UNIFORM.contains(&word) || has_flaw(Flaw::Lanes) && DIVERGENT.contains(&word);
@@ -183,11 +183,11 @@ impl<'a> Names<'a> {
         let is = |modifier: &str| instruction.has_modifier(modifier);
         match name {
             "ld" if has_flaw(Flaw::Loads) => true,
-            // Of parameters, only those of the kernel: the address tells.
+            // Only the kernel's own parameters are uniform; the address identifies them.
             "ld" => is("const") || is("param") && self.is_own_param(instruction),
             "atom" => has_flaw(Flaw::Atomics),
             "shfl" => has_flaw(Flaw::Shuffles),
-            // Carries are in a register that no operand names.
+            // The carry flag is a register that no operand names.
             _ if is("cc") || ["addc", "subc", "madc"].contains(&name) => false,
             _ => COMPUTE.contains(&name),
         }
@@ -199,7 +199,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The names in an operand; of `%ctaid.x` the part before the dot, and no numbers.
+/// Returns the names in an operand, without numbers. Of `%ctaid.x`, returns the part before the dot.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     text.split(move |c| !is_word(c))

@@ -1,25 +1,25 @@
-//! Where lanes that a branch has parted go, and meet again.
+//! Divergence and reconvergence in the control flow graph.
 
 use crate::cfg::dominators::Dominators;
 use crate::{Cfg, Terminator};
 
 use super::Steps;
 
-/// The ways that lanes take which go on: what leads to a `trap` for certain is left out.
+/// Control flow without the blocks that always lead to a `trap`.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) successors: Vec<Vec<usize>>,
     pub(super) predecessors: Vec<Vec<usize>>,
-    /// Of each block, whether lanes may leave the function at its end.
+    /// For each block, whether lanes may leave the function at its end.
     pub(crate) ends: Vec<bool>,
-    /// The blocks that lanes come to, each before those behind it, but for the ways back of loops.
+    /// The reachable blocks in reverse postorder.
     pub(super) order: Vec<usize>,
-    /// Of each block, where all ways from it come together; `None`: at the function's end, or never.
+    /// Immediate postdominator of each block; `None` if it is the function's end or none exists.
     meets: Vec<Option<usize>>,
 }
 
 impl Graph {
-    /// Returns the graph, if each cycle has one entry.
+    /// Builds the graph. Returns `None` if a cycle has several entries.
     pub(crate) fn new(flow: &Cfg) -> Option<Self> {
         let blocks = flow.blocks();
         let doomed = doomed(flow);
@@ -53,7 +53,7 @@ impl Graph {
         Some(graph)
     }
 
-    /// Finds immediate postdominators. Vertex 0 is behind all ends, block n is vertex n + 1.
+    /// Computes immediate postdominators. Vertex 0 follows all ends; block n is vertex n + 1.
     fn find_meetings(&mut self) {
         let count = self.successors.len();
         let mut backwards = vec![Vec::new(); count + 1];
@@ -73,18 +73,18 @@ impl Graph {
         self.meets = (0..count).map(meets).collect();
     }
 
-    /// Whether lanes may part at the end of a block, if they do not all want the same.
+    /// Returns true if lanes may diverge at the end of a block when their predicates differ.
     pub(crate) fn is_choice(&self, block: usize) -> bool {
         self.successors[block].len() + usize::from(self.ends[block]) > 1
     }
 
-    /// Where lanes that part at the end of a block meet again.
+    /// Returns the block where lanes reconverge that diverge at the end of a block.
     pub(crate) fn meets_at(&self, block: usize) -> Option<usize> {
         self.meets[block]
     }
 }
 
-/// Blocks from which all ways lead to a `trap`.
+/// Returns for each block whether all paths from it lead to a `trap`.
 fn doomed(flow: &Cfg) -> Vec<bool> {
     let blocks = flow.blocks();
     let mut doomed = vec![false; blocks.len()];
@@ -110,7 +110,6 @@ fn doomed(flow: &Cfg) -> Vec<bool> {
     doomed
 }
 
-/// Blocks in reverse postorder, from block 0.
 fn order(successors: &[Vec<usize>]) -> Vec<usize> {
     let mut seen = vec![false; successors.len()];
     let mut order = Vec::new();
@@ -134,12 +133,12 @@ fn order(successors: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// The blocks that lanes may be in from a branch to where they meet again.
+/// The blocks between a branch and its reconvergence point.
 pub(super) struct Region {
-    /// Of each block, the number of the last search that has found it, and of the last branch.
+    /// For each block, the number of the last search that found it, and of the last branch.
     search: Vec<u32>,
     branch: Vec<u32>,
-    /// Of each block that the last branch leads to, by how many of its sides.
+    /// For each block found for the last branch, the number of the branch's sides that reach it.
     sides: Vec<u32>,
     searches: u32,
     branches: u32,
@@ -160,7 +159,6 @@ impl Region {
         }
     }
 
-    /// Finds the region of a branch.
     pub(super) fn find(&mut self, graph: &Graph, branch: usize, steps: &mut Steps) -> Option<()> {
         let end = graph.meets_at(branch);
         self.branches += 1;
@@ -188,18 +186,18 @@ impl Region {
         };
         self.meetings = self.found.iter().copied().filter(meets).collect();
         if let Some(end) = end {
-            // What is written behind it is not written on the way.
+            // Writes in the reconvergence block itself do not count: they happen after reconvergence.
             self.branch[end] = 0;
         }
         Some(())
     }
 
-    /// Where lanes from different sides may meet.
+    /// Returns the blocks where lanes from different sides may join.
     pub(super) fn meetings(&self) -> impl Iterator<Item = usize> + use<'_> {
         self.meetings.iter().copied()
     }
 
-    /// Whether a block lies on a way from the branch to where its lanes meet.
+    /// Returns true if a block lies on a path from the branch to its reconvergence point.
     pub(super) fn contains(&self, block: usize) -> bool {
         self.branch[block] == self.branches
     }
@@ -208,9 +206,8 @@ impl Region {
 /// The loops that lanes leave in different iterations.
 pub(super) struct Loops<'c> {
     flow: &'c Cfg,
-    /// Of each loop, the blocks that its exits lead to.
     exits: Vec<Vec<usize>>,
-    /// Of each loop, whether that has been found of it.
+    /// For each loop, whether it was already returned.
     left: Vec<bool>,
 }
 
@@ -227,8 +224,8 @@ impl<'c> Loops<'c> {
         Some(Self { flow, left: vec![false; exits.len()], exits })
     }
 
-    /// Returns the loops that lanes leave in different iterations because of this branch, and that were not
-    /// known to be such, with the blocks that their exits lead to.
+    /// Returns the loops, with the targets of their exits, that lanes leave in different iterations because
+    /// of this branch. Returns each loop once.
     pub(super) fn left_by(
         &mut self,
         branch: usize,
@@ -241,7 +238,7 @@ impl<'c> Loops<'c> {
     }
 }
 
-/// The loops around `from`, itself included, that do not hold the block `to`.
+/// Returns the loops around and including `from` that do not contain the block `to`.
 fn outside(flow: &Cfg, from: Option<usize>, to: Option<usize>, steps: &mut Steps) -> Option<Vec<usize>> {
     let depth = |index: Option<usize>| index.map_or(0, |index| flow.loops()[index].depth);
     let parent = |index: Option<usize>| index.and_then(|index| flow.loops()[index].parent);

@@ -1,40 +1,40 @@
-//! The values of registers, each with what it is made of.
+//! Values of registers and their dependences.
 
 use super::names::{Effect, Names};
 use super::parting::{Graph, Region};
 use super::{Flaw, Steps, has_flaw};
 use crate::{Body, Cfg, Function};
 
-/// A value, by its index.
+/// Index of a value.
 type Value = u32;
 
-/// No value.
 const NONE: Value = Value::MAX;
 
-/// The values of a function's registers: what an instruction writes, and what a register holds at the start
-/// of a block.
+/// The values of a function's registers. Each write of an instruction is a value, and so is the content of a
+/// register at the start of a block.
 pub(super) struct Values {
     divergent: Vec<bool>,
-    /// Of each value, those that are made of it.
+    /// For each value, the values that depend on it.
     users: Lists,
-    /// Of each value, the blocks whose last branch it decides.
+    /// For each value, the blocks whose last branch depends on it.
     decides: Lists,
-    /// Of each block, the values of registers at its start, where they are known by one.
+    /// For each block, the values of registers at its start, with their registers.
     at_start: Vec<Vec<(Value, u32)>>,
-    /// Of each register, the blocks that write it, each with the value that it leaves there.
+    /// For each register, the blocks that write it, each with the last value written.
     writers: Vec<Vec<(usize, Value)>>,
     work: Vec<Value>,
-    /// Branches found to be divergent that have not been handed out.
+    /// Divergent branches that have not been returned yet.
     branches: Vec<usize>,
     handed_out: Vec<bool>,
 }
 
-/// A list of numbers for each value. A function has millions, most of them with one number or none.
+/// A list of numbers for each value. Stored as linked cells: a function has millions of values, most of them
+/// with at most one number.
 #[derive(Default)]
 struct Lists {
-    /// Of each value, its first cell, or [`NONE`].
+    /// For each value, its first cell or [`NONE`].
     first: Vec<u32>,
-    /// A number, and the next cell.
+    /// A number and the index of the next cell.
     cells: Vec<(u32, u32)>,
 }
 
@@ -45,7 +45,6 @@ impl Lists {
         *first = self.cells.len() as u32 - 1;
     }
 
-    /// Takes one number out of the list of a value.
     fn pop(&mut self, value: Value) -> Option<u32> {
         let first = &mut self.first[value as usize];
         let (number, next) = *self.cells.get(*first as usize)?;
@@ -54,16 +53,14 @@ impl Lists {
     }
 }
 
-/// Values while they are found.
+/// State while values are built.
 struct Builder<'g> {
     graph: &'g Graph,
     values: Values,
-    /// Of each register, the values at the start of blocks of which it is not known yet what they are made
-    /// of.
+    /// For each register, the values at block starts whose operands are still to be found.
     open: Vec<Vec<(usize, Value)>>,
-    /// Of each register, what it holds in the block that is read, and the number of that block's turn.
+    /// For each register, its value in the current block, and the turn in which it was set.
     now: Vec<(usize, Value)>,
-    /// The registers that the block writes.
     written: Vec<u32>,
     turn: usize,
 }
@@ -116,7 +113,8 @@ impl Values {
         }
     }
 
-    /// Returns a block at whose end lanes may part, each once. Outer `None`: too many steps.
+    /// Returns a block with a divergent branch, each block once. The outer `None` means that no steps are
+    /// left.
     pub(super) fn next_divergent(&mut self, steps: &mut Steps) -> Option<Option<usize>> {
         loop {
             if let Some(branch) = self.branches.pop() {
@@ -134,25 +132,26 @@ impl Values {
         }
     }
 
-    /// Lanes that were parted meet at the start of a block: registers that were written meanwhile diverge.
+    /// Handles the reconvergence of lanes at the start of a block: registers written in the region diverge.
     pub(super) fn meet(&mut self, block: usize, region: &Region) {
         if !has_flaw(Flaw::Joins) {
             self.written_in(block, |writer| region.contains(writer));
         }
     }
 
-    /// Lanes come out of a loop, to a block, from different iterations: registers that it writes diverge.
+    /// Handles an exit of a loop that lanes leave in different iterations: registers that the loop writes
+    /// diverge.
     pub(super) fn leave(&mut self, flow: &Cfg, index: usize, block: usize) {
         if !has_flaw(Flaw::Iterations) {
             self.written_in(block, |writer| flow.loop_contains(index, writer));
         }
     }
 
-    /// Registers at the start of a block diverge if a block that `is_meant` writes them.
+    /// Marks registers at the start of a block as divergent if a block selected by `is_meant` writes them.
     fn written_in(&mut self, block: usize, is_meant: impl Fn(usize) -> bool) {
         let at_start = std::mem::take(&mut self.at_start[block]);
         for (value, register) in &at_start {
-            // What diverges already needs no reason more.
+            // Skips the search for values that already diverge.
             if !self.divergent[*value as usize]
                 && self.writers[*register as usize].iter().any(|(writer, _)| is_meant(*writer))
             {
@@ -164,14 +163,12 @@ impl Values {
 }
 
 impl Builder<'_> {
-    /// Adds the value of a register at the start of a block.
     fn start(&mut self, block: usize, register: u32) -> Value {
         let value = self.values.add();
         self.values.at_start[block].push((value, register));
         value
     }
 
-    /// Returns what a register holds in the block that is read.
     fn read(&mut self, block: usize, register: u32) -> Value {
         self.known(register);
         match self.now[register as usize] {
@@ -185,7 +182,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Makes room for a register.
     fn known(&mut self, register: u32) {
         let count = register as usize + 1;
         if self.now.len() < count {
@@ -195,11 +191,11 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds what the instructions of a block write, and what decides its end.
+    /// Adds the values that a block's instructions write, and the values that its last branch depends on.
     fn block<'a>(&mut self, names: &mut Names<'a>, body: &Body<'a>, flow: &Cfg, block: usize) {
         let statements = &body.statements[flow.blocks()[block].statements.clone()];
         self.turn += 1;
-        // What the last instruction decides by: `None` for what is not known.
+        // Values that the last instruction depends on; `None` is an unknown value.
         let mut decided_by = Vec::new();
         let (mut effect, mut operands) = (Effect::default(), Vec::new());
         for instruction in statements.iter().filter_map(|statement| statement.instruction()) {
@@ -222,7 +218,7 @@ impl Builder<'_> {
                     Some(register) => operands.push(self.read(block, register)),
                     None => computes = false,
                 }
-                // Lanes whose guard does not hold keep what they had.
+                // Lanes with a false guard keep their old values.
                 operands.extend(effect.results.iter().map(|register| self.read(block, *register)));
             }
             for register in &effect.results {
@@ -253,9 +249,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Finds what the values at the start of blocks are made of, register by register.
+    /// Connects the values at block starts to the values at the predecessors' ends, register by register.
     fn connect(&mut self, blocks: usize, steps: &mut Steps) -> Option<()> {
-        // Of each block, what the register holds at its start and at its end.
+        // For each block, the register's value at its start and at its end.
         let (mut starts, mut ends) = (vec![NONE; blocks], vec![NONE; blocks]);
         let mut started = Vec::new();
         for register in 0..self.open.len() {
@@ -274,7 +270,7 @@ impl Builder<'_> {
                 let graph = self.graph;
                 steps.take(1 + graph.predecessors[block].len())?;
                 if block == 0 {
-                    // A register that is read before it is written.
+                    // The register is read before it is written.
                     self.values.diverges(value);
                 }
                 for from in &graph.predecessors[block] {

@@ -1,12 +1,12 @@
-//! Edited PTX is PTX: a probe at the entry of each basic block, a parameter more for each kernel and a
-//! variable more for each module, and NVIDIA's assembler takes it.
+//! Edited PTX is valid: NVIDIA's assembler accepts texts with a probe at the entry of each basic block, an
+//! additional parameter for each kernel and an additional variable for each module.
 
 use warptrace_ptx::{Cfg, Edits, FunctionKind, Module};
 
 use crate::STORE;
 use crate::stored_code::CodeStore;
 
-/// Name, text and the architecture to assemble for: the text's, or the oldest that the assembler knows.
+/// Name, text and architecture to assemble for: the text's, or the oldest that the assembler supports.
 const TEXTS: [(&str, &str, &str); 7] = [
     ("nvcc", include_str!("../golden/nvcc.ptx"), "sm_75"),
     ("nvcc-lineinfo", include_str!("../golden/nvcc-lineinfo.ptx"), "sm_90"),
@@ -20,7 +20,6 @@ const TEXTS: [(&str, &str, &str); 7] = [
 const PROBE: &str =
     "\n{ .reg .b32 probe; mov.u32 probe, %clock; st.volatile.global.u32 [warptrace_probe], probe; }\n";
 
-/// Inserts probes; returns the text and their number.
 fn probed(text: &str) -> (String, usize) {
     let module = Module::parse(text).expect("compilers write PTX");
     let mut edits = Edits::new();

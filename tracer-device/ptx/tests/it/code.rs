@@ -1,9 +1,9 @@
-//! How many instructions each location's events stand for.
+//! Tests of the instructions per event at each location.
 
 use warptrace_format::Counting;
 use warptrace_ptx::splice::{CodeAt, code_at};
 
-/// The instructions of locations 1, 2, ... in a kernel with this body.
+/// Returns the instructions of locations 1, 2, ... in a kernel with this body.
 fn instructions(body: &str) -> Vec<u32> {
     let registers = ".reg .pred %p<9>; .reg .b32 %r<9>;";
     let text = format!(
@@ -15,7 +15,6 @@ fn instructions(body: &str) -> Vec<u32> {
     (1..).map_while(|location| Some(found.get(&location)?.instructions)).collect()
 }
 
-/// `many` additions.
 fn work(many: usize) -> String {
     "add.u32 %r1, %r1, 1;\n".repeat(many)
 }
@@ -23,13 +22,13 @@ fn work(many: usize) -> String {
 #[test]
 fn sides_have_their_own_and_what_is_behind_them_is_the_branchs() {
     let (two, three, seven) = (work(2), work(3), work(7));
-    // Two and the branch before; seven, `ret` and the same branch behind.
+    // Two instructions and the branch before; seven and `ret` after the join belong to the same point.
     let body = format!(
         "{three}// warptrace.loc 1\n{two}@%p1 bra ELSE;\n// warptrace.loc 2\n{three}bra JOIN;\nELSE:\n// warptrace.loc 3\n\
          JOIN:\n{seven}ret;"
     );
     assert_eq!(instructions(&body), [2 + 1 + 7 + 1, 3 + 1, 0]);
-    // One side without a point is the branch's, too.
+    // A side without a point belongs to the branch's point, too.
     let body = format!(
         "// warptrace.loc 1\n@%p1 bra JOIN;\n{three}JOIN:\n{two}// warptrace.loc 2\n@%p2 exit;\nret;"
     );
@@ -48,7 +47,7 @@ fn a_loops_test_belongs_to_its_iterations_wherever_it_stands() {
         "// warptrace.loc 1\n{two}HEAD:\n// warptrace.loc 2\n{two}{five}@%p1 bra HEAD;\n// warptrace.loc 3\nret;"
     );
     assert_eq!(instructions(&foot), [2, 2 + 5 + 1, 1]);
-    // In two loops the test of the inner one is the inner one's.
+    // In nested loops the inner loop's test belongs to the inner loop.
     let nested = format!(
         "// warptrace.loc 1\nOUTER:\n{two}@%p1 bra OUT;\n// warptrace.loc 2\nINNER:\n{five}@%p2 bra OUTER;\n\
          // warptrace.loc 3\nbra INNER;\nOUT:\nret;"
@@ -78,14 +77,14 @@ fn what_cannot_be_read_is_an_error_and_what_is_counted_is_said() {
     };
     assert!(code_at(&text("ret;"), &["j"], Counting::Never).is_err());
     assert!(code_at(&text("ret;"), &["k"], Counting::Never).expect("no points").is_empty());
-    // Each lane goes round as often.
+    // All lanes have the same number of iterations.
     let counted = text(
         "mov.u32 %r1, 0;\n// warptrace.loop.enter 1\nL:\n// warptrace.loop.tick 1 1\nadd.u32 %r1, %r1, 1;\n\
          setp.lt.u32 %p1, %r1, 9;\n@%p1 bra L;\n// warptrace.loop.leave 1\nret;",
     );
     for (counting, is_counted) in [(Counting::Never, false), (Counting::Proven, true), (Counting::All, true)]
     {
-        // `ret` is behind the loop, where no other point is.
+        // `ret` follows the loop, and no other point precedes it.
         let code = code_at(&counted, &["k"], counting).expect("the text can be read");
         assert_eq!(code[&1], CodeAt { instructions: 4, is_counted });
     }

@@ -1,10 +1,10 @@
-//! Branches to where a kernel ends have an end of their own, where marks or epilogues stand.
+//! Branches to a kernel's end get separate ends if the end has marks or epilogues.
 
 use warptrace_ptx::splice::{Options, Recording, splice};
 
 const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()";
 
-/// Splices a kernel with this body; returns the untraced and the traced one.
+/// Splices a kernel with this body; returns the untraced and the traced kernel.
 fn spliced(body: &str) -> (String, String) {
     let text = format!("{HEAD} {{ .reg .pred %p; {body} }}");
     let options =
@@ -14,7 +14,6 @@ fn spliced(body: &str) -> (String, String) {
     (text[..at].to_owned(), text[at..].to_owned())
 }
 
-/// Ends of a text: instructions that end the thread.
 fn ends(text: &str) -> usize {
     text.matches("ret;").count()
 }
@@ -27,7 +26,7 @@ fn each_branch_to_the_end_has_its_own() {
         @%p bra A; bra B; A: // warptrace.loc 3
         bra B; B: ret;",
     );
-    // Two branches to `A`, and one from there and another to `B`, and what stood there.
+    // Two branches to `A`, one from `A` to `B`, another one to `B`, and the original end.
     assert_eq!((ends(&untraced), ends(&traced)), (5, 5), "{traced}");
     for (location, marks) in [(1, 1), (2, 1), (3, 3)] {
         let mark = format!("pmevent.mask {location};");

@@ -1,4 +1,4 @@
-//! PTX of nvcc, NVRTC, rustc, llc and numba: marked, spliced, and assembled where there is an assembler.
+//! PTX of nvcc, NVRTC, rustc, llc and numba: marked, spliced, and assembled if an assembler is available.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ macro_rules! texts {
     };
 }
 
-/// Name, text and the architecture to assemble for.
+/// Name, text and architecture to assemble for.
 const TEXTS: [(&str, &str, &str); 14] = texts! {
     "data/foreign/flow.ptx", "sm_90";
     "data/foreign/flow-lineinfo.ptx", "sm_90";
@@ -36,7 +36,7 @@ const TEXTS: [(&str, &str, &str); 14] = texts! {
     "golden/numba.ptx", "sm_90";
 };
 
-/// The texts; some have markers, which are made plain comments.
+/// Returns the texts. Existing markers are turned into plain comments.
 fn texts() -> impl Iterator<Item = (&'static str, String, &'static str)> {
     TEXTS
         .iter()
@@ -74,7 +74,7 @@ fn all_functions_of_compilers_are_marked() {
     }
 }
 
-/// Points, and how many of them are implied and counted.
+/// Returns the numbers of points, implied points and counted points.
 fn counts(text: &str, points: Points) -> (usize, usize, usize) {
     let marked = marked(text, points);
     let implied = marked.implied.iter().map(|implied| implied.points.len()).sum();
@@ -97,7 +97,7 @@ fn how_many_points_compilers_make() {
     });
 }
 
-/// Compares hashes of what is spliced; in a part of the ways, each with one kind of points.
+/// Compares hashes of spliced texts. With `is_part`, tests some of the ways for each kind of points.
 pub(crate) fn check_hashes(is_part: bool) {
     let shim = include_str!("../../../../tracer-host/shim/tests/data/kernels.ptx").to_owned();
     let texts: Vec<String> = texts().map(|(_, text, _)| text).chain([shim]).collect();
@@ -169,12 +169,12 @@ fn parameters_lie_as_the_source_says() {
     // Five floats, a pointer, a char and a short.
     assert_eq!(layout("scaleIfLi5"), [(20, 4, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
     assert_eq!(layout("scaleIdLi3"), [(24, 8, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
-    // A char, three doubles, an int; a pointer.
+    // A struct of a char, three doubles and an int; then a pointer.
     assert_eq!(layout("3big"), [(40, 8, 0), (8, 8, 40)]);
     assert_eq!(layout("empty"), []);
 }
 
-/// Checks that each branch leads to a label that it can see: of its own scope or one around it.
+/// Checks that each branch leads to a label of the same or an enclosing scope.
 fn check_labels(body: &Body<'_>) {
     let mut scopes = vec![0];
     let mut labels: BTreeMap<(usize, &str), usize> = BTreeMap::new();
@@ -226,7 +226,7 @@ pub(crate) fn check_machine_code(store: &CodeStore) {
             (Points::Branches, RECORDINGS[0]),
             (Points::Loops, RECORDINGS[2]),
         ];
-        // The assembler takes long.
+        // Assembling takes long.
         let some = if name.starts_with("data") && !name.contains('-') { &all[..] } else { &all[..1] };
         for (points, recording) in some.iter().copied() {
             let spliced = spliced(&marked(&text, points), recording);

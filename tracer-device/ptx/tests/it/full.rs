@@ -1,4 +1,4 @@
-//! Everything that the assembler has to say of PTX, and all ways to splice it, however long that takes.
+//! Full tier: all texts are assembled, and spliced in all ways.
 
 use crate::stored_code::CodeStore;
 use crate::{STORE, assemble, foreign};

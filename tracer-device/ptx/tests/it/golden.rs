@@ -1,5 +1,5 @@
-//! Real PTX of several compilers, and one text with each construct: what is read of them stays what it is.
-//! `INSTA_UPDATE=always cargo test -p warptrace-ptx` writes the snapshots anew.
+//! Snapshots of the parse results of real PTX from several compilers, and of one text with each construct.
+//! `INSTA_UPDATE=always cargo test -p warptrace-ptx` rewrites the snapshots.
 
 use warptrace_ptx::{Module, fuzzing};
 

@@ -1,6 +1,6 @@
-//! Large texts that a careless reader takes quadratic time for. Each takes milliseconds here. Of a megabyte a
-//! quadratic step would take minutes, and of an eighth of that seconds. What is limited is processor time, which
-//! other programs do not change.
+//! Large texts that a careless parser handles in quadratic time. Each takes milliseconds here. A quadratic
+//! step would take minutes for a megabyte, and seconds for an eighth of it. The limits are on processor time,
+//! which other programs do not affect.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use warptrace_ptx::points::{PointOptions, Points, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
 use warptrace_ptx::{Cfg, Edits, Module, Span, call_graph};
 
-/// How large texts are, and how long the processor may take for one of them.
+/// Sizes of texts, and the limit of processor time for each.
 #[derive(Clone, Copy)]
 struct Size {
     /// Of a repeated piece.
     bytes: usize,
-    /// Of a flow graph.
+    /// Of a control flow graph.
     lines: usize,
-    /// Of loops in each other.
+    /// Of nested loops.
     depth: usize,
     limit: Duration,
 }
@@ -24,7 +24,7 @@ struct Size {
 const SMALL: Size = Size { bytes: 1 << 17, lines: 6_000, depth: 4_000, limit: Duration::from_secs(1) };
 const LARGE: Size = Size { bytes: 1 << 20, lines: 50_000, depth: 16_000, limit: Duration::from_secs(20) };
 
-/// Runs `work`, on whatever threads.
+/// Runs `work`, which may use several threads.
 fn limited<T>(size: Size, name: &str, work: impl FnOnce() -> T) -> T {
     let time = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("it is not negative");
     let start = time();
@@ -112,7 +112,6 @@ fn check_pieces(size: Size) {
     }
 }
 
-/// Joins what `line` makes of each number into a kernel.
 fn kernel(count: usize, line: impl Fn(usize) -> String) -> String {
     let lines: String = (0..count).map(line).collect();
     format!(".version 7.8\n.target sm_80\n.entry k() {{\n{lines}\nEND: ret; }}")
@@ -163,7 +162,7 @@ fn check_flow_graphs(size: Size) {
     read("scopes", &format!(".version 7.8\n.target sm_80\n.entry k() {{ {deep} {} }}", "}".repeat(count)));
 }
 
-/// Each loop's counter lives through the loops within it.
+/// Each loop's counter is live through the inner loops.
 fn check_deep_nest(size: Size) {
     let depth = size.depth;
     let size = Size { limit: size.limit.min(Duration::from_secs(5)), ..size };

@@ -1,7 +1,7 @@
 //! All integration tests of this package, in one binary.
 
-/// Makes each check a test of the fast tier and one of the full tier. A check takes what is given for its tier,
-/// or else an `Extent`.
+/// Makes a test of the fast tier and one of the full tier from each check. A check takes the argument given
+/// for its tier, or an `Extent`.
 macro_rules! in_both_tiers {
     ($fast:expr, $full:expr; $($(#[$meta:meta])* $name:ident: $check:expr;)*) => {
         $($(#[$meta])* #[test] fn $name() { $check($fast); })*

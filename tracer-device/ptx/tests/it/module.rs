@@ -1,4 +1,4 @@
-//! What a module returns: names, calls, declarations.
+//! Names, calls and declarations of modules.
 
 use warptrace_ptx::{
     Calls, Directive, FunctionKind, Linkage, Module, Space, Statement, StatementKind, call_graph,
@@ -42,7 +42,7 @@ fn the_header_ends_behind_its_line_or_its_directive() {
         (".version 6.3\n.target sm_70 /* c */", ".global .b32 a; .target sm_80"),
         (".version 6.3\n.target sm_70", ""),
     ] {
-        // A block comment on the header's line belongs to what follows.
+        // A block comment on the header's line belongs to the next item.
         let end = header.find(" /*").unwrap_or(header.len());
         let text = format!("{header}{rest}");
         assert_eq!(Module::parse(&text).expect("it is PTX").header_end, end, "{text}");
@@ -108,7 +108,7 @@ fn markers_are_comments_where_inline_assembly_wrote_them() {
         ids.sort_unstable();
         ids
     };
-    // The loop of `mix` is unrolled by eight; what is not in pairs stands once.
+    // The loop of `mix` is unrolled by eight; the remainder loop occurs once.
     assert_eq!(markers("mix"), [1; 9]);
     let mut table = markers("table");
     table.dedup();
@@ -139,7 +139,7 @@ fn calls_find_definitions_through_prototypes_and_aliases() {
     assert!(module.functions[index("callee")].body.is_some());
     assert!(graph.calls(index("callee")).indirect);
     assert_eq!(graph.reachable(kernel), [index("callee"), index("other"), index("outside")].into());
-    // Recursion: it reaches itself.
+    // Recursion: the function reaches itself.
     assert_eq!(graph.reachable(index("other")), [index("other")].into());
     assert!(!graph.reachable(kernel).contains(&kernel));
 }

@@ -1,4 +1,4 @@
-//! Damaged PTX gives a module or an error, never a panic, and modules keep their promises.
+//! Damaged PTX gives a module or an error but never a panic, and modules keep their invariants.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -14,7 +14,6 @@ const TEXTS: [&str; 7] = [
     include_str!("../data/foreign/shapes.ptx"),
 ];
 
-/// Pieces that mean something.
 const PIECES: [&str; 30] = [
     "{",
     "}",
@@ -48,7 +47,7 @@ const PIECES: [&str; 30] = [
     "\0",
 ];
 
-/// One damage: cuts some bytes at an offset and puts a piece and a part of the text there.
+/// A mutation: removes some bytes at an offset and inserts a token and a part of the text.
 #[derive(Debug, Clone)]
 struct Damage {
     at: Index,

@@ -1,4 +1,4 @@
-//! Markers in PTX of other compilers: where they stand, and what they stand for.
+//! Markers in PTX of other compilers: positions and points.
 
 use warptrace_ptx::points::{Marked, PointError, PointKind, PointOptions, Points, mark};
 use warptrace_ptx::splice::{Options, Recording, splice};
@@ -9,7 +9,6 @@ fn marked(text: &str, points: Points) -> Marked {
     mark(text, &PointOptions { points, ..PointOptions::default() }).expect("the text can be marked")
 }
 
-/// A kernel with this body.
 fn kernel(body: &str) -> String {
     let registers = ".reg .pred %p<9>;\n\t.reg .b32 %r<9>;";
     format!(
@@ -17,7 +16,6 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// The body of a marked kernel, behind its declarations.
 fn body(marked: &Marked) -> &str {
     let (_, body) = marked.text.split_once("%r<9>;\n").expect("the declarations are there");
     body.trim_end().trim_end_matches('}').trim_end()
@@ -38,7 +36,7 @@ fn what_was_inlined_names_its_calls() {
     let calls: Vec<(&str, u32)> =
         loop_body.inlined_at.iter().map(|call| (&*call.function, call.place.line)).collect();
     assert_eq!(calls, [("_Z7collatzi", 9), ("_Z5stepsi", 17)]);
-    // The compiler gives line 0 to what no line made.
+    // The compiler assigns line 0 to code without a source line.
     assert_eq!(marked.points[2].source, None);
     let kernel = &marked.kernels[0];
     assert_eq!(
@@ -67,14 +65,14 @@ fn blocks_that_follow_without_a_choice_are_implied() {
     let marked = marked(&text, Points::Blocks);
     let implied: Vec<(u16, &[u16])> =
         marked.implied.iter().map(|implied| (implied.after, implied.points.as_slice())).collect();
-    // At the barrier lanes meet, and A is a join.
+    // Lanes reconverge at the barrier, and A is a join.
     assert_eq!(implied, [(2, &[3, 4][..])]);
     assert_eq!(marked.text.matches("// warptrace.loc").count(), 4);
 }
 
 #[test]
 fn loops_come_before_what_they_hold() {
-    // The compiler has put the header behind the body.
+    // The compiler has placed the header after the body.
     let text = kernel(
         "bra HEAD;\nBODY: add.u32 %r1, %r1, 1;\n@%p2 bra NEXT;\nmov.u32 %r1, 3;\nNEXT: mov.u32 %r2, 1;\n\
          HEAD: setp.eq.u32 %p1, %r1, 9;\n@%p1 bra BODY;\nret;",
@@ -92,7 +90,7 @@ fn what_a_table_leads_to_has_points() {
         "mov.u32 %r1, 1;\nT: .branchtargets A, B, A;\n@%p1 brx.idx %r1, T;\nret;\nA: ret;\nDEAD: mov.u32 %r1, 2;\nB: exit;",
     );
     let blocks: Vec<usize> = marked(&text, Points::Blocks).points.iter().map(|point| point.block).collect();
-    // Nothing leads to block 3.
+    // Block 3 is unreachable.
     assert_eq!(blocks, [0, 1, 2, 4]);
     assert!(marked(&text, Points::Blocks).text.contains("T: .branchtargets A, B, A;\n@%p1 brx.idx"));
     assert_eq!(kinds(&marked(&text, Points::Branches)), [PointKind::Entry]);
@@ -114,14 +112,14 @@ fn both_sides_of_a_branch_have_points() {
 #[test]
 fn loops_with_edges_that_others_share_are_not_counted() {
     for (text, counted) in [
-        // Who skips the loop comes to its end too, but no block of the loop branches there.
+        // Lanes that skip the loop also reach its end, but no block of the loop branches there.
         ("@%p1 bra E;\nL: @%p2 bra L;\nE: ret;", true),
         ("@%p1 bra E;\nL: @%p1 bra E;\nbra L;\nE: ret;", false),
         ("L: @%p1 bra E;\nbra L;\nE: ret;", true),
-        // Who branches into the loop.
+        // A branch into the loop.
         ("@%p1 bra L;\nmov.u32 %r1, 1;\nL: @%p2 bra L;\nE: ret;", false),
         ("bra M;\nX: ret;\nM: bra L;\nL: @%p2 bra L;\nbra X;", true),
-        // Threads that end in it, calls, other loops.
+        // Threads that end in the loop, calls, other loops.
         ("L: @%p1 ret;\n@%p2 bra L;\nret;", false),
         ("L: call f;\n@%p2 bra L;\nret;", false),
         ("L: @%p1 bra L;\nadd.u32 %r1, %r1, 1;\n@%p2 bra L;\nret;", false),
@@ -198,7 +196,7 @@ fn marked_text_is_not_marked_again() {
     assert_eq!(error, PointError::AlreadyMarked { line: 7, column: 2 });
 }
 
-/// Names of points in directives, which nvcc leaves in the PTX of a program, in place of comments.
+/// Converts named points to directives, which nvcc keeps in a program's PTX (it removes comments).
 fn in_directives(text: &str) -> String {
     let line = |line: &str| match line.trim().strip_prefix("// WARPTRACE ") {
         Some(name) => format!("\t.pragma \"WARPTRACE {}\";\n", name.trim()),
@@ -236,7 +234,7 @@ fn points_that_the_source_names_are_there_whatever_is_asked_for() {
         }
         assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
     }
-    // A comment without a name is none.
+    // A comment without a name is not a point.
     let marked = marked(&kernel("\t// WARPTRACE \n\tret;"), Points::Blocks);
     assert_eq!(kinds(&marked), [PointKind::Entry]);
 }

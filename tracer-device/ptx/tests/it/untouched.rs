@@ -1,4 +1,4 @@
-//! What splicing leaves as it is: texts that came out wrong once.
+//! Regression tests: code that splicing must leave unchanged.
 
 use warptrace_ptx::points::{PointOptions, mark};
 use warptrace_ptx::splice::{
@@ -16,8 +16,8 @@ fn copy(text: &str, name: &str) -> String {
     spliced[start..].to_owned()
 }
 
-/// Without a limit the assembler ignores `setmaxnreg`; with one that the kernel does not state, the copy
-/// would execute what the kernel does not.
+/// The assembler ignores `setmaxnreg` in a kernel without a limit. If the copy had a limit that the kernel
+/// lacks, it would execute instructions that the kernel does not.
 #[test]
 fn kernels_that_move_registers_get_no_limit() {
     let kernel = |more: &str| {
@@ -35,7 +35,7 @@ fn kernels_that_move_registers_get_no_limit() {
     assert!(plain.text.contains(".maxnreg 168") && !moves.text.contains(".maxnreg"));
 }
 
-/// Untraced and traced kernels are compared at one limit, and untraced ones that only take longer.
+/// Limits and delays make untraced kernels comparable with traced ones.
 #[test]
 fn an_untraced_kernel_has_a_limit_and_a_delay_where_they_are_asked_for() {
     let kernel = |before: &str| {
@@ -73,7 +73,7 @@ fn an_address_that_the_kernel_does_not_call_stays_that_of_the_function() {
 fn a_call_by_a_second_name_records_too() {
     let text = format!("{FUNCTION}.func g();\n.alias g, f;\n.visible .entry k() {{ call g, (); ret; }}");
     assert!(copy(&text, "k").contains("call f$traced, ();"));
-    // A function that is reached by its second name alone leads there as well.
+    // A function that is reached only by its alias is traced too.
     let text =
         text.replace(".visible .entry k() { call g", ".func h() { call g, (); ret; }\n.entry k() { call h");
     let spliced = spliced(&text, &Options::default()).expect("it can be spliced").text;

@@ -1,4 +1,4 @@
-//! Points where lanes wait: which instructions and loops they stand around.
+//! Points at waits: instructions and loops.
 
 use warptrace_ptx::points::{Marked, PointKind, PointOptions, PointWait, Points, mark};
 
@@ -14,12 +14,12 @@ fn waits(body: &str) -> Marked {
     marked(body, PointOptions { points: Points::Waits, ..PointOptions::default() })
 }
 
-/// The kinds and names of the points behind the entry.
+/// Returns the kinds and names of the points after the entry.
 fn names(marked: &Marked) -> Vec<(PointKind, &str)> {
     marked.points.iter().skip(1).map(|point| (point.kind, point.name.as_deref().unwrap_or(""))).collect()
 }
 
-/// The marked body without the declarations and the entry's marker.
+/// Returns the marked body without the declarations and the entry's marker.
 fn body(marked: &Marked) -> Vec<&str> {
     let (_, body) = marked.text.split_once("%rd<9>;\n").expect("the declarations are there");
     body.lines().map(str::trim).filter(|line| !matches!(*line, "" | "}" | "// warptrace.loc 1")).collect()
@@ -80,7 +80,7 @@ fn what_waits_and_what_does_not() {
     none.iter().for_each(|it| assert_eq!(kinds(it), [], "{it}"));
 }
 
-/// A loop that goes on while this leaves `%p1` true.
+/// Returns a loop that continues while `turn` leaves `%p1` true.
 fn turning(turn: &str) -> String {
     format!("\tmov.u32 %r2, 0;\nL:\n\t{turn}\n\t@%p1 bra L;\n\tmov.u32 %r3, 1;\n\tret;")
 }
@@ -116,13 +116,13 @@ fn a_loop_that_does_more_than_poll_is_none() {
     let others = [
         // It stores.
         "ld.volatile.global.u32 %r1, [%rd1]; st.global.u32 [%rd2], %r1; setp.eq.u32 %p1, %r1, 0;",
-        // It walks along a list.
+        // It follows a list.
         "ld.acquire.gpu.u64 %rd1, [%rd1]; setp.ne.u64 %p1, %rd1, 0;",
-        // It tries again with what it found.
+        // It retries with the value found.
         "atom.cas.b32 %r1, [%rd1], %r2, %r3; setp.ne.u32 %p1, %r1, %r2; mov.u32 %r2, %r1;",
-        // What it loads decides nothing.
+        // The loaded value decides nothing.
         "ld.volatile.global.u32 %r1, [%rd1]; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 9;",
-        // It loads what no other thread may change.
+        // It loads a value that no other thread may change.
         "ld.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0;",
     ];
     others.iter().for_each(|it| assert_eq!(waits(&turning(it)).points.len(), 1, "{it}"));
@@ -144,7 +144,7 @@ fn a_wait_ends_before_the_block_behind_it_begins() {
     assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
 }
 
-/// What is known of each wait: its barrier, the phase, the lines of the copies, and whether that is certain.
+/// Returns each wait: its barrier, phase, lines of the copies, and whether they are certain.
 fn known(body: &str) -> Vec<(String, String, Vec<usize>, bool)> {
     let marked = waits(body);
     let waits = marked.points.iter().filter_map(|point| point.wait.as_deref());
@@ -152,7 +152,6 @@ fn known(body: &str) -> Vec<(String, String, Vec<usize>, bool)> {
     waits.map(|wait| (wait.barrier.clone(), wait.phase.clone(), lines(wait), wait.is_certain)).collect()
 }
 
-/// The barrier and the phase of the only wait.
 fn barrier(body: &str) -> (String, String) {
     let [(barrier, phase, ..)] = &*known(body) else { panic!("one wait: {body}") };
     (barrier.clone(), phase.clone())
@@ -202,7 +201,7 @@ fn the_barrier_and_its_phase_are_said_as_far_as_the_text_tells() {
 const COPY: &str = "cp.async.cg.shared.global [a], [%rd1], 16;";
 const COMMIT: &str = "cp.async.commit_group;";
 
-/// The lines of the copies of each wait, and whether they are certain.
+/// Returns the lines of the copies of each wait, and whether they are certain.
 fn copies(lines: &[&str]) -> Vec<(Vec<usize>, bool)> {
     let all = known(&lines.join("\n"));
     all.into_iter().map(|(_, _, copies, is_certain)| (copies, is_certain)).collect()
@@ -211,21 +210,21 @@ fn copies(lines: &[&str]) -> Vec<(Vec<usize>, bool)> {
 #[test]
 fn a_wait_for_groups_is_for_the_copies_that_were_committed_in_them() {
     let wait = "cp.async.wait_group 1;";
-    // Two groups: the older one is waited for, then the rest, with what is not committed.
+    // Two groups: the first wait is for the older one, the second for the rest with the uncommitted copies.
     let straight = [COPY, COMMIT, COPY, COPY, COMMIT, wait, COPY, "cp.async.wait_all;", "ret;"];
     assert_eq!(copies(&straight), [(vec![0], true), (vec![2, 3, 6], true)]);
-    // What one wait was for, the next one is not.
+    // The second wait is not for the copies of the first.
     let again = [COPY, COMMIT, "cp.async.wait_group 0;", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
     assert_eq!(copies(&again), [(vec![0], true), (vec![3], true)]);
     // Nothing is committed.
     assert_eq!(copies(&[COPY, wait, "ret;"]), [(vec![], false)]);
-    // A pipeline: the first turns are for the copies before the loop, the later ones for those in it.
+    // A pipeline: the first iterations wait for copies before the loop, later ones for copies in the loop.
     let turn = [COPY, COMMIT, COPY, COMMIT, "L:", wait, COPY, COMMIT, "@%p1 bra L;", "ret;"];
     assert_eq!(copies(&turn), [(vec![0, 2, 6], false)]);
-    // One way issues less.
+    // One path issues fewer copies.
     let ways = ["@%p1 bra S;", COPY, "S:", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
     assert_eq!(copies(&ways), [(vec![1, 3], false)]);
-    // A number that is not known.
+    // An unknown number.
     assert_eq!(copies(&[COPY, COMMIT, "cp.async.wait_group N;", "ret;"]), [(vec![0], false)]);
 }
 
@@ -242,11 +241,11 @@ fn a_bulk_copy_is_waited_for_at_its_mbarrier() {
         [bulk("full"), tensor.to_owned(), wait("full"), wait("full+8"), wait("other"), "ret;".to_owned()];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(copies(&lines), [(vec![0], true), (vec![1], true), (vec![], false)]);
-    // An address that is known at run time only may be any of them.
+    // An address that is known only at run time may be any of them.
     let lines = [bulk("full"), bulk("%r7"), wait("full"), wait("%r8"), "ret;".to_owned()];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(copies(&lines), [(vec![0, 1], false), (vec![0, 1], false)]);
-    // Copies out of shared memory are of groups of their own.
+    // Copies out of shared memory have separate groups.
     let out = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [a], 64;";
     let lines =
         [COPY, COMMIT, out, "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;", "ret;"];

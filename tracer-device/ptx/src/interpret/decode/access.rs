@@ -1,11 +1,11 @@
-//! Reads loads and stores.
+//! Decodes loads and stores.
 
 use super::super::address::address;
 use super::super::op::{Memory, Op, Register, Type, Value};
 use super::super::operand::{Problem, parts, register, value};
 use super::Parts;
 
-/// What loads and stores may say: spaces, sizes, and what concerns caches and order.
+/// Supported modifiers of loads and stores: spaces, sizes, caching and order.
 const ACCESSES: [&str; 30] = [
     "param",
     "param::entry",
@@ -59,12 +59,12 @@ impl Parts<'_> {
             spaces.into_iter().find(|(name, _)| self.modifiers.contains(name)).map(|(_, space)| space);
         match found {
             Some(Memory::Param) if volatile => Err("a volatile access to parameters".to_owned()),
-            // `access` has refused others.
+            // `access` has rejected unknown spaces.
             found => Ok(found.unwrap_or(Memory::Generic)),
         }
     }
 
-    /// The type of an access, and how many values it has.
+    /// Returns the type of an access and its number of values.
     fn access(&self) -> Result<(Type, usize), Problem> {
         let (last, others) = self.modifiers.split_last().ok_or("its type is missing")?;
         let is_hint = |modifier: &str| modifier.starts_with("L1::") || modifier.starts_with("L2::");

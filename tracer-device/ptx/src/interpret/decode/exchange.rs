@@ -1,4 +1,4 @@
-//! Reads instructions at which lanes exchange values or wait, and those that read and write at once.
+//! Decodes instructions that exchange values, wait, or access memory atomically.
 
 use super::super::address::address;
 use super::super::float::{Float, FloatCompute, FloatStep};
@@ -6,12 +6,12 @@ use super::super::op::{Atomic, Compute, Memory, Op, Register, Shuffle, Type, Val
 use super::super::operand::{Problem, register};
 use super::Parts;
 
-/// What atomics and fences say of order and scope: here all is seen by all at once.
+/// Modifiers for order and scope. They have no effect: all writes are visible at once.
 const ORDERS: [&str; 10] =
     ["relaxed", "acquire", "release", "acq_rel", "sc", "cta", "cluster", "gpu", "sys", "noftz"];
 
 impl Parts<'_> {
-    /// A register, or `a|b`.
+    /// Parses a register, or two as `a|b`.
     pub(super) fn two(&self, index: usize, bits: [u32; 2]) -> Result<(Register, Option<Register>), Problem> {
         let text = self.operand(index)?;
         let (first, second) =
@@ -22,7 +22,6 @@ impl Parts<'_> {
         Ok((register(names, first.trim(), bits[0], false)?, second))
     }
 
-    /// The predicates that a comparison writes.
     pub(super) fn vote(&self) -> Result<Op, Problem> {
         let sync = self.sync()?;
         let (vote, bits) = match self.modifiers[usize::from(sync)..] {
@@ -72,7 +71,6 @@ impl Parts<'_> {
         Ok(Op::Reduce { compute, ty, to: self.register(0, 32)?, of: self.value(1, 32)?, members })
     }
 
-    /// `bar` and `barrier`.
     pub(super) fn barrier(&self) -> Result<Op, Problem> {
         match self.modifiers[..] {
             ["warp", "sync"] => Ok(Op::WarpBarrier { members: Some(self.value(0, 32)?) }),
@@ -113,7 +111,7 @@ impl Parts<'_> {
             }
         };
         let first = usize::from(returns);
-        // A result that is not wanted is `_`.
+        // An unused result is `_`.
         let wanted = returns && self.operand(0)? != "_";
         let to = if wanted { Some(self.register(0, ty.bits)?) } else { None };
         let address = address(self.decoder.names, memory, self.operand(first)?)?;
@@ -122,7 +120,7 @@ impl Parts<'_> {
         Ok(Op::Atomic { atomic, memory, ty, to, address, values: values.collect::<Result<_, Problem>>()? })
     }
 
-    /// Copies that other instructions wait for.
+    /// Decodes asynchronous copies, which complete at once.
     pub(super) fn copy(&self) -> Result<Op, Problem> {
         match self.modifiers[..] {
             ["async", "commit_group" | "wait_all" | "wait_group"] => Ok(Op::Nothing),

@@ -1,4 +1,4 @@
-//! Reads instructions on numbers with a fraction.
+//! Decodes floating-point instructions.
 
 use super::super::float::{Comparison, Conversion, Float, FloatCompute, FloatStep, Number, Rounding};
 use super::super::op::{Compute, Op};
@@ -6,12 +6,11 @@ use super::super::operand::{Problem, register, value};
 use super::Parts;
 
 impl Parts<'_> {
-    /// Whether the last modifier is a type of numbers with a fraction.
     pub(super) fn is_float(&self) -> bool {
         self.modifiers.last().is_some_and(|last| Float::parse(last).is_some())
     }
 
-    /// The type, how many of it there are, and the other modifiers, which must be among `known`.
+    /// Returns the type and its number of elements. All other modifiers must be in `known`.
     fn float_type(&self, known: &[&str]) -> Result<(Float, u32), Problem> {
         let (last, others) = self.modifiers.split_last().ok_or("its type is missing")?;
         match others.iter().find(|modifier| !known.contains(*modifier)) {
@@ -54,7 +53,7 @@ impl Parts<'_> {
         Ok(Op::Float { step, to: self.register(0, bits)?, from })
     }
 
-    /// `setp` compares two values, and joins the result with a predicate where one follows.
+    /// Decodes `setp`, which compares two values and optionally combines the result with a predicate.
     pub(super) fn set_predicate(&self) -> Result<Op, Problem> {
         let [compare, others @ .., ty] = &self.modifiers[..] else {
             return Err("this comparison".to_owned());
@@ -77,7 +76,7 @@ impl Parts<'_> {
         Ok(Op::SetPredicate { compare, of, flush, to, other, from, joined })
     }
 
-    /// `testp` says of a number what it is.
+    /// Decodes `testp`, which classifies a number.
     pub(super) fn test_float(&self) -> Result<Op, Problem> {
         let [test, _] = self.modifiers[..] else { return Err("this test".to_owned()) };
         let compare = match test {
@@ -92,7 +91,7 @@ impl Parts<'_> {
         Ok(Op::SetPredicate { compare, of, flush: false, to, other: None, from, joined: None })
     }
 
-    /// A conversion of or to numbers with a fraction.
+    /// Decodes a conversion from or to floating-point numbers.
     pub(super) fn convert_float(&self) -> Result<Op, Problem> {
         let [others @ .., to, from] = &self.modifiers[..] else { return Err("this conversion".to_owned()) };
         let mut conversion = Conversion {
@@ -126,7 +125,7 @@ impl Parts<'_> {
             (conversion.rounding, conversion.whole) = (rounding, whole);
         }
         let names = self.decoder.names;
-        // Two numbers of one register.
+        // Two numbers in one register.
         if let Some((ty, 2)) = Float::parse(to) {
             conversion.to = Number::Float(ty);
             let from = [2, 1].map(|at| self.value(at, 32));

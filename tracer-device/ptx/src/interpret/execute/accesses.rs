@@ -1,4 +1,4 @@
-//! Accesses at sites.
+//! Records accesses at sites.
 
 use super::super::error::Fault;
 use super::super::machine::{Group, Warp};
@@ -7,7 +7,7 @@ use super::super::op::{Op, Predicate, Register, Value};
 use super::{Executor, Lane, lanes};
 
 impl Executor<'_> {
-    /// Notes the address that a lane's instruction is about to use.
+    /// Records the address of a lane's access before the instruction executes.
     pub(super) fn note_access(
         &mut self,
         op: &Op,
@@ -28,7 +28,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Notes what a register holds in the lanes of a group for which the guard holds.
+    /// Records a register's value in the lanes of a group whose guard holds.
     pub(in crate::interpret) fn values(
         &mut self,
         warp: &mut Warp,

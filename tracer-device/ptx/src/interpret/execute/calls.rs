@@ -1,15 +1,15 @@
-//! Calls, and returns from them.
+//! Executes calls and returns.
 
 use super::super::error::Fault;
 use super::super::machine::{Frame, Position, Warp};
 use super::super::op::{Callee, FUNCTIONS};
 use super::{Executor, Lane, frame};
 
-/// The most calls that a lane may be in.
+/// Maximum number of nested calls of a lane.
 const MAX_CALLS: usize = 64;
 
 impl Executor<'_> {
-    /// Calls a function; returns where the lane stands then.
+    /// Calls a function; returns the lane's next position.
     pub(super) fn call(
         &self,
         warp: &mut Warp,
@@ -31,7 +31,7 @@ impl Executor<'_> {
         let unknown = |problem: &str| Fault::Unknown(format!("`{name}` {problem}"));
         let Some(callee) = callee else {
             return match &*name {
-                // What is printed is not looked at.
+                // Output of `vprintf` is ignored.
                 "vprintf" | "free" => {
                     let depth = warp.lanes[lane.number as usize].len();
                     let caller = frame(warp, lane)?;
@@ -65,7 +65,7 @@ impl Executor<'_> {
         Ok(Position { depth: frames.len(), function: callee, item: 0 })
     }
 
-    /// Returns from a call; `None` if it was the kernel.
+    /// Returns from a call; `None` if the kernel itself ends.
     pub(super) fn leave(&self, warp: &mut Warp, lane: Lane) -> Result<Option<Position>, Fault> {
         let frames = warp.lanes.get_mut(lane.number as usize).ok_or(Fault::End)?;
         let ended = frames.pop().ok_or(Fault::End)?;

@@ -1,28 +1,28 @@
-//! What is launched.
+//! Launch parameters.
 
 /// A launch.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// The kernel.
+    /// Name of the kernel.
     pub kernel: &'a str,
     /// Blocks in x, y and z.
     pub grid: [u32; 3],
     /// Threads of a block in x, y and z.
     pub block: [u32; 3],
-    /// Bytes of dynamic shared memory of a block.
+    /// Dynamic shared memory of a block in bytes.
     pub dynamic_shared: u32,
-    /// The kernel's parameters, each as its bytes.
+    /// Bytes of each kernel parameter.
     pub parameters: Vec<Vec<u8>>,
-    /// What the clock of each warp of the first multiprocessor begins with, and `%globaltimer`.
+    /// Initial value of `%globaltimer`, and of the clock of warps on the first multiprocessor.
     pub clock: u64,
-    /// Multiprocessors, which take blocks in turns. Each one's clock is [`CLOCKS_APART`] ahead of that of the
-    /// one before it.
+    /// Number of multiprocessors. They take blocks in turn, and each one's clock is [`CLOCKS_APART`] ahead of
+    /// the previous one's.
     pub multiprocessors: u32,
-    /// Instructions that all groups may execute in all.
+    /// Maximum number of instructions of all groups together.
     pub max_steps: u64,
 }
 
-/// Cycles by which the clocks of two multiprocessors that follow each other differ.
+/// Difference in cycles between the clocks of consecutive multiprocessors.
 pub const CLOCKS_APART: u64 = 1 << 22;
 
 impl Launch<'_> {

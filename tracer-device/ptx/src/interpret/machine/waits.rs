@@ -1,23 +1,22 @@
-//! What groups wait for: barriers, and lanes that an instruction names.
+//! Waits of groups: at barriers, and for lanes that an instruction names.
 
 use std::collections::BTreeMap;
 
 use super::{Group, Machine};
 
-/// What a group waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::interpret) enum Wait {
     #[default]
     Nothing,
-    /// Other threads of the block: as many as are said, or all that have not ended.
+    /// For other threads of the block: the given number, or all that have not ended.
     Block { barrier: u64, threads: Option<u64> },
-    /// Lanes of its warp that the instruction names at which it stands.
+    /// For the lanes of its warp that its next instruction names.
     Warp,
 }
 
 impl Machine<'_> {
-    /// Lets the threads go on for which a barrier has waited. The clocks of their warps stand then as that of
-    /// the last one.
+    /// Releases the threads of barriers that are complete. The clocks of their warps advance to the latest of
+    /// them.
     pub(super) fn pass_barriers(&mut self) {
         let mut arrived: BTreeMap<(usize, u64), (u64, Option<u64>)> = BTreeMap::new();
         let mut live: BTreeMap<usize, u64> = BTreeMap::new();
@@ -54,15 +53,14 @@ impl Machine<'_> {
         self.warps[group.warp].block_index
     }
 
-    /// Lets the groups of a warp look again for the lanes that they name: some have ended, which are not
-    /// waited for.
+    /// Makes the waiting groups of a warp check again, after some lanes may have ended.
     pub(super) fn wake(&mut self, warp: usize) {
         let waiting = self.groups.iter_mut().filter(|group| group.warp == warp && group.waits == Wait::Warp);
         waiting.for_each(|group| group.waits = Wait::Nothing);
     }
 
-    /// Joins to a group those that wait for it where it stands, if all lanes that it names are here then
-    /// which have not ended; returns whether they are.
+    /// Joins the waiting groups at the same instruction into `current` if these contain all named lanes that
+    /// have not ended. Returns true if they do.
     pub(super) fn gather(&mut self, current: usize, named: u32) -> bool {
         let group = self.groups[current];
         let of_warp = self.groups.iter().filter(|other| other.warp == group.warp);

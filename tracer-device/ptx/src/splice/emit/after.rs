@@ -1,8 +1,8 @@
-//! From where on lanes are recorded (`warptrace_format::chosen::After`).
+//! Start of recording at a visit (`warptrace_format::chosen::After`).
 //!
-//! A lane that is not recorded yet is in a run of no lanes and no events, and has in that record, in the
-//! place of the time, how many visits are still to come. So it takes no register that others do not take, and
-//! no event repeats its run.
+//! A lane that is not recorded yet has a record with an empty mask and no events, with the number of
+//! remaining visits in place of the time. This needs no additional register, and no event repeats this
+//! record.
 
 use std::fmt::Write;
 
@@ -11,8 +11,7 @@ use super::registers::{MASK, P, TIME, X};
 use crate::splice::state::Pair;
 
 impl Emitter {
-    /// Puts the lane's record to "not recorded yet", or to "in no run" if lanes are recorded from their start
-    /// on.
+    /// Sets the lane's record to "not recorded yet", or to "in no run" if lanes are recorded from the start.
     pub(super) fn begin_record(&mut self) {
         let [visits, high] = TIME.0;
         self.no_run();
@@ -24,9 +23,9 @@ impl Emitter {
         }
     }
 
-    /// Goes to `done` with `count` events that are not recorded: none of their lanes is recorded yet, or has
-    /// no visit to come before it is. All lanes of the event go the same way, so those that do not go to
-    /// `done` are recorded from now on.
+    /// Branches to `done` with `count` events that are not recorded: no lane of the event is recorded yet or
+    /// has reached its first recorded visit. All lanes of the event branch together. Lanes that do not branch
+    /// are recorded from now on.
     pub(super) fn leave_unless_recorded(&mut self, location: u16, count: u32, done: &str) {
         let Some(after) = self.style.recording.after else { return };
         let (recorded, left, [visits, _]) = (P[0], X[0], TIME.0);
@@ -40,7 +39,7 @@ impl Emitter {
                 emit!(self, "@!{recorded} sub.u32 {visits}, {visits}, {left};");
             }
             self.store(Pair::Time);
-            // A lane that is recorded already stays so, whatever its time is.
+            // Lanes that are already recorded stay recorded: for them the word is a part of the time.
             emit!(self, "setp.eq.or.u32 {recorded}, {visits}, 0, {recorded};");
         }
         self.branch_if_none(recorded, done);

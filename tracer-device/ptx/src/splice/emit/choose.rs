@@ -1,4 +1,4 @@
-//! Which warps record: the question at a kernel's entry, and a chosen warp's index.
+//! Selection of the warps that record: the test at a kernel's entry, and a chosen warp's index.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -14,22 +14,21 @@ const BLOCK_STEP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, bloc
 const FIRST_WARP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, first_warp) as u32);
 const BLOCK_WARPS: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, block_warps) as u32);
 
-/// This block among the chosen ones.
+/// This block's position among the chosen blocks.
 struct ChosenBlock {
     index: R32,
-    /// Blocks from one chosen one to the next.
     step: R32,
-    /// Blocks from the first chosen one to this one.
+    /// Distance from the first chosen block to this one.
     distance: R32,
 }
 
 impl Emitter {
-    /// Returns a label for warps that were not chosen.
     pub(in crate::splice) fn unchosen_label(&mut self) -> String {
         self.label()
     }
 
-    /// Leads warps that were not chosen to `unchosen`. All lanes of a warp are here, and go the same way.
+    /// Branches to `unchosen` with warps that are not chosen. All lanes of a warp are active and branch
+    /// together.
     pub(super) fn choose(&mut self, unchosen: &str) -> Warp {
         let (block, thread) = self.block_and_thread();
         let ChosenBlock { index, step, distance } = self.chosen_block(block);
@@ -40,7 +39,7 @@ impl Emitter {
         emit!(self, "setp.lt.and.u32 {chosen}, {index}, {blocks}, {chosen};");
         let [warp, warps] = self.chosen_warp_in_block(thread);
         emit!(self, "setp.lt.and.u32 {chosen}, {warp}, {warps}, {chosen};");
-        // By a vote, which the assembler knows to be the same for all lanes.
+        // After a vote, the assembler knows that the predicate is uniform.
         self.active();
         self.vote("all", VOTE, chosen);
         emit!(self, "@!{VOTE} bra {unchosen};");
@@ -48,7 +47,7 @@ impl Emitter {
         Warp { index: block, thread }
     }
 
-    /// Finds a chosen warp's index among the chosen ones.
+    /// Computes a chosen warp's index among the chosen warps.
     pub(super) fn chosen_warp(&mut self, block: R32, thread: Thread) -> Warp {
         let ChosenBlock { index, .. } = self.chosen_block(block);
         let [warp, warps] = self.chosen_warp_in_block(thread);
@@ -56,8 +55,8 @@ impl Emitter {
         Warp { index: block, thread }
     }
 
-    /// Finds the block among the chosen ones. Before the first one `distance` wraps, and `index` is too
-    /// large.
+    /// Computes the block's index among the chosen blocks. Before the first chosen block, `distance` wraps
+    /// and `index` is too large.
     fn chosen_block(&mut self, block: R32) -> ChosenBlock {
         let (distance, index) = (X[4], X[6]);
         let first = self.field(distance, FIRST_BLOCK);
@@ -67,7 +66,7 @@ impl Emitter {
         ChosenBlock { index, step, distance }
     }
 
-    /// Finds this warp's number among the chosen ones of its block, and how many they are.
+    /// Computes this warp's index among the chosen warps of its block, and their number.
     fn chosen_warp_in_block(&mut self, thread: Thread) -> [R32; 2] {
         let warp = self.field(X[4], FIRST_WARP);
         emit!(self, "sub.u32 {warp}, {}, {warp};", thread.warp);

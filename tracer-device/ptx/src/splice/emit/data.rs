@@ -1,12 +1,11 @@
-//! Sites: addresses and values ([`warptrace_abi::data`]).
+//! Data sites: addresses and values ([`warptrace_abi::data`]).
 //!
-//! What a lane keeps is in local memory, 16 bytes for its log and for each site the run that it is in. So a
-//! kernel's own registers stay as they are. A *hit*, an access with which the run of each lane goes on, is a
-//! load, the comparison with what the run says, a vote and a store of the count. All else stands at the
-//! function's end.
+//! A lane's state is in local memory, 16 bytes for its log and 16 bytes for the current run of each site, so
+//! that kernels keep their registers. A *hit* is an access that continues the run of each lane. It takes a
+//! load of the run, a comparison, a vote and a store of the count. All other code is at the function's end.
 //!
-//! The lanes whose runs end append two entries at most, the leader both. They are appended together, so
-//! whether there is room is asked once.
+//! A lane whose run ends appends at most two entries (the leader appends both). They are appended together,
+//! with one check for room.
 
 use std::fmt::Write;
 
@@ -20,38 +19,36 @@ use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::MEETING_SUFFIX;
 use crate::splice::sites::{DataPlace, DataSource};
 
-/// The run that a lane is in. In memory its words have the places that they have in an entry, so that one
-/// store takes them as they were loaded.
+/// The lane's current run. Its words have the same order in memory as in an entry, so that one store appends
+/// them.
 const BASE: Vector<2> = Vector([D[0], D[3]]);
 const COUNT: R32 = D[1];
 const STEP: R32 = D[2];
 const RUN: Vector<4> = Vector([D[0], COUNT, STEP, D[3]]);
-/// The same as an entry: where the count was is the key.
+/// The run as an entry, with the key in place of the count.
 const VALUES_KEY: R32 = COUNT;
 const ENTRY: Vector<4> = RUN;
-/// Bytes in front of the runs: where the log's next entry and its link are.
+/// Size in bytes of the log's next entry and link, which precede the runs.
 const LOG_BYTES: u32 = 16;
 const _: () = assert!(STATE_BYTES == 16);
 const COUNT_OFFSET: u32 = 4;
 const STEP_OFFSET: u32 = 8;
 
-/// The site's number in its place in keys.
+/// The site's number, shifted to its position in keys.
 const SITE: R32 = D[4];
-/// What is appended of a header.
 const HEADER: Vector<4> = Vector([D[5], D[6], D[7], D[8]]);
 const GROUP_LANES: R32 = D[5];
 const SPREAD: R32 = D[8];
 
-/// What an access adds to its run's base.
+/// Difference between an access and its run's base.
 const SINCE_BASE: R64 = E[2];
 
-/// Whether the lane's run ends, whether the lane leads those whose runs do, and whether it appends values.
+/// Whether the lane's run ends; whether the lane leads the lanes whose runs end; whether it appends values.
 const ENDS: Pred = Q[3];
 const LEADS: Pred = Q[4];
 const APPENDS: Pred = Q[5];
 
 impl Emitter {
-    /// Declares what sites need.
     pub(super) fn declare_data(&mut self) {
         let super::Log { low, high, link, .. } = DATA;
         emit!(self, ".reg .b32 {low}, {high}, {link}, %wt_d<{}>;", D.len());
@@ -61,7 +58,6 @@ impl Emitter {
         emit!(self, ".local .align 16 .b8 {DATA_STATE}[{bytes}];");
     }
 
-    /// Puts each site's run to "none yet".
     pub(super) fn clear_sites(&mut self) {
         if self.style.sites.count == 0 {
             return;
@@ -79,7 +75,6 @@ impl Emitter {
         emit!(self, "@{has_more} bra {again};");
     }
 
-    /// Records an access of the lanes that are here.
     pub(in crate::splice) fn data_site(&mut self, place: &DataPlace) {
         let (access, added, misses) = (E[0], E[1], Q[0]);
         let at = LOG_BYTES + STATE_BYTES * self.style.sites.slot(place.site);
@@ -95,7 +90,7 @@ impl Emitter {
         emit!(self, "mul.wide.s32 {added}, {STEP}, {COUNT};");
         emit!(self, "setp.ge.u32 {misses}, {COUNT}, {MAX_COUNT};");
         emit!(self, "setp.ne.or.s64 {misses}, {SINCE_BASE}, {added}, {misses};");
-        // A lane that the program's predicate switches off has no access: it hits, and counts nothing.
+        // A lane with a false guard has no access: it counts as a hit but its count does not change.
         let guard = place.guard.as_ref().map(|(predicate, negated)| {
             let (on, not) = (Q[1], if *negated { "not.pred" } else { "mov.pred" });
             emit!(self, "{not} {on}, {predicate};");
@@ -121,13 +116,13 @@ impl Emitter {
         });
     }
 
-    /// Brings an access into a register of 64 bits; returns what is to be added to it.
+    /// Loads an access into a 64-bit register; returns the offset that is still to be added.
     fn source(&mut self, to: R64, source: &DataSource) -> i64 {
         let narrow = D[0];
         match source {
             DataSource::Address { register, bits: 64, offset } => {
                 emit!(self, "mov.b64 {to}, {register};");
-                // One instruction adds two numbers and takes the base away.
+                // One instruction adds the offset and subtracts the base.
                 return *offset;
             }
             DataSource::Address { register, offset, .. } => {
@@ -146,8 +141,8 @@ impl Emitter {
         0
     }
 
-    /// Leads each lane on in its run, or into another one, and finds whose runs end; what those were stays in
-    /// its registers. `at` is where the site's runs are, `guard` says which lanes have an access.
+    /// Continues or begins each lane's run, and determines whose runs end. Ended runs stay in the registers.
+    /// `at` is the offset of the site's runs; `guard` selects the lanes with an access.
     fn begin_runs(&mut self, at: u32, guard: Option<Pred>) {
         let (access, misses, is_second, begins) = (E[0], Q[0], Q[2], ENDS);
         let step = D[4];
@@ -172,7 +167,7 @@ impl Emitter {
         emit!(self, "setp.ne.and.u32 {ENDS}, {COUNT}, 0, {begins};");
     }
 
-    /// Appends the runs of `GROUP_LANES`, the lanes for which `ENDS` holds and `SITE` says the same site.
+    /// Appends the runs of `GROUP_LANES`: the lanes with `ENDS` set and the same `SITE`.
     fn end_group(&mut self) {
         let (lanes, lowest, highest, below) = (GROUP_LANES, X[0], X[1], X[2]);
         emit!(self, "and.b32 {below}, {lanes}, {LANES_BELOW};");
@@ -196,17 +191,17 @@ impl Emitter {
         emit!(self, "mad.lo.u32 {owner}, {COUNT}, {}, {owner};", 1 << COUNT_SHIFT);
         emit!(self, "or.b32 {site}, {SITE}, {VALUES};");
         emit!(self, "add.u32 {VALUES_KEY}, {owner}, {site};");
-        // The leader, and where each has values of its own all of them.
+        // The leader appends values; if the runs are not affine, all lanes whose runs end do.
         emit!(self, "not.pred {affine}, {affine};");
         emit!(self, "and.pred {APPENDS}, {ENDS}, {affine};");
         emit!(self, "or.pred {APPENDS}, {APPENDS}, {LEADS};");
         self.append_group();
     }
 
-    /// Finds whether one entry says all runs that end, and what the highest lane's base adds to the lowest
-    /// one's (`SPREAD`).
+    /// Determines whether one entry can represent all ending runs, and the difference between the bases of
+    /// the highest and the lowest lane (`SPREAD`).
     ///
-    /// Differences that fit into 32 bits, times the distance of two lanes, fit into 64.
+    /// Differences fit into 32 bits, so their products with lane distances fit into 64 bits.
     fn is_affine(&mut self, lowest: R32, highest: R32) -> Pred {
         let (affine, first) = (Q[2], Vector([X[3], X[4]]));
         let (difference, other, low) = (E[2], E[3], X[5]);
@@ -237,7 +232,7 @@ impl Emitter {
         affine
     }
 
-    /// Finds whether a number fits into 32 bits with a sign, and these (`low`).
+    /// Determines whether a number fits into a signed 32-bit word, and returns that word in `low`.
     fn fits(&mut self, to: Pred, low: R32, number: R64, scratch: R32) {
         let high = X[2];
         emit!(self, "mov.b64 {}, {number};", Vector([low, high]));
@@ -245,8 +240,7 @@ impl Emitter {
         emit!(self, "setp.eq.u32 {to}, {high}, {scratch};");
     }
 
-    /// Appends the header to the log of the lane that leads, and values to those of the lanes that append
-    /// some.
+    /// Appends the header to the leader's log, and values to the logs of the lanes that append.
     fn append_group(&mut self) {
         let (log, low) = (DATA, DATA.low);
         self.load_log(log);
@@ -261,7 +255,7 @@ impl Emitter {
         self.store_word(Some(APPENDS), log.next_pair, 0);
     }
 
-    /// Asks who appends and has no room: of the lane that leads, for two entries.
+    /// Determines which appending lanes have no room. The leader needs two entries.
     fn ask_full_of_two(&mut self) -> Pred {
         let (last, own, has_one) = (X[0], P[1], Q[1]);
         emit!(self, "add.u32 {last}, {}, {ENTRY_BYTES};", DATA.low);
@@ -272,8 +266,7 @@ impl Emitter {
         own
     }
 
-    /// Leads lanes without room to another segment. A leader that has room for the header alone appends it
-    /// before.
+    /// Takes new segments for lanes without room. A leader with room for the header only appends it first.
     fn refill_for_two(&mut self, full: Pred) {
         let (has_one, others) = (Q[1], P[2]);
         emit!(self, "mov.b64 {AT}, {};", DATA.next());
@@ -282,15 +275,15 @@ impl Emitter {
         self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
         self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS, false);
-        // Who appends no values now, since they are lost, appends no header.
+        // A leader whose values are lost appends no header.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }
 
-    /// Ends the runs of all sites, before lanes leave the kernel.
+    /// Ends the runs of all sites before lanes leave the kernel.
     ///
-    /// Hardware lets lanes go on together that happen to be at one instruction. So lanes that have left the
-    /// program one after the other may meet in the loop, at different sites, as where some wait for memory
-    /// until others are there: each time around, a group is of lanes at the same site.
+    /// The hardware may execute lanes together that happen to be at the same instruction. Lanes that left the
+    /// program one after the other can therefore be together in the loop at different sites, for example
+    /// while some wait for memory. Each iteration forms a group of lanes at the same site.
     pub(super) fn end_sites(&mut self) {
         let sites = self.style.sites;
         if sites.count == 0 {
@@ -311,7 +304,8 @@ impl Emitter {
             let (at_site, is_idle) = (X[0], Q[1]);
             emit!(self, "match.any.sync.b32 {at_site}, {SITE}, {ACTIVE};");
             emit!(self, "and.b32 {GROUP_LANES}, {GROUP_LANES}, {at_site};");
-            // Lanes at whose site no run ends have no group; they read from lanes that are here.
+            // Lanes without an ending run at their site have an empty group. They read from active lanes
+            // instead.
             emit!(self, "setp.eq.u32 {is_idle}, {GROUP_LANES}, 0;");
             emit!(self, "@{is_idle} mov.u32 {GROUP_LANES}, {ACTIVE};");
         }
@@ -327,7 +321,7 @@ impl Emitter {
         }
     }
 
-    /// Finds the lanes of `ACTIVE`, which are here, for which `of` holds.
+    /// Computes the lanes of `ACTIVE` with `of` set. These lanes must be active.
     pub(super) fn ballot(&mut self, to: R32, of: Pred) {
         if self.style.sync {
             emit!(self, "vote.sync.ballot.b32 {to}, {of}, {ACTIVE};");

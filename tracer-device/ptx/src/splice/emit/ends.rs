@@ -1,4 +1,4 @@
-//! Where lanes enter and leave: prologues and epilogues.
+//! Prologues and epilogues.
 
 use std::fmt::Write;
 
@@ -9,7 +9,6 @@ use super::{ENTRY_BYTES, Emitter, Field, LAUNCH_PARAMETER, NO_SEGMENT, Thread, W
 use crate::splice::state::{Pair, Placement, descriptor_bytes, descriptor_offset};
 
 impl Emitter {
-    /// Prepares a function that a kernel calls.
     pub(in crate::splice) fn function_prologue(&mut self, loops: &[u16]) {
         let thread = self.thread_in_block();
         self.shared_state(thread);
@@ -17,8 +16,8 @@ impl Emitter {
         self.clear_counts(loops);
     }
 
-    /// Prepares a kernel: the lane is in no run, its logs are at the start of their first segments. Warps
-    /// that were not chosen leave for `unchosen`, if there is such a label.
+    /// Emits the prologue of a kernel: the lane is in no run, and its logs are at the start of their first
+    /// segments. Warps that are not chosen branch to `unchosen` if it is given.
     pub(in crate::splice) fn prologue(&mut self, loops: &[u16], unchosen: Option<&str>) {
         let is_streamed = self.style.recording.logs.is_streamed();
         let mut warp = unchosen.map(|unchosen| self.choose(unchosen));
@@ -35,7 +34,7 @@ impl Emitter {
             let warp = warp.unwrap_or_else(|| self.warp_in_launch());
             self.logs().iter().for_each(|log| self.first_segment(*log, warp));
             if self.style.recording.logs != LogKind::Ring {
-                // Other lanes find the stream's head as lane 0 has left it.
+                // Lane 0 initialises the stream's head; the other lanes wait for it.
                 self.active();
                 emit!(self, "bar.warp.sync {ACTIVE};");
             }
@@ -56,7 +55,7 @@ impl Emitter {
         self.clear_sites();
     }
 
-    /// Puts a log to the start of its first segment, or to "has no segment".
+    /// Sets a log to the start of its first segment, or to "has no segment".
     fn first_segment(&mut self, log: Log, warp: Warp) {
         let (lane, index, last) = (warp.thread.lane, X[6], X[5]);
         let [at, begin, end, _] = Y;
@@ -82,7 +81,7 @@ impl Emitter {
         emit!(self, "sub.u32 {last}, {entries}, 1;");
         emit!(self, "mad.wide.u32 {end}, {last}, {ENTRY_BYTES}, {at};");
         emit!(self, "add.u64 {begin}, {at}, {ENTRY_BYTES};");
-        // A lane without a segment has the address of the list in the stream's head.
+        // A lane without a segment stores the address of the list in the stream's head.
         emit!(self, "@!{has_one} add.u64 {begin}, {at}, {NO_SEGMENT};");
         emit!(self, "@!{has_one} mov.u64 {end}, {begin};");
         emit!(self, "mov.b64 {}, {begin};", log.next());
@@ -94,14 +93,15 @@ impl Emitter {
         emit!(self, "@{is_lowest} st.global.v2.b64 [{at}], {{{begun}, {zero}}};");
     }
 
-    /// Puts the lane's record to "in no run": of all lanes, so that only lane 0 would keep it, and of no
-    /// event. (An entry without events is passed over.)
+    /// Sets the lane's record to "in no run": a full mask, so that at most lane 0 would append it, and no
+    /// event. Readers skip an entry without events.
     pub(super) fn no_run(&mut self) {
         emit!(self, "mov.u32 {MASK}, -1;");
         emit!(self, "mov.u32 {KEY}, 0;");
     }
 
-    /// Copies the launch's descriptor to where functions find it. Every lane of the warp writes the same.
+    /// Copies the launch's descriptor to shared memory for functions. All lanes of the warp write the same
+    /// values.
     fn copy_descriptor(&mut self, thread: Thread) {
         let (to, word) = (X[7], Y[0]);
         let start = descriptor_offset(self.style.recording.dual);
@@ -112,7 +112,8 @@ impl Emitter {
         }
     }
 
-    /// Computes the index of a warp's stream of a track; `warps` is the field that says how many a track has.
+    /// Computes the index of a warp's stream in a track. `warps` is the descriptor field with the warps of a
+    /// track.
     pub(super) fn stream(&mut self, track: u32, warp: R32, warps: Field<32>) -> R32 {
         let stream = X[4];
         emit!(self, "mov.u32 {stream}, {warp};");
@@ -123,7 +124,7 @@ impl Emitter {
         stream
     }
 
-    /// Ends the lane's logs, before it leaves the kernel.
+    /// Emits the epilogue: ends the lane's logs before it leaves the kernel.
     pub(in crate::splice) fn epilogue(&mut self) {
         self.active();
         if self.style.recording.spans {
@@ -155,8 +156,8 @@ impl Emitter {
         }
     }
 
-    /// The epilogue for the lanes whose predicate says that they end here; returns the label behind the end
-    /// for the others.
+    /// Emits the epilogue for lanes whose guard holds. Returns the label that the other lanes branch to, to
+    /// be placed after the end.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();
         let stays = if negated { "" } else { "!" };

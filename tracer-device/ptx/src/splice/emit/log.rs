@@ -1,4 +1,4 @@
-//! Logs: entries, segments, what is lost, and links.
+//! Logs: entries, segments, losses and links.
 
 use std::fmt::Write;
 
@@ -14,31 +14,29 @@ use super::{
 };
 use crate::splice::style::Claim;
 
-/// What `high` is at least in a log that was stopped and has no link: no index of an entry is so large.
+/// Least value of `high` in a stopped log without a link. No entry has such an index.
 const NO_LINK: u32 = 0xffff_0000;
 const _: () = assert!(NO_LINK == warptrace_abi::log::MAX_ENTRIES);
 
-/// What was reserved for a lane.
 struct Reserved {
-    /// Whether there is a segment.
     granted: Pred,
-    /// The addresses of its first entry that is free, and of its link.
+    /// Addresses of the first free entry and of the link.
     first: R64,
     link: R64,
 }
 
-/// What a lane appends, for what is lost of it.
+/// Kind of an appended entry, for counting losses.
 #[derive(Clone, Copy)]
 pub(super) enum Appended {
     /// A run of events.
     Run(Vector<4>),
-    /// A header of this time, and values with this key.
+    /// Values with this key, and the time of their header.
     Data { key: R32, time: R32 },
 }
 
 impl Emitter {
-    /// Appends an entry to the log of each lane for which `writes` holds. All lanes that are here take part.
-    /// `is_sole`: of what is appended a lane has no copies in a streamed log.
+    /// Appends an entry to the log of each lane with `writes` set. All active lanes take part. `is_sole`
+    /// means that no other lane has a copy of the entry in a streamed log.
     pub(super) fn append(&mut self, log: Log, words: Vector<4>, writes: Pred, is_sole: bool) {
         if self.style.recording.logs.is_streamed() {
             return self.append_streamed(log, words, writes, is_sole);
@@ -46,8 +44,8 @@ impl Emitter {
         self.append_kept(log, words, writes, None);
     }
 
-    /// The same. Lanes for which [`OPENS`] holds begin a run at the location: they get a segment if they have
-    /// none, and if their log was stopped the run is noted.
+    /// Like [`Emitter::append`] for logs that are not streamed. Lanes with [`OPENS`] set begin a run at the
+    /// location: they get a segment if they have none, and the run is noted if their log is stopped.
     pub(super) fn append_kept(&mut self, log: Log, words: Vector<4>, writes: Pred, begins: Option<u16>) {
         self.load_log(log);
         let (low, next, full) = (log.low, log.next(), P[1]);
@@ -74,24 +72,23 @@ impl Emitter {
         self.store_word(Some(writes), log.next_pair, 0);
     }
 
-    /// Gives each lane for which `full` holds a segment: another one, or the first of a lane that has none.
-    /// Where memory is used up, the log is stopped, and what its lane keeps is counted as lost: `writes` no
-    /// longer holds then. `full` holds only where `writes` does.
+    /// Gives each lane with `full` set a segment: its first or another one. If no memory is left, stops the
+    /// log, counts the lane's entries as lost and clears `writes`. `full` implies `writes`.
     ///
-    /// A log that was stopped needs no address: its registers count lost events. `low` and `link` are both
-    /// twice the count, plus 1: so they are equal, as in a full log, and the lowest bit says "stopped".
-    /// `high` is the index of its last link, whose second word counts how often the count had no room; or
-    /// [`NO_LINK`] plus that number. Of another log without a segment, `link` is the address of the list in
-    /// the stream's head; the bit [`NO_SEGMENT`] says so.
+    /// A stopped log needs no address, so its registers count lost events. `low` and `link` both hold twice
+    /// the count plus 1: they are equal, as in a full log, and the lowest bit marks a stopped log. `high` is
+    /// the index of the log's last link, whose second word counts overflows of the count; without a link it
+    /// is [`NO_LINK`] plus the number of overflows. In a log that has no segment and is not stopped, `link`
+    /// is the address of the list in the stream's head, marked by the bit [`NO_SEGMENT`].
     ///
-    /// If `opens`, lanes for which [`OPENS`] holds get a segment, too, if they have none and there is one.
+    /// With `opens`, lanes with [`OPENS`] set and without a segment get one too, if available.
     pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred, opens: bool) {
         let (Log { low, high, link, .. }, next) = (log, log.next());
         let (bits, wanted) = (X[2], P[2]);
         emit!(self, "and.b32 {bits}, {link}, {};", NO_SEGMENT | 1);
         let mut asks = wanted;
         if opens {
-            // The vote's result is not needed here.
+            // The vote's result is no longer needed.
             asks = ANY_FULL;
             emit!(self, "setp.eq.and.u32 {asks}, {bits}, {NO_SEGMENT}, {OPENS};");
         }
@@ -104,7 +101,7 @@ impl Emitter {
         let Reserved { granted, first, link: end } = self.reserve(log, asks);
         emit!(self, "@{granted} mov.b64 {next}, {first};");
         emit!(self, "@{granted} cvt.u32.u64 {link}, {end};");
-        // Stopped are those who asked for a segment and got none.
+        // Lanes that requested a segment and got none are stopped.
         let (denied, stops) = (P[4], wanted);
         emit!(self, "not.pred {denied}, {granted};");
         emit!(self, "and.pred {stops}, {wanted}, {denied};");
@@ -130,14 +127,14 @@ impl Emitter {
         self.clear(writes, lost, lost);
     }
 
-    /// Finds the address of the last link of a log that was stopped (`AT`), and whether it has one.
+    /// Computes the address of a stopped log's last link (`AT`), and whether the log has one.
     fn stopped_link(&mut self, log: Log, has_link: Pred) {
         let logs = self.field(Y[0], field::LOGS);
         emit!(self, "setp.lt.u32 {has_link}, {}, {NO_LINK};", log.high);
         emit!(self, "mad.wide.u32 {AT}, {}, {ENTRY_BYTES}, {logs};", log.high);
     }
 
-    /// Notes when what a lane loses first began, where `stops` holds: in the last link, to which `AT` leads,
+    /// Notes the time of the first loss for lanes with `stops` set: in the last link, whose address is `AT`,
     /// or in the stream's head if the lane has no segment.
     fn note_stop(&mut self, log: Log, appended: Appended, stops: Pred) {
         let (bit, time, [since, ago, ..], has_none) = (X[0], X[1], Y, P[0]);
@@ -147,7 +144,7 @@ impl Emitter {
                 emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
             }
             Appended::Data { time: begin, .. } => {
-                // The header's time is the lower half of a clock that has just been read.
+                // The header's time is the lower half of a recent clock value.
                 emit!(self, "mov.u64 {since}, %clock64;");
                 emit!(self, "shr.u64 {since}, {since}, {TIME_SHIFT};");
                 emit!(self, "cvt.u32.u64 {time}, {since};");
@@ -176,8 +173,8 @@ impl Emitter {
         emit!(self, "@{stops} mov.u32 {}, 1;", log.low);
     }
 
-    /// Reserves a segment for each lane for which `wanted` holds, and leads from `AT` to it: from the link
-    /// before it, or from the stream's head.
+    /// Reserves a segment for each lane with `wanted` set, and links it from `AT`: the preceding link or the
+    /// stream's head.
     fn reserve(&mut self, log: Log, wanted: Pred) -> Reserved {
         let (granted, index, scratch) = (P[3], X[0], X[1]);
         let [end, first, limit, logs] = Y;
@@ -204,7 +201,7 @@ impl Emitter {
         let link = limit;
         emit!(self, "sub.u32 {entries}, {entries}, 1;");
         emit!(self, "mad.wide.u32 {link}, {entries}, {ENTRY_BYTES}, {first};");
-        // The first segment of a lane goes to the front of the stream's list.
+        // A lane's first segment is inserted at the front of the stream's list.
         let (is_first, before) = (P[4], scratch);
         emit!(self, "and.b32 {before}, {}, {NO_SEGMENT};", log.link);
         emit!(self, "setp.ne.and.u32 {is_first}, {before}, 0, {granted};");
@@ -217,22 +214,22 @@ impl Emitter {
         emit!(self, "@{is_first} st.global.v2.b32 [{first}], {};", Vector([before, lane]));
         emit!(self, "@{is_first} add.u64 {first}, {first}, {ENTRY_BYTES};");
         self.and_not(follows, granted, is_first);
-        // A run that had not ended may stand there.
+        // The link's slot may hold an unfinished run.
         let zero = lane;
         emit!(self, "mov.u32 {zero}, 0;");
         emit!(self, "@{follows} st.global.v4.b32 [{AT}], {};", Vector([index, zero, zero, zero]));
         Reserved { granted, first, link }
     }
 
-    /// Ends a loop that runs once, around an atomic that returns `value`. No value is so large that the loop
-    /// goes on; the assembler does not know.
+    /// Ends a loop that runs once, around an atomic that returns `value`. The value never continues the loop,
+    /// but the assembler does not know this.
     pub(super) fn end_own_loop(&mut self, value: R64, goes_on: Pred, again: &str) {
         emit!(self, "setp.eq.u64 {goes_on}, {value}, -1;");
         self.vote("any", goes_on, goes_on);
         emit!(self, "@{goes_on} bra {again};");
     }
 
-    /// Adds events to the attempted and lost ones of a stream where `lost` holds.
+    /// Adds events to a stream's attempted and lost events in lanes with `lost` set.
     fn count_lost(&mut self, stream: R32, events: R64, lost: Pred) {
         let counts = self.field(Y[2], field::COUNTS);
         emit!(self, "mad.wide.u32 {counts}, {stream}, {COUNTS_BYTES}, {counts};");
@@ -240,7 +237,7 @@ impl Emitter {
         emit!(self, "@{lost} red.global.add.u64 [{counts}+{COUNTS_LOST}], {events};");
     }
 
-    /// Finds the index of the first entry of a stream's first segments.
+    /// Computes the index of the first entry of a stream's first segments.
     fn first_of_stream(&mut self, stream: R32, to: R32) -> R32 {
         let (lanes, entries) = (self.field(X[2], field::FIRST_LANES), X[3]);
         emit!(self, "mul.lo.u32 {to}, {stream}, {lanes};");
@@ -250,7 +247,7 @@ impl Emitter {
         to
     }
 
-    /// Computes how many accesses values with this key hold ([`warptrace_abi::data::accesses`]).
+    /// Computes the number of accesses of values with this key ([`warptrace_abi::data::accesses`]).
     fn accesses(&mut self, to: R32, [lanes, group]: [R32; 2], key: R32) {
         let is_group = P[5];
         const _: () = assert!(VALUES >> COUNT_SHIFT & MAX_COUNT == 0 && GROUP == 32);
@@ -262,16 +259,16 @@ impl Emitter {
         emit!(self, "@{is_group} mad.lo.u32 {to}, {to}, {lanes}, {to};");
     }
 
-    /// Finds the lanes that will lead the run of those that are here ([`OPENS`]).
+    /// Computes which active lanes will lead the run ([`OPENS`]).
     pub(super) fn find_opens(&mut self) {
         let lower = X[0];
         emit!(self, "and.b32 {lower}, {ACTIVE}, {LANES_BELOW};");
         emit!(self, "setp.eq.u32 {OPENS}, {lower}, 0;");
     }
 
-    /// Writes the run that lanes have begun to where its leader will append it, so that a copy of the log
-    /// shows where lanes are ([`warptrace_abi::log`], "Kernels that run"). The slot of a full segment's link
-    /// is free until the lane claims another one.
+    /// Writes the run that lanes have begun to the place where its leader will append it, so that a copy of
+    /// the log shows the lanes' positions ([`warptrace_abi::log`], "Kernels that run"). The slot of a full
+    /// segment's link is free until the lane reserves the next segment.
     pub(super) fn open_run(&mut self, location: u16, count: u32) {
         let (log, key, bits, [low, high]) = (TRACE, X[1], X[0], TIME.0);
         emit!(self, "mov.u32 {key}, {};", u32::from(location) << LOCATION_SHIFT | count);
@@ -281,7 +278,7 @@ impl Emitter {
         emit!(self, "@{OPENS} st.global.v4.b32 [{AT}], {};", Vector([MASK, key, low, high]));
     }
 
-    /// The same of a log that was stopped: into its last link. `AT` is the address of that.
+    /// Like [`Emitter::open_run`] for a stopped log: writes to its last link. `AT` is the link's address.
     fn open_stopped(&mut self, log: Log, location: u16) {
         let (id, since, opens, clock) = (X[0], X[1], P[0], Y[0]);
         emit!(self, "and.b32 {id}, {}, 1;", log.link);
@@ -297,14 +294,14 @@ impl Emitter {
         emit!(self, "@{opens} st.global.b32 [{AT}+12], {since};");
     }
 
-    /// Ends a log: writes into its last segment's link that it leads nowhere, and how many entries before it
-    /// were not written. What the lane of a stopped log has lost goes to the warp's account.
+    /// Ends a log: marks the last segment's link as the end and writes the number of unused entries before
+    /// it. Adds the losses of stopped logs to the warp's counts.
     pub(super) fn end_log(&mut self, log: Log) {
         let (none, free, bits, ends) = (X[1], X[2], X[3], P[0]);
         let (all_left, are_all, end) = (X[7], P[1], self.label());
         emit!(self, "and.b32 {bits}, {}, {};", log.link, NO_SEGMENT | 1);
         emit!(self, "setp.eq.u32 {ends}, {bits}, 0;");
-        // Where only lane 0 has a first segment, and all lanes leave together, its link says so.
+        // If only lane 0 has a first segment and all lanes leave together, the link records this.
         let lanes = self.field(X[0], field::FIRST_LANES);
         emit!(self, "setp.eq.u32 {are_all}, {lanes}, 1;");
         emit!(self, "setp.eq.and.u32 {are_all}, {ACTIVE}, -1, {are_all};");
@@ -342,12 +339,12 @@ impl Emitter {
         });
     }
 
-    /// Adds the lanes that are here to those that have left, in the stream's head; and where each lane has a
-    /// first segment, those whose logs hold entries: `ends` no longer holds in the others.
+    /// Adds the active lanes to the lanes that have left, in the stream's head. If each lane has a first
+    /// segment, also adds the lanes whose logs hold entries, and clears `ends` in the others.
     fn note_left(&mut self, log: Log, ends: Pred) {
         let (entries, index, holders, holds, all_have) = (X[3], X[0], X[5], P[2], P[1]);
         let [base, first, at, next] = Y;
-        // Lanes may have parted at a claim since they came to the epilogue.
+        // Lanes may have diverged at a reservation since the epilogue began.
         self.active();
         let warp = self.warp_in_launch();
         let stream = self.stream(log.track, warp.index, field::WARPS);
@@ -371,12 +368,12 @@ impl Emitter {
         emit!(self, "@{leads} red.global.or.b64 [{at}+8], {both};");
     }
 
-    /// Ends a ring: writes where its log ends, and adds what it has lost to the warp's account.
+    /// Ends a ring: writes the end of the log, and adds the losses to the warp's counts.
     pub(super) fn end_ring(&mut self, log: Log, warp: Warp) {
         let (any, events, end) = (P[0], Y[1], X[6]);
         let whole = self.label();
         let stream = self.stream(log.track, warp.index, field::WARPS);
-        // The ring begins at a multiple of its length, twice that of a half.
+        // The ring begins at a multiple of its length, which is twice the length of a half.
         let half = self.ring_state(log);
         emit!(self, "shl.b32 {end}, {half}, 1;");
         emit!(self, "sub.u32 {end}, {end}, 1;");

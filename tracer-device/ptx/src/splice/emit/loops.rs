@@ -1,8 +1,8 @@
 //! Counted loops.
 //!
-//! The lanes of a loop that is *proven* stay one group from its beginning to its end. They begin a run with
-//! no event, or go on in theirs, where the loop begins, and add their iterations to it where it ends. So
-//! their record is what it would be event by event, and the raw shadow has each event.
+//! The lanes of a *proven* loop stay one group from its start to its end. They begin or continue a run at the
+//! start without adding an event, and add their iterations at the end. So their record is the same as event
+//! by event; the raw shadow has each event.
 
 use std::fmt::Write;
 
@@ -16,13 +16,12 @@ use crate::splice::state::Pair;
 
 /// A lane's run of a counted loop.
 pub(super) struct LoopRun {
-    /// Whether the lane keeps the run.
+    /// Whether the lane appends the run.
     keeps: Pred,
     length: R32,
 }
 
 impl Emitter {
-    /// Opens a counted loop.
     pub(in crate::splice) fn loop_enter(&mut self, location: u16) {
         if self.style.recording.counting == Counting::Proven {
             self.begin_or_repeat(location, 0);
@@ -30,14 +29,13 @@ impl Emitter {
         emit!(self, "mov.u32 {}, 0;", iterations(location));
     }
 
-    /// Prepares loops that lanes may leave without having entered them.
+    /// Resets the counts of loops that lanes may leave without entering.
     pub(super) fn clear_counts(&mut self, loops: &[u16]) {
         if self.style.recording.counting == Counting::All {
             loops.iter().for_each(|location| self.loop_enter(*location));
         }
     }
 
-    /// Counts iterations of a loop.
     pub(in crate::splice) fn loop_tick(&mut self, location: u16, count: u32) {
         let iterations = iterations(location);
         emit!(self, "add.u32 {iterations}, {iterations}, {count};");
@@ -48,7 +46,7 @@ impl Emitter {
         }
     }
 
-    /// Adds the iterations of a proven loop to the run that its lanes are in.
+    /// Adds the iterations of a proven loop to the lanes' current run.
     fn add_iterations(&mut self, location: u16) {
         let (split, done, iterations) = (self.label(), self.label(), iterations(location));
         let (room, is_too_long) = (X[0], P[0]);
@@ -64,7 +62,7 @@ impl Emitter {
         self.cold(&split, |emitter| emitter.fill_runs(location, &done));
     }
 
-    /// Adds iterations to runs, as many as their counts have room for, and goes to `done` in the last one.
+    /// Adds iterations to runs up to the maximum count of a run; branches to `done` in the last run.
     fn fill_runs(&mut self, location: u16, done: &str) {
         let (again, iterations, room, has_more) = (self.label(), iterations(location), X[0], P[0]);
         self.place_label(&again);
@@ -82,9 +80,9 @@ impl Emitter {
         emit!(self, "bra {again};");
     }
 
-    /// Records a counted loop for the lanes that leave it together: a run for each number of iterations, of
-    /// the lanes that iterated as often or more often, as long as the step from the next smaller number. The
-    /// lowest lane whose number it is keeps it.
+    /// Records a counted loop for lanes that leave it together. Each distinct number of iterations makes a
+    /// run: its lanes have at least this number, and its length is the difference to the next smaller number.
+    /// The lowest lane with exactly this number appends the run.
     pub(in crate::splice) fn loop_leave(&mut self, location: u16) {
         if self.style.recording.counting == Counting::Proven {
             return self.add_iterations(location);
@@ -100,17 +98,17 @@ impl Emitter {
         self.loop_enter(location);
     }
 
-    /// Finds the lane's run of a counted loop: its mask (the lanes with as many iterations or more) and its
-    /// time in the record, and the rest. Times differ by a unit from one run to the next: finding them takes
-    /// longer than that, so the lanes' next events are later still.
+    /// Computes the lane's run of a counted loop: mask (the lanes with at least as many iterations) and time
+    /// in the record, and the rest. Times of consecutive runs differ by one unit. Computing them takes
+    /// longer, so the lanes' next events are later still.
     fn find_run(&mut self, location: u16) -> LoopRun {
         let (found, again) = (self.label(), self.label());
         let iterations = iterations(location);
         let (left, lane, others) = (X[0], X[1], X[2]);
-        // Lanes with as many; the next smaller number; how many lanes have fewer.
+        // Lanes with the same number; the next smaller number; how many lanes have fewer.
         let (equals, smaller, fewer) = (X[4], X[5], X[6]);
         let (are_equal, is_equal, has_more) = (P[0], P[1], P[0]);
-        // Most groups iterated equally often.
+        // Fast path: in most groups all numbers are equal.
         emit!(self, "bfind.u32 {lane}, {ACTIVE};");
         self.shuffle(others, iterations, lane);
         emit!(self, "setp.eq.u32 {are_equal}, {others}, {iterations};");
@@ -148,7 +146,7 @@ impl Emitter {
         run
     }
 
-    /// Appends a run of a counted loop, in as many entries as its length takes, to the logs of its leader.
+    /// Appends a run of a counted loop to the logs of its leader, in as many entries as its length needs.
     fn append_iterations(&mut self, location: u16, LoopRun { keeps, length }: LoopRun) {
         let piece = self.label();
         let (writes, count, has_more) = (WRITES, X[0], P[0]);

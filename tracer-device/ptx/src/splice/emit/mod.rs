@@ -1,17 +1,17 @@
-//! The instructions that record, as PTX text.
+//! Emits the recording sequences as PTX text.
 //!
-//! Registers begin with `%wt_`, labels with `$warptrace_`. All are declared once in a function, by
-//! [`Emitter::declarations`].
+//! Registers begin with `%wt_`, labels with `$warptrace_`. [`Emitter::declarations`] declares the registers
+//! once in a function.
 //!
-//! What `ptxas` makes of it decides the cost, so each line has its reason:
-//! - A repetition is the path that counts: nine instructions, none of which touches memory where the record
-//!   is in registers; six at the [location that repeats most](super::style::Style::hot).
-//! - An event that begins a run takes about ten more. The words of an entry are the registers in which they
-//!   are kept, in their order, so that one store of 16 bytes takes them as they are.
-//! - `vote` without `.sync` is one instruction; with `.sync` and a mask in a register the assembler first
-//!   finds out whether those lanes are here. PTX has the plain one up to version 6.3. Between `activemask`
-//!   and the votes there is no branch, so both speak of the same lanes.
-//! - A branch on a vote's result is uniform, and the assembler knows it: no lane waits for another there.
+//! The sequences are tuned for the code that `ptxas` generates:
+//! - The path of a repetition matters most: nine instructions, without a memory access if the record is in
+//!   registers; six at the [location that repeats most](super::style::Style::hot).
+//! - An event that begins a run takes about ten more. The words of an entry are kept in registers in the
+//!   order of the entry, so that one 16-byte store writes them.
+//! - `vote` without `.sync` is one instruction; for `.sync` with a mask in a register the assembler adds a
+//!   check of the active lanes. PTX has the plain form up to version 6.3. No branch lies between `activemask`
+//!   and the votes, so both see the same lanes.
+//! - A branch on a vote's result is known to be uniform, so no lane waits for another there.
 
 macro_rules! emit {
     ($emitter:expr, $($text:tt)*) => {{
@@ -49,7 +49,6 @@ use self::registers::{
 use super::state::{Pair, Placement, descriptor_offset, local_bytes, warp_bytes};
 use super::style::Style;
 
-/// Offsets of the fields of the launch's descriptor.
 mod field {
     use std::mem::offset_of;
 
@@ -70,52 +69,51 @@ mod field {
     pub(super) const CHOSEN: u32 = offset_of!(LaunchLogs, chosen) as u32;
 }
 
-/// Bytes of a warp's counts, and where in it lost events are; attempted ones are first.
+/// Size of a warp's counts in bytes, and offset of the lost events. Attempted events are first.
 const COUNTS_BYTES: u32 = size_of::<WarpAccount>() as u32;
 const COUNTS_LOST: u32 = offset_of!(WarpAccount, lost) as u32;
 const _: () = assert!(offset_of!(WarpAccount, attempted) == 0);
-/// Where in a stream's head the list of claimed first segments is. Entries are aligned: so this bit of an
-/// address says that a lane has no segment.
+/// Offset in a stream's head of the list of reserved first segments. Entries are aligned, so this bit of an
+/// address marks a lane without a segment.
 const NO_SEGMENT: u32 = 8;
-/// The location that repeats most ([`Style::hot`]) in a record.
+/// The key in a record for the location that repeats most ([`Style::hot`]).
 const REPEATED_KEY: u32 = 0xffff_0000;
 
-/// Name of the parameter that a traced kernel has beyond its own.
+/// Name of the additional parameter of a traced kernel.
 pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
 /// Name of the block's dynamic shared memory.
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 const DATA_STATE: &str = "warptrace_data";
 
-/// A field of the launch's descriptor: its bits, and its offset.
+/// A field of the launch's descriptor: its offset, with its size in the type.
 #[derive(Clone, Copy)]
 struct Field<const BITS: u32>(u32);
 
-/// The thread in its block.
+/// Position of the thread in its block.
 #[derive(Clone, Copy)]
 struct Thread {
     lane: R32,
-    /// This warp's index in the block, and the warps of a block.
+    /// This warp's index in the block, and the number of warps.
     warp: R32,
     warps: R32,
 }
 
-/// The warp in the launch, among the chosen ones if the kernel chooses.
+/// The warp's index in the launch; among the chosen warps if the kernel chooses.
 #[derive(Clone, Copy)]
 struct Warp {
     index: R32,
     thread: Thread,
 }
 
-/// Writes the sequences of one function.
+/// Emits the sequences of one function.
 pub(super) struct Emitter {
     style: Style,
-    /// Labels so far; unique in the function.
     labels: u32,
     out: String,
-    /// What is executed rarely. It stands behind the function's own code, so that this stays dense.
+    /// Rarely executed code. It is placed after the function's code to keep that code dense.
     cold: String,
-    /// Empty texts that were used before.
+    /// Empty strings for reuse.
     spare: Vec<String>,
 }
 
@@ -124,7 +122,7 @@ impl Emitter {
         Self { style, labels: 0, out: String::new(), cold: String::new(), spare: Vec::new() }
     }
 
-    /// Takes what was written since the last time.
+    /// Takes the text written since the last call.
     pub(in crate::splice) fn take(&mut self) -> String {
         let empty = self.empty();
         std::mem::replace(&mut self.out, empty)
@@ -134,14 +132,13 @@ impl Emitter {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes a text back that is no longer needed.
     pub(in crate::splice) fn recycle(&mut self, mut text: String) {
         text.clear();
         self.spare.push(text);
     }
 
-    /// Writes a sequence that stands in this many scopes, and takes it. In a scope it holds its cold code,
-    /// because from the function's end no branch leads back into the scope.
+    /// Writes a sequence at a given scope depth and takes it. In a scope, the sequence includes its cold
+    /// code, because code at the function's end could not branch back into the scope.
     pub(in crate::splice) fn scoped(&mut self, depth: u32, write: impl FnOnce(&mut Self)) -> String {
         let empty = self.empty();
         let before = std::mem::replace(&mut self.cold, empty);
@@ -159,12 +156,12 @@ impl Emitter {
         self.take()
     }
 
-    /// Takes the cold code, for the end of the function: control does not fall into it.
+    /// Takes the cold code for the end of the function. Control does not fall into it.
     pub(in crate::splice) fn take_cold(&mut self) -> String {
         std::mem::take(&mut self.cold)
     }
 
-    /// Writes cold code at `label`; it ends with a branch.
+    /// Writes cold code at `label`. It must end with a branch.
     fn cold(&mut self, label: &str, write: impl FnOnce(&mut Self)) {
         let before = self.take();
         self.place_label(label);
@@ -174,7 +171,7 @@ impl Emitter {
         self.recycle(cold);
     }
 
-    /// Leads all lanes over cold code if `any` holds, which is the same for all.
+    /// Branches to cold code and back with all lanes if `any` holds. `any` must be uniform.
     fn detour(&mut self, any: Pred, write: impl FnOnce(&mut Self)) {
         let (detour, back) = (self.label(), self.label());
         emit!(self, "@{any} bra {detour};");
@@ -185,7 +182,7 @@ impl Emitter {
         });
     }
 
-    /// Writes what lanes do before they leave the kernel to the function's end, and returns its label.
+    /// Writes a separate end of the kernel to the function's end and returns its label.
     pub(in crate::splice) fn end_of_its_own(&mut self, write: impl FnOnce(&mut Self)) -> String {
         let before = self.take();
         let label = self.label();
@@ -195,7 +192,6 @@ impl Emitter {
         label
     }
 
-    /// Writes text as it is.
     pub(in crate::splice) fn text(&mut self, text: &str) {
         self.out.push_str(text);
     }
@@ -218,7 +214,7 @@ impl Emitter {
         }
     }
 
-    /// Declares the registers of a function; `loops` are the locations of its counted loops.
+    /// Declares the registers of a function. `loops` are the locations of its counted loops.
     pub(in crate::splice) fn declarations(&mut self, loops: &[u16]) {
         let ([time_low, time_high], [now_low, now_high]) = (TIME.0, NOW.0);
         let Log { low, high, link, tag, .. } = TRACE;
@@ -251,13 +247,13 @@ impl Emitter {
         }
     }
 
-    /// Reads a field of the launch's descriptor into `to`, which it returns.
+    /// Reads a field of the launch's descriptor into `to` and returns `to`.
     fn field<const BITS: u32>(&mut self, to: Register<BITS>, Field(offset): Field<BITS>) -> Register<BITS> {
         if self.style.is_entry {
             emit!(self, "ld.param.b{BITS} {to}, [{LAUNCH_PARAMETER}+{offset}];");
         } else {
             let offset = descriptor_offset(self.style.recording.dual) + offset;
-            // From the lane's first pair back to that of lane 0.
+            // Goes back from the lane's first pair to lane 0's.
             emit!(self, "mov.u32 {FIELD}, %laneid;");
             emit!(self, "mad.lo.u32 {FIELD}, {FIELD}, -8, {STATE};");
             emit!(self, "ld.shared.b{BITS} {to}, [{FIELD}+{offset}];");
@@ -265,7 +261,7 @@ impl Emitter {
         to
     }
 
-    /// The space and the address of a word of the lane's state, if that is in memory.
+    /// Returns space and address of a word of the lane's state, if it is in memory.
     fn in_memory(&self, pair: Pair, word: u32) -> Option<(&'static str, String)> {
         let offset = pair.offset(self.style.placement) + 4 * word;
         if let Pair::DataLog | Pair::DataLink = pair {
@@ -278,7 +274,7 @@ impl Emitter {
         }
     }
 
-    /// Brings a pair into its registers, if it is in memory.
+    /// Loads a pair into its registers if it is in memory.
     fn load(&mut self, pair: Pair) {
         if let Some((space, address)) = self.in_memory(pair, 0) {
             emit!(self, "ld.{space}.v2.b32 {}, {address};", registers_of(pair));
@@ -294,14 +290,13 @@ impl Emitter {
         }
     }
 
-    /// Writes a pair back from its registers, if it is in memory.
+    /// Stores a pair from its registers if it is in memory.
     fn store(&mut self, pair: Pair) {
         if let Some((space, address)) = self.in_memory(pair, 0) {
             emit!(self, "st.{space}.v2.b32 {address}, {};", registers_of(pair));
         }
     }
 
-    /// Writes back the log's next entry and its link.
     fn store_log(&mut self, log: Log) {
         self.store(log.next_pair);
         if self.style.recording.logs.is_streamed() {
@@ -311,7 +306,7 @@ impl Emitter {
         }
     }
 
-    /// Writes back a word of a pair, in the lanes for which `guard` holds.
+    /// Stores a word of a pair, in lanes with `guard` set.
     fn store_word(&mut self, guard: Option<Pred>, pair: Pair, word: u32) {
         if let Some((space, address)) = self.in_memory(pair, word) {
             let guard = guard.map_or_else(String::new, |guard| format!("@{guard} "));
@@ -320,7 +315,7 @@ impl Emitter {
         }
     }
 
-    /// Votes among the lanes of `ACTIVE`, which are here; `mode` is `any` or `all`.
+    /// Votes among the lanes of `ACTIVE`, which must be active. `mode` is `any` or `all`.
     fn vote(&mut self, mode: &str, to: Pred, of: Pred) {
         if self.style.sync {
             emit!(self, "vote.sync.{mode}.pred {to}, {of}, {ACTIVE};");
@@ -329,19 +324,18 @@ impl Emitter {
         }
     }
 
-    /// Goes to `label` with all lanes if `of` holds for any.
+    /// Branches to `label` with all lanes if `of` holds in any lane.
     fn branch_if_any(&mut self, of: Pred, label: &str) {
         self.vote("any", VOTE, of);
         emit!(self, "@{VOTE} bra {label};");
     }
 
-    /// Goes to `label` with all lanes if `of` holds for none.
+    /// Branches to `label` with all lanes if `of` holds in no lane.
     fn branch_if_none(&mut self, of: Pred, label: &str) {
         self.vote("any", VOTE, of);
         emit!(self, "@!{VOTE} bra {label};");
     }
 
-    /// Computes `of` and not `without`.
     fn and_not(&mut self, to: Pred, of: Pred, without: Pred) {
         emit!(self, "not.pred {to}, {without};");
         emit!(self, "and.pred {to}, {to}, {of};");
@@ -361,7 +355,7 @@ impl Emitter {
         }
     }
 
-    /// Finds the lanes that are here.
+    /// Reads the active lanes.
     fn active(&mut self) {
         emit!(self, "activemask.b32 {ACTIVE};");
     }
@@ -371,7 +365,7 @@ impl Emitter {
         emit!(self, "mov.b64 {to}, {CLOCK};");
     }
 
-    /// Finds this warp's index in the launch, among the chosen ones if they are looked for.
+    /// Computes this warp's index in the launch, or among the chosen warps if the kernel chooses.
     fn warp_in_launch(&mut self) -> Warp {
         let (block, thread) = self.block_and_thread();
         if self.style.recording.chooses {
@@ -382,7 +376,7 @@ impl Emitter {
         Warp { index, thread }
     }
 
-    /// Finds the block's linear index, and the thread in the block.
+    /// Computes the block's linear index, and the thread's position in the block.
     fn block_and_thread(&mut self) -> (R32, Thread) {
         let [block, size, index, ..] = X;
         emit!(self, "mov.u32 {block}, %ctaid.z;");
@@ -396,7 +390,7 @@ impl Emitter {
 
     fn thread_in_block(&mut self) -> Thread {
         let [_, lane, warps, warp, size, ..] = X;
-        // The linear index of the row, then of the thread.
+        // Linear index of the row, then of the thread.
         let (row, thread) = (lane, warp);
         emit!(self, "mov.u32 {row}, %tid.z;");
         emit!(self, "mov.u32 {warps}, %ntid.y;");
@@ -414,7 +408,7 @@ impl Emitter {
         Thread { lane, warp, warps }
     }
 
-    /// Finds the lane's state in shared memory. Uses up `thread.warps`.
+    /// Computes the address of the lane's state in shared memory. Overwrites `thread.warps`.
     fn shared_state(&mut self, thread: Thread) {
         let Style { recording: Recording { dual, chooses, .. }, with_descriptor, .. } = self.style;
         let bytes = warp_bytes(dual, with_descriptor, chooses);

@@ -1,30 +1,29 @@
-//! Logs that are rings: each lane fills the two halves of its first segment in turn
-//! (`warptrace_abi::log`, "Rings").
+//! Ring logs: each lane fills the two halves of its first segment alternately (`warptrace_abi::log`,
+//! "Rings").
 //!
-//! The halves are equally long, and the first one begins at a multiple of the length of both: where a lane
-//! writes, one bit of the address tells the half, and turning it leads to the other one.
+//! The halves have the same length, and the first begins at a multiple of twice this length. So one bit of an
+//! address selects the half.
 
 use std::fmt::Write;
 
 use super::registers::{AT, FIELD, Log, P, Pred, R32, R64, VOTE, Vector, X, Y};
 use super::{ENTRY_BYTES, Emitter, MAX_KEY_COUNT, field};
 
-/// Entries that are read at once where what they hold is counted, into the first registers of [`X`]. A half
-/// is a multiple of it. More would take registers that some programs do not have.
+/// Number of entries that are loaded together when lost events are counted, into the first registers of
+/// [`X`]. A half is a multiple of it. A larger number would need registers that some programs do not have.
 const AT_ONCE: u32 = 4;
 const _: () = assert!(warptrace_abi::log::MIN_RING_ENTRIES.is_multiple_of(2 * AT_ONCE));
-/// Offset of the key in an entry.
 const KEY: u32 = 4;
 
 impl Emitter {
-    /// Writes down that a lane has lost nothing; `at` is the address of the first half's last entry.
+    /// Sets a lane's losses to 0. `at` is the address of the first half's last entry.
     pub(super) fn empty_ring(&mut self, at: R64) {
         let nothing = Y[1];
         emit!(self, "mov.u64 {nothing}, 0;");
         emit!(self, "st.global.b64 [{at}], {nothing};");
     }
 
-    /// Leads each lane for which `full` holds to the other half of its ring, and counts what that holds as
+    /// Moves each lane with `full` set to the other half of its ring, and counts the events in that half as
     /// lost.
     pub(super) fn turn(&mut self, log: Log, full: Pred) {
         let (Log { low, link, .. }, next) = (log, log.next());
@@ -33,8 +32,8 @@ impl Emitter {
         let half = self.ring_state(log);
         emit!(self, "mov.u64 {lost}, 0;");
         emit!(self, "@{full} ld.global.b64 {lost}, [{AT}];");
-        // The first half is full where a lane comes from the second one; the second half only if the lane has
-        // lost something before.
+        // The first half holds events if the lane comes from the second half. The second half does only if
+        // the lane has lost events before.
         let side = X[2];
         emit!(self, "and.b32 {side}, {link}, {half};");
         emit!(self, "setp.ne.u32 {loses}, {side}, 0;");
@@ -50,14 +49,13 @@ impl Emitter {
         emit!(self, "mov.u32 {sum}, 0;");
         keys.iter().for_each(|key| emit!(self, "mov.u32 {key}, 0;"));
         self.place_label(&count);
-        // Whether the last of these entries holds a run: in the end it is the half's last one, which does
-        // not.
+        // Whether the last of these entries holds a run. The half's last entry does not.
         let at = X[0];
         emit!(self, "cvt.u32.u64 {at}, {entry};");
         emit!(self, "add.u32 {at}, {at}, {};", (AT_ONCE - 1) * ENTRY_BYTES);
         emit!(self, "setp.ne.and.u32 {has_more}, {at}, {link}, {loses};");
         self.vote("any", VOTE, has_more);
-        // All loads are on their way before the first is waited for.
+        // Issues all loads before the first use.
         for (offset, key) in (KEY..).step_by(ENTRY_BYTES as usize).zip(keys) {
             emit!(self, "@{loses} ld.global.b32 {key}, [{entry}+{offset}];");
         }
@@ -68,7 +66,7 @@ impl Emitter {
         }
         emit!(self, "add.u64 {entry}, {entry}, {};", AT_ONCE * ENTRY_BYTES);
         emit!(self, "@{VOTE} bra {count};");
-        // `ring_state` uses `FIELD`. The state is read again, so that the loop needs no registers for it.
+        // `ring_state` uses `FIELD`. The state is read again so that the loop needs no registers for it.
         let events = entry;
         emit!(self, "cvt.u64.u32 {events}, {sum};");
         self.ring_state(log);
@@ -79,7 +77,7 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Finds the address of the lane's state (`AT`), and returns the bytes of a half.
+    /// Computes the address of the lane's ring state (`AT`), and returns the size of a half in bytes.
     pub(super) fn ring_state(&mut self, log: Log) -> R32 {
         let (half, low) = (self.field(X[3], field::SEGMENT_ENTRIES), X[2]);
         emit!(self, "shl.b32 {half}, {half}, {};", ENTRY_BYTES.ilog2());

@@ -1,4 +1,4 @@
-//! Events: the run that a lane is in, and the raw shadow.
+//! Events: the lane's current run, and the raw shadow.
 
 use std::fmt::Write;
 
@@ -12,13 +12,12 @@ use super::registers::{
 use super::{Emitter, MAX_KEY_COUNT, REPEATED_KEY};
 use crate::splice::state::Pair;
 
-/// Visits of one marker that are counted one by one: more than any loop is unrolled.
+/// Maximum number of visits of one marker that are counted one by one: more than any unrolled loop has.
 const MOST_SINGLE: u32 = 64;
 
 impl Emitter {
-    /// Records `count` events of the lanes that are here at `location`, one after the other. Where visits are
-    /// counted, each of them may be the first that is recorded; of very many, those behind the first ones are
-    /// recorded all or not at all.
+    /// Records `count` consecutive events of the active lanes at `location`. If visits are counted, recording
+    /// can begin at any of the first [`MOST_SINGLE`] events; the rest is recorded completely or not at all.
     pub(in crate::splice) fn events(&mut self, location: u16, count: u32) {
         let single = if self.style.recording.after.is_some_and(|after| after.location == location) {
             count.min(MOST_SINGLE)
@@ -38,17 +37,17 @@ impl Emitter {
         }
     }
 
-    /// Returns a record's key at a location with no event yet.
+    /// Returns a record's key at a location, without events.
     pub(super) fn key(&self, location: u16) -> u32 {
         if self.style.hot == Some(location) { REPEATED_KEY } else { u32::from(location) << 16 }
     }
 
-    /// Returns what makes a log's key of a record's key at the location that repeats most.
+    /// Returns the difference between a log's key and a record's key at the location that repeats most.
     pub(super) fn log_key_offset(location: u16) -> u32 {
         (u32::from(location) << 16).wrapping_sub(REPEATED_KEY)
     }
 
-    /// Leads the lanes that are here into a run at `location`, or on in it, by `count` events.
+    /// Adds `count` events at `location` to the current run of the active lanes, or begins a new run.
     pub(super) fn begin_or_repeat(&mut self, location: u16, count: u32) {
         let done = self.label();
         let key = self.key(location);
@@ -90,7 +89,7 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Finds whether the lane is the lowest one of `mask`.
+    /// Determines whether the lane is the lowest of `mask`.
     pub(super) fn is_lowest(&mut self, mask: R32) -> Pred {
         let lower = X[0];
         emit!(self, "and.b32 {lower}, {mask}, {LANES_BELOW};");
@@ -98,24 +97,24 @@ impl Emitter {
         WRITES
     }
 
-    /// Appends the run that the lane is in to its log, if it is the one that keeps it; to a streamed log, if
-    /// it is the lowest of those that leave the run together. The record is used up.
+    /// Appends the lane's current run to its log if the lane is the run's leader. In a streamed log, the
+    /// lowest of the lanes that leave the run together appends it. Invalidates the record.
     pub(super) fn end_run(&mut self) {
         self.end_run_before(None);
     }
 
-    /// The same, where the lanes that are here begin a run at a location.
+    /// Like [`Emitter::end_run`], before the active lanes begin a run at a location.
     fn end_run_before(&mut self, begins: Option<u16>) {
         let (writes, scratch, is_repeated) = (WRITES, X[0], P[0]);
         self.load(Pair::Time);
         emit!(self, "and.b32 {scratch}, {MASK}, {LANES_BELOW};");
         if self.style.recording.logs.is_streamed() {
-            // The lowest of those that leave the run now.
+            // The lowest of the lanes that leave the run now.
             emit!(self, "and.b32 {scratch}, {scratch}, {ACTIVE};");
         }
         emit!(self, "setp.eq.u32 {writes}, {scratch}, 0;");
-        // A lane that is in no run appends nothing. (In a log of its own an entry without events does no
-        // harm, and a lane begins in such a run.)
+        // A lane that is in no run appends nothing. (In a log that is not streamed, an entry without events
+        // is harmless, and a lane begins in such a run.)
         match self.style.recording.counting {
             Counting::Proven => {
                 emit!(self, "and.b32 {scratch}, {KEY}, {MAX_KEY_COUNT};");
@@ -138,7 +137,7 @@ impl Emitter {
         self.append_kept(TRACE, RECORD, writes, begins);
     }
 
-    /// Records the events that `begin_or_repeat` was told of in the raw shadow.
+    /// Records the events of `begin_or_repeat` in the raw shadow.
     pub(super) fn shadow_event(&mut self, location: u16, count: u32) {
         let key = u32::from(location) << 16 | count;
         let writes = self.is_lowest(ACTIVE);

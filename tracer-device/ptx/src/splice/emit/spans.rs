@@ -1,5 +1,6 @@
-//! Where and when warps run ([`WarpSpan`]): one lane writes it at entry, one of each group that leaves adds
-//! its end. Nothing answers, so the assembler makes no `YIELD`, and no lane waits.
+//! Time and place of warps ([`WarpSpan`]): one lane writes the span at entry, and one lane of each leaving
+//! group updates its end. The instructions return no value, so the assembler inserts no `YIELD` and no lane
+//! waits.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -15,11 +16,11 @@ const BEGIN_SM: usize = offset_of!(WarpSpan, begin_sm);
 const LAST_CLOCK: usize = offset_of!(WarpSpan, end_clock);
 const LAST_TIMER: usize = offset_of!(WarpSpan, end_timer);
 const LAST_SM: usize = offset_of!(WarpSpan, end_sm);
-/// Bytes of a stream's lost events, which stand before the spans of a launch whose logs are streamed.
+/// Size in bytes of a stream's lost events, which precede the spans of a launch with streamed logs.
 const LOST_BYTES: u32 = 8;
 
 impl Emitter {
-    /// Writes when and where the warp begins. All its lanes are here. `warp` stays.
+    /// Writes the start of the warp's span. All lanes are active. Keeps `warp`.
     pub(super) fn begin_span(&mut self, warp: Warp) {
         let (at, clock, timer, is_first) = (self.span(warp), Y[2], Y[3], P[0]);
         emit!(self, "mov.u64 {clock}, %clock64;");
@@ -31,13 +32,13 @@ impl Emitter {
         emit!(self, "@{is_first} st.global.b32 [{at}+{BEGIN_SM}], {sm};");
     }
 
-    /// Notes the time at which the lanes that are here begin to leave: before what recording does then.
+    /// Notes the time when the active lanes begin to leave, before the rest of the epilogue.
     pub(super) fn note_end(&mut self) {
         emit!(self, "mov.u64 {END_CLOCK}, %clock64;");
         emit!(self, "mov.u64 {END_TIMER}, %globaltimer;");
     }
 
-    /// Says that the lanes that are here leave, if no others do later. `warp` stays.
+    /// Updates the end of the warp's span for the active lanes. Keeps `warp`.
     pub(super) fn end_span(&mut self, warp: Warp) {
         let (at, is_lowest, below) = (self.span(warp), P[0], X[5]);
         emit!(self, "and.b32 {below}, {ACTIVE}, {LANES_BELOW};");
@@ -48,7 +49,6 @@ impl Emitter {
         emit!(self, "@{is_lowest} st.global.b32 [{at}+{LAST_SM}], {sm};");
     }
 
-    /// Finds the address of the warp's span.
     fn span(&mut self, warp: Warp) -> R64 {
         let (at, tracks) = (Y[0], self.style.recording.tracks());
         let (base, before, warps) = match self.style.recording.logs.is_streamed() {
@@ -62,7 +62,7 @@ impl Emitter {
         at
     }
 
-    /// Reads the multiprocessor's number, plus 1.
+    /// Reads the multiprocessor's number plus 1.
     fn sm(&mut self) -> R32 {
         let sm = X[6];
         emit!(self, "mov.u32 {sm}, %smid;");

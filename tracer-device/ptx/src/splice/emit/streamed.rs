@@ -1,16 +1,16 @@
-//! Streamed logs: segments that a lane takes from a queue, and that the host empties meanwhile
+//! Streamed logs: a lane takes segments from a queue, and the host empties them while the kernel runs
 //! (`warptrace_abi::stream`).
 //!
-//! A lane's registers say how its log stands:
+//! Registers of a lane's log:
 //!
-//! | | next entry, lower and upper half | end of the segment | tag |
+//! | state | next entry, lower and upper half | end of the segment | tag |
 //! | --- | --- | --- | --- |
-//! | it has room | address | lower half of its address | the segment's |
-//! | its segment is full | the end | the end | the segment's |
-//! | it has had none yet | 0, 0 | 0 | 0 |
-//! | it waits for one | the ticket, with the highest bit set | lower half of the ticket | 0 |
+//! | has room | address | lower half of its address | the segment's |
+//! | segment is full | the end | the end | the segment's |
+//! | no segment yet | 0, 0 | 0 | 0 |
+//! | waits for a segment | the ticket, with the highest bit set | lower half of the ticket | 0 |
 //!
-//! In all but the first of these the lower halves are equal.
+//! In all states but the first, the lower halves are equal.
 
 use std::fmt::Write;
 
@@ -19,7 +19,6 @@ use super::{ENTRY_BYTES, Emitter, MAX_KEY_COUNT, Warp};
 use crate::splice::state::descriptor_bytes;
 use crate::splice::style::Claim;
 
-/// Fields of the launch's descriptor.
 pub(super) mod field {
     use std::mem::offset_of;
 
@@ -37,11 +36,11 @@ pub(super) mod field {
     pub(super) const LAUNCH: Field<32> = Field(offset_of!(StreamLogs, launch) as u32);
     pub(super) const SEGMENT_ENTRIES: Field<32> = Field(offset_of!(StreamLogs, segment_entries) as u32);
     pub(super) const SLOTS: Field<32> = Field(offset_of!(StreamLogs, slots) as u32);
-    /// In the state of the queue.
+    /// Offset in the state of the queue.
     pub(super) const GAVE_UP: u32 = offset_of!(StreamState, gave_up) as u32;
     const _: () = {
         assert!(offset_of!(StreamState, tickets) == 0);
-        // So both kinds of descriptors take as many bytes, and say at the same place which warps record.
+        // Both kinds of descriptors have the same size, and the selection of warps at the same offset.
         assert!(offset_of!(StreamLogs, chosen) as u32 == super::super::field::CHOSEN);
         assert!(offset_of!(StreamLogs, chosen) as u32 == super::descriptor_bytes(false));
         assert!(size_of::<StreamLogs>() as u32 == super::descriptor_bytes(true));
@@ -52,56 +51,52 @@ use warptrace_abi::stream::{
     BEFORE_SHIFT, CLOCK_MASK, LAP_MASK, LAP_SHIFT, LOST_BEFORE, SEGMENT_NUMBERS, SLOT_BYTES, SOLE,
 };
 
-/// Marks a ticket in the upper half of the next entry's address, of which no address has the highest bit.
+/// Marks a ticket in the upper half of the next entry's address. No address has the highest bit set.
 const TICKET: u32 = 1 << 31;
 /// Nanoseconds between two polls of a slot.
 const SLEEP: u32 = 1_000;
 
-/// What lanes have been given that asked for a segment.
+/// Result of requests for segments.
 #[derive(Clone, Copy)]
 struct Taken {
-    /// Whether the lane asked and was given none.
+    /// Whether the lane requested a segment and got none.
     denied: Pred,
-    /// The number of its stream.
     stream: R32,
 }
 
-/// A lane's place in the queue.
 #[derive(Clone, Copy)]
 struct Ticket {
     number: R64,
-    /// The address of the queue's state.
+    /// Address of the queue's state.
     state: R64,
 }
 
-/// A ticket's slot of the queue.
+/// A ticket's slot in the queue.
 #[derive(Clone, Copy)]
 struct Slot {
     address: R64,
-    /// The round of the queue in which it is this ticket's.
+    /// The lap in which the slot belongs to this ticket.
     round: R32,
 }
 
-/// What a slot holds.
 #[derive(Clone, Copy)]
 struct Polled {
-    /// Whether it has come to the ticket's round.
+    /// Whether the slot has reached the ticket's lap.
     granted: Pred,
-    /// Its words: the segment's number and the round, the tag.
+    /// Words of the slot: the segment's number with the lap, and the tag.
     segment: R32,
     tag: R32,
 }
 
 impl Emitter {
-    /// Puts a log to "has had no segment yet".
     pub(super) fn no_segment(&mut self, log: Log) {
         for register in [log.low, log.high, log.link, log.tag] {
             emit!(self, "mov.u32 {register}, 0;");
         }
     }
 
-    /// Appends an entry to the log of each lane for which `writes` holds. All lanes that are here take part.
-    /// Where there is no memory, the entry is counted as lost.
+    /// Appends an entry to the log of each lane with `writes` set. All active lanes take part. Without
+    /// memory, the entry is counted as lost.
     pub(super) fn append_streamed(&mut self, log: Log, words: Vector<4>, writes: Pred, is_sole: bool) {
         self.load_log(log);
         self.with_room(log, writes, |emitter, taken| emitter.lose_streamed(words, taken, writes, is_sole));
@@ -117,8 +112,7 @@ impl Emitter {
         self.store_word(Some(writes), log.next_pair, 0);
     }
 
-    /// Takes a segment for each lane for which `writes` holds and that has no room, and does `rest` with what
-    /// they were given.
+    /// Takes a segment for each lane with `writes` set and no room, and calls `rest` with the result.
     fn with_room(&mut self, log: Log, writes: Pred, rest: impl FnOnce(&mut Self, Taken)) {
         let full = P[1];
         emit!(self, "setp.eq.and.u32 {full}, {}, {}, {writes};", log.low, log.link);
@@ -129,7 +123,7 @@ impl Emitter {
         });
     }
 
-    /// Takes a segment for each lane for which `asks` holds. Lanes that are given none keep their ticket.
+    /// Takes a segment for each lane with `asks` set. Lanes that get none keep their ticket.
     fn take_segment(&mut self, log: Log, asks: Pred) -> Taken {
         let (Log { low, high, link, .. }, next) = (log, log.next());
         let ticket = self.take_tickets(log, asks);
@@ -146,7 +140,7 @@ impl Emitter {
         let warp = self.warp_in_launch();
         let stream = self.stream(log.track, warp.index, field::WARPS);
         let launch = self.field(X[2], field::LAUNCH);
-        // The lane and its segment before.
+        // The lane and its previous segment.
         let (lane, before_low) = (warp.thread.lane, X[3]);
         emit!(self, "cvt.u32.u64 {before_low}, {before};");
         emit!(self, "or.b32 {lane}, {lane}, {before_low};");
@@ -164,13 +158,14 @@ impl Emitter {
         Taken { denied, stream }
     }
 
-    /// Finds what a header says of the lane's segment before, from the registers of the log as they were when
-    /// it asked. `segments` is the address of segment 0, `bytes` the length of a segment.
+    /// Computes the header's reference to the lane's previous segment, from the log's registers at the time
+    /// of the request. `segments` is the address of segment 0, `bytes` the size of a segment.
     fn segment_before(&mut self, log: Log, segments: R64, bytes: R32) -> R64 {
         let (before, is_special, scratch) = (Y[3], P[4], X[2]);
         emit!(self, "mov.b64 {before}, {};", log.next());
         emit!(self, "setp.eq.u64 {is_special}, {before}, 0;");
-        // From the last byte of the segment before, since its end may lie where the lower half is 0 again.
+        // Uses the last byte of the previous segment, because the lower half of its end may have wrapped to
+        // 0.
         emit!(self, "sub.u32 {scratch}, {}, 1;", log.low);
         emit!(self, "mov.b64 {before}, {};", Vector([scratch, log.high]));
         emit!(self, "sub.u64 {before}, {before}, {segments};");
@@ -184,7 +179,7 @@ impl Emitter {
         before
     }
 
-    /// Takes a ticket for each lane for which `asks` holds and that has none yet.
+    /// Takes a ticket for each lane with `asks` set that has none.
     fn take_tickets(&mut self, log: Log, asks: Pred) -> Ticket {
         let again = self.label();
         let (number, high, has_one) = (Y[1], X[0], P[4]);
@@ -204,8 +199,8 @@ impl Emitter {
         Ticket { number, state }
     }
 
-    /// Finds the lanes that need a ticket: of those for which `asks` holds, those that have none, and those
-    /// whose slot has been given to a later ticket, which they were too late for. `has_one` is used up.
+    /// Selects the lanes that need a ticket: lanes with `asks` set that have none, and lanes whose slot was
+    /// already given to a later ticket. Overwrites `has_one`.
     fn leave_old_tickets(&mut self, asks: Pred, has_one: Pred, ticket: R64) -> Pred {
         let (none, takes) = (self.label(), P[3]);
         self.and_not(takes, asks, has_one);
@@ -214,7 +209,7 @@ impl Emitter {
         let slot = self.slot(ticket);
         let (words, [low, high, rounds, ..]) = (Y[3], X);
         emit!(self, "mov.u64 {words}, 0;");
-        // An atomic, which brings no `YIELD` where there is none.
+        // An atomic, because it does not add a `YIELD`.
         emit!(self, "@{has_one} atom.global.or.b64 {words}, [{}], 0;", slot.address);
         emit!(self, "mov.b64 {}, {words};", Vector([low, high]));
         emit!(self, "shr.u32 {rounds}, {low}, {LAP_SHIFT};");
@@ -245,8 +240,8 @@ impl Emitter {
         Slot { address, round }
     }
 
-    /// Waits until each lane for which `asks` holds has a segment, or it has taken too long. A loop of its
-    /// own, since strong loads bring a `YIELD`.
+    /// Waits until each lane with `asks` set has a segment, or the time is up. A separate loop, because
+    /// strong loads add a `YIELD`.
     fn await_slots(&mut self, asks: Pred, ticket: Ticket) -> Polled {
         let (poll, done) = (self.label(), self.label());
         let slot = self.slot(ticket.number);
@@ -255,8 +250,8 @@ impl Emitter {
         emit!(self, "mov.u32 {}, 0;", polled.segment);
         emit!(self, "mov.u32 {}, 0;", polled.tag);
         if self.style.claim == Claim::Plain {
-            // Mostly the segment is there, and the `YIELD` of the loop is not executed. For earlier
-            // architectures this would bring one to the head of the program's loop.
+            // In most cases the segment is available and the loop with its `YIELD` is not executed. For
+            // earlier architectures this load would add a `YIELD` at the head of the program's loop.
             self.poll(asks, slot, polled, &done);
         }
         emit!(self, "mov.u64 {start}, %globaltimer;");
@@ -269,8 +264,8 @@ impl Emitter {
         emit!(self, "mov.u64 {waited}, %globaltimer;");
         emit!(self, "sub.u64 {waited}, {waited}, {start};");
         self.field(most, field::PATIENCE);
-        // A lane that has waited too long says so, and sees after the next poll that it has been said. A
-        // volatile store would bring a `YIELD` to the head of the program's loop.
+        // A lane that has waited too long sets a flag, and sees it after the next poll. A volatile store
+        // would add a `YIELD` at the head of the program's loop.
         emit!(self, "setp.ge.u64 {gave_up}, {waited}, {most};");
         emit!(self, "mov.u32 {flag}, 1;");
         emit!(self, "@{gave_up} red.global.or.b32 [{}+{}], {flag};", ticket.state, field::GAVE_UP);
@@ -279,12 +274,13 @@ impl Emitter {
         polled
     }
 
-    /// Reads the slots of the lanes for which `asks` holds, and goes to `done` if all have come to their
-    /// ticket's round.
+    /// Reads the slots of lanes with `asks` set, and branches to `done` if all have reached their ticket's
+    /// lap.
     fn poll(&mut self, asks: Pred, slot: Slot, polled: Polled, done: &str) {
         let Polled { granted, segment, tag } = polled;
         let (words, round, waits) = (CLOCK, X[2], P[4]);
-        // One access, so that round and tag are of one time; and none that writes, since the host does.
+        // One access, so that lap and tag are consistent. It must not write, because the host writes the
+        // slot.
         emit!(self, "@{asks} ld.volatile.global.b64 {words}, [{}];", slot.address);
         emit!(self, "@{asks} mov.b64 {}, {words};", Vector([segment, tag]));
         emit!(self, "shr.u32 {round}, {segment}, {LAP_SHIFT};");
@@ -293,8 +289,8 @@ impl Emitter {
         self.branch_if_none(waits, done);
     }
 
-    /// Counts the entry as lost where there is no segment, if it is its run's original; `writes` does not
-    /// hold then.
+    /// Counts the entry as lost in lanes without a segment, if it is the run's original; clears `writes`
+    /// there.
     fn lose_streamed(&mut self, words: Vector<4>, taken: Taken, writes: Pred, is_sole: bool) {
         let (Taken { denied, stream }, [mask, key, ..]) = (taken, words.0);
         let (none, word, events, lost) = (self.label(), X[0], Y[1], Y[2]);
@@ -315,7 +311,7 @@ impl Emitter {
         self.place_label(&none);
     }
 
-    /// Says that the lane leaves the kernel.
+    /// Marks the lane as having left the kernel.
     pub(super) fn leave_streamed(&mut self, warp: Warp) {
         let (at, bit) = (Y[0], X[2]);
         self.field(at, field::ENDED);

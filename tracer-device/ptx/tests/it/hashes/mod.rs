@@ -1,4 +1,4 @@
-//! Hashes of PTX, and golden files of them: any change of a text is seen.
+//! Hashes of PTX and golden files of hashes, to detect any change of a text.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,23 +8,21 @@ use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, SpliceError, splice};
 
-/// Tells tests that own golden files to write them instead of comparing: `cargo xtask golden`.
+/// Makes tests with golden files write them instead of comparing: `cargo xtask golden`.
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
 
-/// Lines of a kind that a failed test shows.
+/// Maximum number of differing lines of each kind in a failure message.
 const SHOWN: usize = 20;
 
-/// Where lanes keep their records.
 const PLACEMENTS: [Placement; 3] = [Placement::Registers, Placement::Shared, Placement::Local];
 
-/// What becomes of logs that are full, as the tool names it, and the logs for it.
+/// Policies by the tool's names, with their kinds of logs.
 const POLICIES: [(&str, LogKind); 3] =
     [("stop", LogKind::Kept), ("ring", LogKind::Ring), ("stream", LogKind::Streamed)];
 
-/// From the third visit of location 2 on, which most texts have.
+/// From the third visit of location 2 on. Most texts have this location.
 const AFTER: After = After { location: 2, count: std::num::NonZero::new(3).expect("it is not 0") };
 
-/// Names of recordings.
 const RECORDINGS: [(&str, Counting, bool); 6] = [
     ("proven", Counting::Proven, false),
     ("proven+dual", Counting::Proven, true),
@@ -34,11 +32,11 @@ const RECORDINGS: [(&str, Counting, bool); 6] = [
     ("counted+dual", Counting::All, true),
 ];
 
-/// Which of the ways to splice texts are tried.
+/// Selection of the ways to splice texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ways {
     All,
-    /// Those whose number has this remainder when it is divided by `of`. The fast tier has some of the ways.
+    /// Ways whose number has this remainder modulo `of`. Used by the fast tier.
     Part {
         remainder: usize,
         of: usize,
@@ -54,7 +52,7 @@ impl Ways {
     }
 }
 
-/// Splices texts. Returns a line for each way: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, of all texts
+/// Splices texts. Returns a line for each way: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, for all texts
 /// together.
 pub(crate) fn of_spliced(name: &str, texts: &[&str], ways: Ways) -> Vec<String> {
     let mut lines = Vec::new();
@@ -100,20 +98,19 @@ pub(crate) fn of_spliced(name: &str, texts: &[&str], ways: Ways) -> Vec<String> 
     lines
 }
 
-/// CRC-32 of a text, and its length in bytes.
 pub(crate) fn hash(text: &str) -> String {
     format!("{:08x} {}", crc32fast::hash(text.as_bytes()), text.len())
 }
 
-/// Whether golden files are to be written.
+/// Returns true if golden files are to be written.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os(OVERWRITE).is_some_and(|value| value == "1")
 }
 
-/// Compares lines with those of a golden file, or writes all there if that is asked for.
+/// Compares lines with a golden file, or writes the file if requested.
 ///
 /// # Panics
-/// If they differ: says where, and what to do.
+/// If they differ. The message gives the lines and what to do.
 pub(crate) fn check(path: &Path, lines: &[String], ways: Ways) {
     if overwrites() {
         if ways == Ways::All {
@@ -123,7 +120,7 @@ pub(crate) fn check(path: &Path, lines: &[String], ways: Ways) {
     }
     let golden = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let now: BTreeSet<&str> = lines.iter().map(String::as_str).collect();
-    // What a line is of: all but its hash and length.
+    // The line without its hash and length.
     let name = |line: &str| line.rsplitn(3, ' ').last().unwrap_or_default().to_owned();
     let names: BTreeSet<String> = now.iter().map(|line| name(line)).collect();
     let is_of_now = |line: &&str| ways == Ways::All || names.contains(&name(line));

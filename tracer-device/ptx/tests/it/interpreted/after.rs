@@ -1,4 +1,4 @@
-//! Lanes that are recorded from some visit of a location on.
+//! Lanes that are recorded from a visit of a location on.
 
 use std::num::NonZeroU32;
 
@@ -18,8 +18,8 @@ fn after(location: u16, count: u32) -> After {
     After { location, count: NonZeroU32::new(count).expect("visits are counted from 1") }
 }
 
-/// The splicings without counted loops, and without marks, which count what is not recorded, too; in a part
-/// of the cases one of them.
+/// Returns the splicings without counted loops, and without marks, because marks also count unrecorded
+/// events. A part of the cases uses every fourth.
 fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     splicings(placement, calls)
         .filter(|splicing| splicing.recording.counting != Counting::All && !splicing.marks)
@@ -27,15 +27,15 @@ fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Ite
         .step_by(if extent == Extent::Full { 1 } else { 4 })
 }
 
-/// Locations that lanes come to often, seldom, several times at one marker, in a function, and never; in a
-/// part of the cases often, in a function, and never.
+/// Locations that lanes visit often, rarely, several times at one marker, in a function, and never. A part of
+/// the cases uses every fourth.
 fn cases(extent: Extent) -> impl Iterator<Item = After> {
     let locations = [(1, 1), (1, 3), (50, 2), (3, 1), (2, 3), (41, 4), (60, 1), (20, 5), (77, 1)];
     let step = if extent == Extent::Full { 1 } else { 4 };
     locations.into_iter().step_by(step).map(|(location, count)| after(location, count))
 }
 
-/// Runs with each case; returns the events that were recorded, and how often groups came to markers.
+/// Runs each case; returns the numbers of recorded events and of groups' arrivals at markers.
 fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (u64, u64) {
     let (mut recorded, mut all) = (0, 0);
     for (number, splicing) in (0..).zip(without_counts(extent, placement, calls)) {
@@ -43,7 +43,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (
             let logs = if ring { LogKind::Ring } else { LogKind::Kept };
             let recording = Recording { logs, after: Some(after), ..splicing.recording };
             let shape = shape(number + case, 1 << 12);
-            // Of some launches only one block is looked at.
+            // Some launches choose a single block.
             let chosen = ChosenWarps { blocks: 1, ..ChosenWarps::all(1, shape.block_warps()) };
             let chosen = (case % 3 == 0).then_some(chosen);
             let shape = if ring {
@@ -53,7 +53,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (
             };
             let traced = Traced::spliced(splicing, recording, chosen);
             let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
-            // Compares logs and results with what the lanes were told to do.
+            // Compares logs and results with the lanes' programs.
             let outcome = traced.check(100 * number + case, mix, shape);
             assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
             let entries = outcome.tracks[0].iter().flat_map(|track| &track.entries);
@@ -81,7 +81,7 @@ fn check_recorded(extent: Extent) {
         (Placement::Local, false),
     ] {
         let (recorded, all) = check_all(extent, placement, calls, false);
-        // Some are recorded, and some are not, or this shows little.
+        // The test requires both recorded and unrecorded events.
         let share = recorded as f64 / all as f64;
         assert!(
             all > extent.least(10_000) && (0.1..0.9).contains(&share),
@@ -120,7 +120,7 @@ fn a_kernel_that_is_recorded_from_its_start_on_is_the_same_as_without_the_questi
         splice(&text(splicing), &options).expect("it is spliced").text
     };
     assert_ne!(with(None), with(Some(after(1, 2))));
-    // Another location differs in what counts its visits only.
+    // With another location, only the counting of its visits differs.
     let lines = |text: &str| text.lines().filter(|line| line.contains("%wt_tl, %wt_tl,")).count();
     assert_eq!((lines(&with(None)), lines(&with(Some(after(77, 2))))), (0, 0));
     assert!(lines(&with(Some(after(1, 2)))) > 0);

@@ -1,4 +1,4 @@
-//! Runs the test kernel, untraced and traced, and checks what comes of it.
+//! Runs the test kernel untraced and traced, and checks the results.
 
 use std::borrow::Cow;
 
@@ -19,11 +19,10 @@ use super::model::{Model, ModelRun, events, lanes, of_lane, recorded_after, sequ
 use super::program::{self, LENGTH, Lane, Mix, begins, ends};
 use super::spans::{check_spans, read_spans};
 
-/// Multiprocessors of the launches.
 pub(crate) const MULTIPROCESSORS: u32 = 3;
 const LISTS: u64 = 0x10_0000;
 const RESULTS: u64 = 0x1000_0000;
-/// The function between the kernel and the one with markers has none. It may end the thread.
+/// The function `between` calls the function with markers and has none itself. It may end the thread.
 const CALL: &str = "\tst.global.b32 [%rd2], %r20;
 	{
 	.param .b32 param0;
@@ -35,31 +34,26 @@ const CALL: &str = "\tst.global.b32 [%rd2], %r20;
 	ld.param.b32 %r20, [retval0];
 	}";
 
-/// How the kernel is spliced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Splicing {
     pub(crate) placement: Placement,
     pub(crate) recording: Recording,
-    /// PTX 8.0, where votes name their lanes, or 6.3.
+    /// PTX 8.0, whose votes name their lanes. Otherwise 6.3.
     pub(crate) sync: bool,
     pub(crate) marks: bool,
-    /// Whether the kernel calls a function with markers.
     pub(crate) calls: bool,
     pub(crate) many: u16,
 }
 
-/// A launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
-    /// Entries of a first segment.
     pub(crate) first: FirstSegments,
-    /// Segments of log memory beyond the first ones.
+    /// Segments of log memory in addition to the first segments.
     pub(crate) segments: u32,
-    /// What others have claimed before.
+    /// Entries already reserved before the launch.
     pub(crate) claimed: u64,
-    /// Clock at the launch.
     pub(crate) clock: u64,
 }
 
@@ -80,13 +74,11 @@ impl Shape {
         self.blocks() * self.block_warps()
     }
 
-    /// Log memory of a launch with this many tracks.
     pub(crate) fn layout(&self, tracks: u32) -> Layout {
         Layout::new([self.warps(), tracks], self.threads(), self.first, self.segments, self.claimed)
     }
 }
 
-/// The kernel's text.
 pub(crate) fn text(splicing: Splicing) -> String {
     let (version, target) = if splicing.sync { ("8.0", "sm_90") } else { ("6.3", "sm_70") };
     include_str!("kernel.ptx")
@@ -96,25 +88,22 @@ pub(crate) fn text(splicing: Splicing) -> String {
         .replace("MANY", &splicing.many.to_string())
 }
 
-/// The kernel with its traced copy.
 pub(crate) struct Traced {
     splicing: Splicing,
-    /// What the copy records. Rings are as long as first segments.
+    /// Recording of the copy. Rings are as long as first segments.
     pub(crate) recording: Recording,
     spliced: Spliced,
     program: Program,
-    /// The warps that record; `None`: all, and the kernel does not ask.
+    /// The warps that record; `None` if all do and the kernel does not choose.
     chosen: Option<ChosenWarps>,
 }
 
-/// What comes of a traced launch.
 pub(crate) struct Outcome {
     pub(crate) observed: Observed,
-    /// For each track its warps.
+    /// Tracks of the warps, by track number.
     pub(crate) tracks: Vec<Vec<Track>>,
-    /// Where and when each warp ran, if that was recorded.
     pub(crate) spans: Vec<WarpSpan>,
-    /// Entries that it claimed, or tried to.
+    /// Entries that the launch reserved or tried to reserve.
     pub(crate) claimed: u64,
 }
 
@@ -123,27 +112,24 @@ impl Traced {
         Self::spliced(splicing, splicing.recording, None)
     }
 
-    /// The kernel with a traced copy whose logs are rings; with `chosen` it looks which warps record.
+    /// Makes a copy with ring logs. With `chosen` it chooses the warps that record.
     pub(crate) fn ring(splicing: Splicing, chosen: Option<ChosenWarps>) -> Self {
         Self::spliced(splicing, Recording { logs: LogKind::Ring, ..splicing.recording }, chosen)
     }
 
-    /// The kernel with a traced copy whose logs are streamed.
     pub(crate) fn streamed(splicing: Splicing) -> Self {
         Self::spliced(splicing, Recording { logs: LogKind::Streamed, ..splicing.recording }, None)
     }
 
-    /// The kernel that looks which of its warps were chosen.
     pub(crate) fn choosing(splicing: Splicing, streamed: bool, chosen: ChosenWarps) -> Self {
         let logs = if streamed { LogKind::Streamed } else { LogKind::Kept };
         Self::spliced(splicing, Recording { logs, ..splicing.recording }, Some(chosen))
     }
 
-    /// The kernel with a traced copy that records so.
     pub(crate) fn spliced(splicing: Splicing, recording: Recording, chosen: Option<ChosenWarps>) -> Self {
         let recording =
             Recording { placement: Some(splicing.placement), chooses: chosen.is_some(), ..recording };
-        // Both ways to claim segments.
+        // Covers both ways to reserve segments.
         let architecture = if splicing.sync { 90 } else { 80 };
         let options = Options {
             recording: Some(recording),
@@ -157,7 +143,6 @@ impl Traced {
         Self { splicing, recording, spliced, program, chosen }
     }
 
-    /// What lists may hold for this kernel.
     pub(crate) fn mix(&self, length: usize, alike: bool, loops: bool) -> Mix {
         Mix { calls: self.splicing.calls, many: self.splicing.many, length, alike, loops }
     }
@@ -166,14 +151,14 @@ impl Traced {
         1 + u32::from(self.splicing.recording.dual)
     }
 
-    /// Runs random lists in random order, and checks all that must hold.
+    /// Runs random lists in random order and checks the outcome.
     pub(crate) fn check(&self, seed: u64, mix: Mix, shape: Shape) -> Outcome {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let threads = program::lanes(&mut random, mix, shape.threads() * shape.blocks());
         self.check_threads(seed, &threads, shape)
     }
 
-    /// Runs lists in random order, and checks all that must hold.
+    /// Runs lists in random order and checks the outcome.
     pub(crate) fn check_threads(&self, seed: u64, threads: &[Lane], shape: Shape) -> Outcome {
         let untraced = self.untraced(threads, shape, &mut Schedule::random(seed ^ 1));
         let outcome = self.traced(threads, shape, &mut Schedule::random(seed));
@@ -195,7 +180,7 @@ impl Traced {
         outcome
     }
 
-    /// Runs the kernel as it is; its results must be what the lists say.
+    /// Runs the original kernel and checks its results against the lists.
     pub(crate) fn untraced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Observed {
         let mut memory = inputs(threads);
         let launch = launch("walk", shape, 0, parameters());
@@ -204,7 +189,7 @@ impl Traced {
         observed
     }
 
-    /// Runs the traced kernel; its results must be what the lists say.
+    /// Runs the traced kernel and checks its results against the lists.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
         let layout = self.layout(shape);
         let mut memory = inputs(threads);
@@ -216,7 +201,7 @@ impl Traced {
         Outcome { observed, tracks, spans, claimed }
     }
 
-    /// Runs the traced kernel with the parameter that it has beyond its own, and checks its results.
+    /// Runs the traced kernel with its additional parameter and checks its results.
     pub(crate) fn run(
         &self,
         parameter: Vec<u8>,
@@ -240,28 +225,23 @@ impl Traced {
         observed
     }
 
-    /// Bytes that the warps' spans take.
     pub(crate) fn span_bytes(&self, shape: Shape) -> usize {
         let warps = if self.recording.spans { self.recorded_warps(shape) as usize } else { 0 };
         warps * size_of::<WarpSpan>()
     }
 
-    /// The warps that record, in order.
     pub(crate) fn recorded(&self, shape: Shape) -> ChosenWarps {
         self.chosen.unwrap_or(ChosenWarps::all(shape.blocks(), shape.block_warps()))
     }
 
-    /// How many warps record.
     pub(crate) fn recorded_warps(&self, shape: Shape) -> u32 {
         self.chosen.map_or(shape.warps(), |chosen| chosen.count())
     }
 
-    /// What a kernel's descriptor has behind its other fields.
     pub(crate) fn chosen_bytes(&self) -> Vec<u8> {
         chosen_bytes(self.chosen.unwrap_or_default())
     }
 
-    /// Log memory of a launch.
     fn layout(&self, shape: Shape) -> Layout {
         let (warps, threads) = match self.chosen {
             None => (shape.warps(), shape.threads()),
@@ -277,8 +257,8 @@ impl Traced {
         layout
     }
 
-    /// For each warp its index among those that record, if it does, what it must record then, and its
-    /// threads.
+    /// Returns for each warp its index among the recording warps (if it records), the expected record, and
+    /// its threads.
     pub(crate) fn warps<'a>(
         &'a self,
         threads: &'a [Lane],
@@ -308,7 +288,7 @@ impl Traced {
         })
     }
 
-    /// Compares the logs with the lists and with the markers that the interpreter saw.
+    /// Compares the logs with the lists and with the markers that the interpreter observed.
     pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
         let clock = time(shape.clock);
         if self.recording.spans {
@@ -328,7 +308,7 @@ impl Traced {
         }
     }
 
-    /// Whether an event of the model is one of the sequences: where no long ticks are that join.
+    /// Returns true if entries must match the model exactly: no long ticks join.
     pub(crate) fn exact(&self) -> bool {
         2 * u32::from(self.splicing.many) < MAX_KEY_COUNT / 8
     }
@@ -352,7 +332,7 @@ impl Traced {
     }
 }
 
-/// Checks a warp's track: accounting, what each lane did, and masks and counts.
+/// Checks a warp's track: number of events, each lane's locations, masks and counts.
 pub(crate) fn check_track(track: &Track, expected: &[ModelRun], threads: &[Lane], clock: u32, exact: bool) {
     let kept: Vec<ModelRun> = track.entries.iter().map(ModelRun::from).collect();
     assert_eq!(events(&kept) + track.lost, events(expected), "kept and lost are what was attempted");
@@ -362,7 +342,7 @@ pub(crate) fn check_track(track: &Track, expected: &[ModelRun], threads: &[Lane]
         let mine: Vec<&Entry> = recorded.iter().filter(|entry| entry.mask >> lane & 1 != 0).collect();
         let increase = mine.windows(2).all(|pair| {
             let [first, second] = [pair[0], pair[1]].map(|entry| entry.time.wrapping_sub(clock));
-            // A long run takes several entries, all of one time.
+            // A long run takes several entries with the same time.
             let is_one = (pair[0].mask, pair[0].location) == (pair[1].mask, pair[1].location);
             first < second || first == second && is_one && pair[0].count == MAX_KEY_COUNT
         });
@@ -394,7 +374,7 @@ pub(crate) fn check_track(track: &Track, expected: &[ModelRun], threads: &[Lane]
     }
 }
 
-/// Lanes that are to do no more than what is recorded of them: an end of what they do.
+/// Returns threads with only their recorded locations, which must be an end of the original ones.
 fn threads_after(threads: &[Lane], recorded: &[ModelRun]) -> Vec<Lane> {
     let end = |(lane, thread): (u32, &Lane)| {
         let sequence = sequence(recorded, lane);
@@ -404,7 +384,7 @@ fn threads_after(threads: &[Lane], recorded: &[ModelRun]) -> Vec<Lane> {
     (0..).zip(threads).map(end).collect()
 }
 
-/// Leaves out the runs whose number depends on which markers join: location 2 and the loops' unrolled ticks.
+/// Removes runs whose number depends on joining markers: location 2 and the loops' unrolled ticks.
 fn without_joined(runs: &[ModelRun]) -> Vec<ModelRun> {
     runs.iter().filter(|run| ![2, 20].contains(&run.location)).copied().collect()
 }
@@ -422,7 +402,7 @@ fn is_end(whole: &[ModelRun], end: &[ModelRun]) -> bool {
     is_beginning(&reversed(whole), &reversed(end))
 }
 
-/// Units of time at a clock.
+/// Converts a clock to units of recorded time.
 pub(crate) fn time(clock: u64) -> u32 {
     (clock >> 4) as u32
 }
@@ -446,7 +426,7 @@ fn parameters() -> Vec<Vec<u8>> {
     vec![LISTS.to_le_bytes().into(), RESULTS.to_le_bytes().into(), (LENGTH as u32).to_le_bytes().into()]
 }
 
-/// The kernel keeps 4 bytes a thread in dynamic shared memory; `state` are the tracer's.
+/// The kernel uses 4 bytes of dynamic shared memory for each thread; `state` bytes are the tracer's.
 fn launch(kernel: &str, shape: Shape, state: u32, parameters: Vec<Vec<u8>>) -> Launch<'_> {
     let own = (4 * shape.threads()).next_multiple_of(16);
     Launch {

@@ -17,28 +17,26 @@ const QUEUE: u64 = 0x2_0000_0000;
 const STATE: u64 = 0x2_1000_0000;
 const LOST: u64 = 0x2_2000_0000;
 const ENDED: u64 = 0x2_3000_0000;
-/// In the middle of the segments, so that one of them ends there.
+/// In the middle of the segments, at the end of one of them.
 const MIDDLE: u64 = 0x7f13_0000_0000;
 const GAVE_UP: usize = 8;
-/// A lane that waits for longer than that gives up.
+/// Time in nanoseconds after which a waiting lane gives up.
 pub(crate) const PATIENCE: u64 = 1 << 40;
 
-/// What a launch finds, and how its host goes about it.
+/// Parameters of a streamed launch and of its host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming {
     pub(crate) segments: u32,
-    /// Entries of a segment.
     pub(crate) entries: u32,
     pub(crate) first_ticket: u64,
-    /// Nanoseconds that lanes wait.
     pub(crate) stall: u64,
     pub(crate) habit: Habit,
-    /// The most entries that the host reads at a time.
+    /// Maximum number of entries that the host reads in a turn.
     pub(crate) pace: u64,
 }
 
 impl Streaming {
-    /// Segments of the least length, lanes that wait for ever, and a host that frees them.
+    /// Segments of the minimum size, lanes that wait without limit, and a host that frees segments.
     pub(crate) fn patient(segments: u32) -> Self {
         let (entries, habit) = (MIN_STREAM_ENTRIES, Habit::Busy);
         Self { segments, entries, first_ticket: 0, stall: PATIENCE, habit, pace: 100 }
@@ -47,30 +45,28 @@ impl Streaming {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Habit {
-    /// Empties segments, frees them and gives them out all the time.
+    /// Empties, frees and provides segments all the time.
     Busy,
-    /// Gives each segment out once.
+    /// Provides each segment once.
     Lazy,
-    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then begins
-    /// anew.
+    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then starts
+    /// again.
     Sleepy { snapshots: u32, times: u32 },
 }
 
-/// What has come of a launch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drained {
-    /// Those of a segment in its order.
+    /// Runs. The runs of a segment are in order.
     pub(crate) runs: Vec<Taken>,
-    /// For each stream.
     pub(crate) lost: Vec<u64>,
-    /// For each warp's lanes the snapshot in which they were first seen to have left.
+    /// For each lane of each warp, the first snapshot that saw that it had left.
     pub(crate) ended: Vec<[Option<u32>; LANES as usize]>,
-    /// How often a segment was given to a lane, and how often lanes asked.
+    /// Number of segments given to lanes, and number of requests.
     pub(crate) uses: u64,
     pub(crate) tickets: u64,
-    /// How often a snapshot had an entry without all that stand before it in the segment.
+    /// Number of entries seen in a snapshot without all their predecessors in the segment.
     pub(crate) holes: u64,
-    /// How often a header said that its lane had lost something before.
+    /// Number of headers that report an earlier loss of the lane.
     pub(crate) lost_before: u64,
 }
 
@@ -82,28 +78,28 @@ pub(crate) struct Drainer {
     segments: Vec<Segment>,
     slots: Vec<Slot>,
     next_tag: u32,
-    /// What is still to be read for the snapshot: an entry of a segment, or a word of `ended`.
+    /// Remaining reads of the snapshot: an entry of a segment, or a word of `ended`.
     to_read: Vec<(Option<usize>, usize)>,
-    /// Lanes that the last snapshot saw to have left, and those that this one does.
+    /// Lanes that had left in the last snapshot, and in the current one.
     ended: Vec<u32>,
     ending: Vec<u32>,
     snapshots: u32,
-    /// How often the host that sleeps has seen that a lane gave up.
+    /// Number of times that the sleeping host has seen that a lane gave up.
     times: u32,
-    /// Stream and lane of each segment that was given, its ticket, its number, and what its header says of
-    /// the one before.
+    /// For each segment taken: stream and lane, ticket, segment number, and the previous segment in its
+    /// header.
     given: Vec<((u32, u32), u64, u32, u32)>,
     drained: Drained,
 }
 
 impl Drainer {
-    /// The warps' spans, behind what was lost.
+    /// Returns the warps' spans, which follow the lost events.
     pub(crate) fn spans<'a>(&self, memory: &'a Memory) -> &'a [u8] {
         &memory.region(LOST).expect("a region")[(8 * self.tracks * self.launch.warps) as usize..]
     }
 
-    /// Declares what a launch needs, and gives all segments out. The numbers: warps, tracks, and the bytes of
-    /// the warps' spans.
+    /// Declares the memory of a launch and provides all segments. The numbers are warps, tracks, and the size
+    /// of the spans in bytes.
     pub(crate) fn new(
         streaming: Streaming,
         [warps, tracks, span_bytes]: [u32; 3],
@@ -125,7 +121,6 @@ impl Drainer {
             slots: streaming.segments.next_power_of_two(),
             ..StreamLogs::default()
         };
-        // Tags may begin anew.
         let next_tag =
             [TAG_STEP, 0x8000_0000, 0_u32.wrapping_sub(40 * TAG_STEP)][below(&mut random, 3) as usize];
         let count = (streaming.segments * streaming.entries) as usize;
@@ -169,7 +164,6 @@ impl Drainer {
         drainer
     }
 
-    /// The descriptor as the kernel's parameter.
     pub(crate) fn parameter(&self) -> Vec<u8> {
         let StreamLogs { segments, queue, state, lost, ended, stall_nanoseconds, .. } = self.launch;
         let StreamLogs { warps, launch, segment_entries, slots, .. } = self.launch;
@@ -181,8 +175,8 @@ impl Drainer {
         bytes
     }
 
-    /// Does some of the host's work: reads a part of log memory, and at the end of a snapshot takes what it
-    /// holds.
+    /// Does a part of the host's work: reads part of the log memory, and processes the snapshot when it is
+    /// complete.
     pub(crate) fn act(&mut self, memory: &mut Memory) {
         match self.streaming.habit {
             Habit::Lazy => return,
@@ -202,7 +196,7 @@ impl Drainer {
         }
     }
 
-    /// Takes what is left after the launch, and checks that nothing else was written.
+    /// Processes the rest after the launch, and checks that nothing else was written.
     pub(crate) fn finish(mut self, memory: &mut Memory) -> Drained {
         for _ in 0..3 {
             self.read(memory, u64::MAX);
@@ -230,7 +224,7 @@ impl Drainer {
         self.drained
     }
 
-    /// Checks what headers say of the segments that lanes had before.
+    /// Checks the references of headers to the lanes' previous segments.
     fn check_segments_before(&mut self) {
         self.given.sort_unstable();
         let mut last = None;
@@ -245,7 +239,7 @@ impl Drainer {
         }
     }
 
-    /// A snapshot is of all segments that belong to a lane, in any order, and takes as long as it takes.
+    /// Begins a snapshot of all segments in use, in random order, over any number of turns.
     fn begin_snapshot(&mut self) {
         self.snapshots += 1;
         self.times = 0;
@@ -259,7 +253,7 @@ impl Drainer {
         }
     }
 
-    /// Reads this many entries; returns whether the snapshot is whole.
+    /// Reads this many entries; returns true if the snapshot is complete.
     fn read(&mut self, memory: &Memory, count: u64) -> bool {
         for _ in 0..count {
             match self.to_read.pop() {
@@ -276,7 +270,7 @@ impl Drainer {
         self.to_read.is_empty()
     }
 
-    /// Takes what the snapshot holds, and frees segments that nothing writes to any more.
+    /// Processes the snapshot, and frees segments that are no longer written.
     fn take(&mut self, memory: &Memory) {
         let streams = self.tracks * self.launch.warps;
         for index in 0..self.segments.len() {
@@ -320,7 +314,6 @@ impl Drainer {
         }
     }
 
-    /// Gives free segments to the next tickets.
     fn give(&mut self, memory: &mut Memory) {
         let tickets = self.tickets(memory);
         let mut free: Vec<usize> =
@@ -351,8 +344,8 @@ impl Drainer {
         }
     }
 
-    /// The slot to write next: that of the lowest ticket, if the holder of its last one has looked; else that
-    /// of the lowest ticket that a lane has and whose slot can be written.
+    /// Returns the slot to write next: the slot of the lowest ticket if the holder of its last ticket has
+    /// read it; otherwise the slot of the lowest ticket in use whose slot can be written.
     fn next_slot(&self, tickets: u64) -> Option<usize> {
         let looked = |slot: &Slot| {
             slot.given.is_none_or(|(segment, tag)| {

@@ -1,6 +1,6 @@
-//! PTX of nvcc, interpreted: as it is, with markers at every block, and traced.
+//! Interprets PTX of nvcc: original, with markers at every block, and traced.
 //!
-//! What the interpreter counts of each instruction must be what the events say of its block.
+//! The interpreter's execution counts of each instruction must equal the events of its block.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ pub(crate) const KERNELS: [&str; 8] =
     ["escape", "longest", "primes", "rolled", "machine", "caller", "block_sum", "assembly"];
 const INPUT: u64 = 0x10_0000;
 pub(crate) const OUTPUT: u64 = 0x20_0000;
-/// Fewer than there are threads, so that some leave early.
+/// Fewer than the threads, so that some leave early.
 const LENGTH: u32 = 90;
 
-/// Two blocks; `block_sum` needs a power of two.
+/// Two blocks. `block_sum` needs a power of two.
 pub(crate) fn shape(kernel: &str) -> Shape {
     let threads = if kernel == "block_sum" { 64 } else { 50 };
     Shape {
@@ -56,14 +56,13 @@ pub(crate) fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Opti
     Launch { dynamic_shared, clock: shape.clock, ..launch }
 }
 
-/// Reads PTX of which the interpreter must know everything.
+/// Parses PTX that the interpreter must support completely.
 pub(crate) fn program(text: &str) -> Program {
     let program = Program::parse(text).expect("it is PTX");
     assert_eq!(program.unknown(), []);
     program
 }
 
-/// Runs a kernel; returns what was seen and the results.
 fn run_kernel(program: &Program, kernel: &str, seed: u64) -> (Observed, Vec<u8>) {
     let mut memory = memory(seed);
     let launch = launch(kernel, shape(kernel), 0, None);
@@ -75,7 +74,7 @@ fn marked(text: &str, points: Points) -> Marked {
     mark(text, &PointOptions { points, ..PointOptions::default() }).expect("it is PTX")
 }
 
-/// Line of each instruction of the original text in the marked one.
+/// Maps lines of instructions in the original text to lines in the marked text.
 fn lines(original: &str, marked: &str) -> BTreeMap<usize, usize> {
     let lines = |text: &str| -> Vec<usize> {
         let module = Module::parse(text).expect("it is PTX");
@@ -88,7 +87,6 @@ fn lines(original: &str, marked: &str) -> BTreeMap<usize, usize> {
     lines(original).into_iter().zip(lines(marked)).collect()
 }
 
-/// Events by location, each marker's as it is executed.
 fn counts(observed: &Observed) -> BTreeMap<u16, Executions> {
     let mut counts: BTreeMap<u16, Executions> = BTreeMap::new();
     for event in steps(observed.markers.iter().copied(), false) {
@@ -125,12 +123,12 @@ fn events_of_each_point_are_the_executions_of_its_block() {
                     let executed = observed.lines.get(&line).copied().unwrap_or_default();
                     let context = format!("{context}, {point:?}");
                     assert_eq!(found.lanes, executed.lanes, "{context}");
-                    // Whatever the schedule, lanes come to the block as often without markers.
+                    // The number of lanes is the same without markers, under any schedule.
                     let before = plain.lines.get(&point.ptx_line).copied().unwrap_or_default();
                     assert_eq!(before.lanes, executed.lanes, "{context}");
                     let is_implied = marked.implied.iter().any(|implied| implied.points.contains(&point.id));
                     if is_implied && observed.joins > 0 {
-                        // The interpreter lets groups join at any label, also where no way joins another.
+                        // The interpreter lets groups join at any label, also where no paths join.
                         assert!(executed.groups <= found.groups, "{context}");
                     } else {
                         assert_eq!(found.groups, executed.groups, "{context}");
@@ -144,7 +142,6 @@ fn events_of_each_point_are_the_executions_of_its_block() {
     assert!(joined > 1_000 && implied > 100, "{joined} {implied}");
 }
 
-/// Kernels as they are with markers, and traced.
 struct Traced {
     points: Points,
     recording: Recording,
@@ -162,7 +159,7 @@ impl Traced {
         Self { points, recording, marked: program(&marked), spliced, traced }
     }
 
-    /// Runs a traced kernel: what was seen, the runs that each warp recorded, and the results.
+    /// Runs a traced kernel; returns the observations, the recorded runs of each warp, and the results.
     fn run(&self, kernel: &str, seed: u64) -> (Observed, Vec<Vec<ModelRun>>, Vec<u8>) {
         let shape = shape(kernel);
         let traced = self.spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
@@ -180,8 +177,8 @@ impl Traced {
         (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
     }
 
-    /// Checks that a launch's logs hold what its lanes passed, and that each lane passed what it passes
-    /// untraced. Returns the number of events.
+    /// Checks that a launch's logs match the markers that its lanes passed, and that each lane passes the
+    /// same markers as untraced. Returns the number of events.
     fn check(&self, kernel: &str, seed: u64) -> u64 {
         let (plain, results) = run_kernel(&self.marked, kernel, seed);
         let (observed, warps, traced_results) = self.run(kernel, seed);
@@ -193,7 +190,7 @@ impl Traced {
                 let markers = observed.markers.iter().filter(|event| event.warp == warp).copied();
                 Model::new(&steps(markers, counted)).trace
             };
-            // A lane's own sequence is the same whether loops are counted or not.
+            // A lane's own sequence does not depend on the counting of loops.
             let (expected, untraced) =
                 (of_warp(&observed, self.recording.counting == Counting::All), of_warp(&plain, false));
             for lane in 0..LANES {
@@ -218,7 +215,7 @@ in_both_tiers! {
 fn check_traced(extent: Extent) {
     let mut total = 0;
     for (number, (_, text)) in (0..).zip(TEXTS) {
-        // In a part of the cases each text with one kind of points.
+        // A part of the cases tests each text with one kind of points.
         let is_chosen = |seed: u64| extent == Extent::Full || seed == 2 * number;
         for (seed, points) in (0..).zip(Points::ALL).filter(|(seed, _)| is_chosen(*seed)) {
             let recording =

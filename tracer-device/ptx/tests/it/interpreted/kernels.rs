@@ -1,4 +1,4 @@
-//! Small kernels: what the large one does not have.
+//! Small kernels for cases that the large kernel lacks.
 
 use warptrace_format::Counting;
 use warptrace_ptx::interpret::{Launch, Memory, Observed, Schedule, run};
@@ -15,8 +15,8 @@ pub(crate) fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
 }
 
-/// Splices a text, and launches the traced copy of its kernel `k` in blocks of two warps, with `more` bytes of
-/// memory behind the accounts.
+/// Splices a text, and launches the traced copy of its kernel `k` in blocks of two warps, with `more` bytes
+/// of memory after the warps' counts.
 pub(crate) fn run_spliced(
     text: &str,
     options: &Options<'_>,

@@ -1,4 +1,4 @@
-//! Log memory of a launch: its layout, and what the sequences have written.
+//! Log memory of a launch: its layout, and reading the written logs.
 
 use std::collections::BTreeSet;
 
@@ -10,33 +10,32 @@ use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_ptx::interpret::Memory;
 
-/// Where log memory, claims and accounts are. A multiple of 4 GiB lies among the logs.
+/// Addresses of log memory, the reservation counter and the warps' counts. The logs cross a multiple of 4
+/// GiB.
 const LOGS: u64 = 0x7f12_ffff_0000;
 const _: () = assert!(LOGS.is_multiple_of(LOG_ALIGNMENT));
 pub(crate) const CLAIMS: u64 = 0x1000;
 pub(crate) const ACCOUNTS: u64 = 0x2000;
 pub(crate) const ACCOUNT_BYTES: usize = 32;
-/// Entries of other owners before and behind the first segments, and behind what may be claimed.
+/// Entries of other owners before and after the first segments, and after the entries that may be reserved.
 const GUARD: u32 = 24;
 
-/// What a launch finds.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) launch: LaunchLogs,
     pub(crate) tracks: u32,
-    /// What the counter of claims begins with.
+    /// Initial value of the reservation counter.
     pub(crate) claimed: u64,
     pub(crate) entries: u32,
     pub(crate) block_threads: u32,
-    /// Whether memory that nothing wrote holds 0; else other numbers.
+    /// Whether unwritten memory holds 0. Otherwise it holds other numbers.
     pub(crate) zeroed: bool,
-    /// The track of addresses and values.
     pub(crate) data_track: Option<u32>,
 }
 
 impl Layout {
-    /// Log memory with first segments of `first` entries, room for `segments` segments more, and for the
-    /// beginning of one more.
+    /// Makes log memory with these first segments, with room for `segments` more and for a part of another
+    /// one.
     pub(crate) fn new(
         [warps, tracks]: [u32; 2],
         block_threads: u32,
@@ -64,14 +63,12 @@ impl Layout {
         Self { launch, tracks, claimed, entries, block_threads, zeroed: false, data_track: None }
     }
 
-    /// Log memory with rings of `length` entries.
     pub(crate) fn ring(streams: [u32; 2], block_threads: u32, length: u32) -> Self {
         let mut layout = Self::new(streams, block_threads, FirstSegments::of_lanes(length), 0, 0);
         (layout.launch.ring, layout.launch.segment_entries) = (1, length / 2);
         layout
     }
 
-    /// The descriptor as the kernel's parameter.
     pub(crate) fn parameter(&self) -> Vec<u8> {
         let LaunchLogs { logs, claims, accounts, first_lanes, warps, first_entries, segment_entries, .. } =
             self.launch;
@@ -92,7 +89,6 @@ impl Layout {
         bytes
     }
 
-    /// What log memory is filled with before the launch.
     pub(crate) fn fill(&self) -> Vec<u8> {
         if self.zeroed {
             return vec![0; (self.entries * ENTRY_BYTES) as usize];
@@ -100,14 +96,13 @@ impl Layout {
         (0..self.entries * ENTRY_BYTES).map(|byte| (byte.wrapping_mul(167) >> 3) as u8 | 1).collect()
     }
 
-    /// Declares the memory of a recording, with `more` bytes behind the accounts.
+    /// Declares the memory of a recording, with `more` bytes after the warps' counts.
     pub(crate) fn declare(&self, memory: &mut Memory, more: usize) {
         memory.declare(LOGS, self.fill());
         memory.declare(CLAIMS, [self.claimed.to_le_bytes(), [0xab; 8]].concat());
         memory.declare(ACCOUNTS, vec![0; self.account_bytes() + more]);
     }
 
-    /// Reads what was recorded, as [`read`] does.
     pub(crate) fn read(&self, memory: &Memory, clock: u32) -> Vec<Vec<Track>> {
         let [logs, claims, accounts] =
             [LOGS, CLAIMS, ACCOUNTS].map(|address| memory.region(address).expect("a region"));
@@ -115,7 +110,7 @@ impl Layout {
         read(self, logs, claims, &accounts[..self.account_bytes()], clock)
     }
 
-    /// Entries that the launch has claimed.
+    /// Returns the number of entries that the launch reserved.
     pub(crate) fn claimed_since(&self, claims: &[u8]) -> u64 {
         u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - self.claimed
     }
@@ -129,8 +124,7 @@ impl Layout {
     }
 }
 
-/// The fields behind a descriptor's others, which say which warps record; a kernel that does not ask takes
-/// none.
+/// Returns the descriptor's fields that choose warps. Empty for a kernel that does not choose.
 pub(crate) fn chosen_bytes(chosen: ChosenWarps) -> Vec<u8> {
     let ChosenWarps { first_block, blocks, block_step, first_warp, block_warps } = chosen;
     let words = [first_block, blocks, block_step, first_warp, block_warps, 0];
@@ -138,22 +132,21 @@ pub(crate) fn chosen_bytes(chosen: ChosenWarps) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A warp's track.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Track {
-    /// All that was kept, by time.
+    /// All kept entries, by time.
     pub(crate) entries: Vec<Entry>,
-    /// The time of the first entry that was lost; what began then or later is lost too.
+    /// Time of the first lost entry. Entries that begin then or later count as lost.
     pub(crate) lost_from: Option<u32>,
-    /// Of rings: the time from which on nothing was lost, if something was before.
+    /// For rings with losses: the time from which on the log is complete.
     pub(crate) complete_from: Option<u32>,
     pub(crate) lost: u64,
-    /// Of addresses and values: the entries as they are, lane after lane.
+    /// For addresses and values: the raw entries, lane by lane.
     pub(crate) data: Vec<[u32; 4]>,
 }
 
 impl Track {
-    /// The entries that count as recorded.
+    /// Returns the entries that count as recorded.
     pub(crate) fn recorded(&self, clock: u32) -> Vec<Entry> {
         let before = |entry: &&Entry| {
             self.lost_from.is_none_or(|lost| entry.time.wrapping_sub(clock) < lost.wrapping_sub(clock))
@@ -165,7 +158,7 @@ impl Track {
     }
 }
 
-/// Reads all logs, and checks that nothing else was written. `clock` is the time at which the launch began.
+/// Reads all logs, and checks that nothing else was written. `clock` is the time at the start of the launch.
 pub(crate) fn read(
     layout: &Layout,
     memory: &[u8],
@@ -230,7 +223,7 @@ impl Reader<'_> {
         self.written[(from * ENTRY_BYTES) as usize..(to * ENTRY_BYTES) as usize].fill(true);
     }
 
-    /// When lanes without a log lost their first run, if they lost one.
+    /// Returns the time of the first loss of lanes without a log, if any.
     fn head(&mut self, track: u32, warp: u32) -> Option<u32> {
         let head = self.layout.launch.first_segment(track, warp, 0);
         self.mark(head, head + 1);
@@ -241,13 +234,13 @@ impl Reader<'_> {
         (high != 0).then_some(!low | 1)
     }
 
-    /// The first entry of the lane's first segment, and the entries of that.
+    /// Returns the first entry of the lane's first segment, and the segment's number of entries.
     fn first(&mut self, track: u32, warp: u32, lane: u32) -> Option<[u32; 2]> {
         let launch = self.layout.launch;
         let [_, _, mut next, _] = self.entry(launch.first_segment(track, warp, 0));
         if lane < launch.first_lanes {
             if launch.first_lanes > 1 && next >> lane & 1 == 0 {
-                // A run that had no event may have begun there.
+                // A run without events may have begun there.
                 let first = launch.first_segment(track, warp, lane) + 1;
                 self.mark(first, first + 1);
                 return None;
@@ -266,7 +259,6 @@ impl Reader<'_> {
         None
     }
 
-    /// Checks the place of a segment that was claimed.
     fn claimed(&mut self, segment: u32) {
         let (layout, launch) = (self.layout, self.layout.launch);
         assert!(self.segments.insert(segment), "segment {segment} has two owners");
@@ -299,7 +291,7 @@ impl Reader<'_> {
             first += std::mem::take(&mut header);
             assert!(next != 0 || free <= link - first, "warp {warp} lane {lane}: {free} of {first}..{link}");
             let stop = if next == 0 { link - free } else { link };
-            // Behind the runs that have ended, one was written as it began.
+            // An unfinished run may follow the finished ones.
             self.mark(first, link.min(stop + 1));
             for entry in (first..stop).map(|index| self.entry(index)) {
                 if layout.data_track == Some(track) {
@@ -331,7 +323,7 @@ impl Reader<'_> {
         let half = launch.segment_entries;
         let first = launch.first_segment(track, warp, lane);
         let second = first + half;
-        // The state of the ring, where the link of its first half would be.
+        // The ring's state is in place of the first half's link.
         let [low, high, before, _] = self.entry(second - 1);
         let (lost, end) = (low | high, first + before);
         let state = (second - 1) * ENTRY_BYTES;

@@ -10,19 +10,20 @@ use super::program::lane;
 use super::sequences::{shape, splicings};
 use warptrace_abi::log::FirstSegments;
 
-/// Runs with little memory; returns how many warps' tracks lost something, and how many nothing.
+/// Runs with little memory, and requires warps' tracks with and without losses.
 fn check_all(extent: Extent, placement: Placement, calls: bool) {
     let (mut lost, mut whole, mut both) = (0, 0, 0);
     for (number, splicing) in extent.choose(splicings(placement, calls)) {
         let traced = Traced::new(splicing);
         for (round, segments) in (6 * number..).zip([0, 1, 2, 3, 30, 400]) {
-            // A part has each amount of memory with some of its splicings.
+            // A part of the cases tests each amount of memory with some of its splicings.
             if extent == Extent::Part && (round + number) % 3 != 0 {
                 continue;
             }
             let mix = traced.mix(24 + 12 * (round % 3) as usize, round % 2 == 0, round % 4 < 2);
             let shape = shape(round + number, segments);
-            // The time of the first loss is the earliest clock, which never begins anew: 2^64 cycles are centuries.
+            // The first loss is the earliest clock value, so the clock must not wrap. In reality 2^64 cycles
+            // are centuries.
             let shape = Shape { clock: shape.clock.min(1 << 36), ..shape };
             let outcome = traced.check(round, mix, shape);
             for track in outcome.tracks.iter().flatten() {
@@ -32,7 +33,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool) {
             }
         }
     }
-    // Warps that lost nothing, that lost something, and that kept later entries which do not count.
+    // Warps without losses, with losses, and with later entries that do not count.
     let [few, fewer, fewest] = [50, 30, 20].map(|full| extent.least(full));
     assert!(lost > few && whole > fewer && both > fewest, "{lost} {whole} {both}");
 }
@@ -63,7 +64,8 @@ fn claims_beyond_four_billion_entries_find_no_room() {
     }
 }
 
-/// Two lanes that diverge, each of them interrupted at every instruction; in a part of the cases at some.
+/// Two diverged lanes, each interrupted at every instruction. A part of the cases uses some of the
+/// instructions.
 fn interrupt_everywhere(extent: Extent, words: [&[u16]; 2], segments: u32, turns: &[u64]) {
     let shape = Shape {
         grid: [1; 3],

@@ -4,12 +4,12 @@ use warptrace_ptx::interpret::Launch;
 
 use self::case::Splicing;
 
-/// How many cases a test runs.
+/// Number of cases of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// A part of them, in the fast tier.
+    /// A part of the cases, for the fast tier.
     Part,
-    /// All, in the full tier.
+    /// All cases, for the full tier.
     Full,
 }
 
@@ -18,28 +18,28 @@ impl Extent {
         if self == Self::Full { full } else { full.div_ceil(by) }
     }
 
-    /// The rounds to run of this many.
+    /// Returns the number of rounds, given the number in the full tier.
     pub(crate) fn rounds(self, full: u64) -> u64 {
         self.divided(full, 4)
     }
 
-    /// How often something must have happened that happens this often in the full tier, or the test shows little.
+    /// Returns the minimum number of occurrences for a meaningful test, given the minimum in the full tier.
     pub(crate) fn least(self, full: u64) -> u64 {
         self.divided(full, 32)
     }
 
-    /// The step from one place to interrupt a lane at to the next.
+    /// Returns the distance between two interruptions of a lane.
     pub(crate) fn step(self) -> usize {
         if self == Self::Full { 1 } else { 11 }
     }
 
-    /// The splicings of a placement, numbered. A part has 4 of the 16, each option with both of its values.
+    /// Returns numbered splicings. A part has 4 of the 16, each option with both of its values.
     pub(crate) fn choose(self, all: impl Iterator<Item = Splicing>) -> impl Iterator<Item = (u64, Splicing)> {
         (0..).zip(all).filter(move |(number, _)| self == Self::Full || [1, 6, 11, 13].contains(number))
     }
 }
 
-/// A launch on one multiprocessor, without dynamic shared memory.
+/// Makes a launch on one multiprocessor, without dynamic shared memory.
 pub(crate) fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: Vec<Vec<u8>>) -> Launch<'_> {
     let (clock, multiprocessors, max_steps) = (0, 1, 40_000_000);
     Launch { kernel, grid, block, dynamic_shared: 0, parameters, clock, multiprocessors, max_steps }

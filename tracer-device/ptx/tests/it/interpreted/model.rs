@@ -1,4 +1,4 @@
-//! What must be recorded of the markers that the groups of a warp came to.
+//! Expected records, computed from the markers that the groups of a warp reached.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use warptrace_ptx::splice::Marker;
 
 use super::program::{Sequence, push};
 
-/// Events of one mask and location that are one entry.
+/// Events of one mask and location that form one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ModelRun {
     pub(crate) mask: u32,
@@ -17,21 +17,20 @@ pub(crate) struct ModelRun {
     pub(crate) count: u64,
 }
 
-/// What a group of lanes records at a marker.
+/// Record of a group of lanes at a marker.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Events, on both tracks.
     Event(ModelRun),
-    /// Iterations of a counted loop, which both tracks record where the loop ends.
+    /// Iterations of a counted loop. Both tracks record them at the end of the loop.
     Tick(ModelRun),
-    /// The end of a counted loop, for these lanes.
+    /// The end of a counted loop for these lanes.
     Leave { mask: u32, runs: Vec<ModelRun> },
 }
 
-/// Makes steps of the markers of a warp.
 pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -> Vec<Step> {
     let mut steps = Vec::new();
-    // What each lane has counted of each loop.
+    // Each lane's count in each loop.
     let mut counts: BTreeMap<(u32, u16), u64> = BTreeMap::new();
     for MarkerEvent { mask, marker, .. } in markers {
         match marker {
@@ -57,8 +56,8 @@ pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -
     steps
 }
 
-/// Leaves the events of a warp that are recorded if lanes are so after some visits of a location. The events
-/// are those of single markers; of one with many visits a part may be recorded.
+/// Returns the events of a warp that are recorded after some visits of a location. Each event is of a single
+/// marker; an event of several visits may be recorded in part.
 pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
     let mut remaining = [u64::from(after.count.get()); 32];
     let mut recorded = |run: ModelRun| {
@@ -79,7 +78,7 @@ pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
     events.collect()
 }
 
-/// The runs of a counted loop: one for each step of the lanes' counts.
+/// Returns the runs of a counted loop: one for each step of the lanes' counts.
 fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<ModelRun> {
     let mut numbers: Vec<u64> = lanes(mask).map(&count).filter(|count| *count > 0).collect();
     numbers.sort_unstable();
@@ -99,15 +98,13 @@ fn leave(mask: u32, location: u16, count: impl Fn(u32) -> u64) -> Vec<ModelRun> 
 pub(crate) struct Model {
     pub(crate) trace: Vec<ModelRun>,
     pub(crate) twin: Vec<ModelRun>,
-    /// Each execution of a marker of an event.
+    /// Each execution of an event marker.
     pub(crate) marks: Vec<ModelRun>,
 }
 
 impl Model {
-    /// Follows the steps of a warp.
     pub(crate) fn new(steps: &[Step]) -> Self {
         let mut model = Self::default();
-        // The run that each lane is in.
         let mut runs = [None; 32];
         for step in steps {
             match step {
@@ -140,7 +137,6 @@ impl Model {
     }
 }
 
-/// The lanes of a mask.
 pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
@@ -151,7 +147,7 @@ impl From<&Entry> for ModelRun {
     }
 }
 
-/// The runs of a lane: mask and location, neighbours that have both in common as one.
+/// Returns a lane's runs. Adjacent runs with the same mask and location are merged.
 pub(crate) fn of_lane(runs: &[ModelRun], lane: u32) -> Vec<ModelRun> {
     let mut found: Vec<ModelRun> = Vec::new();
     for run in runs.iter().filter(|run| run.mask >> lane & 1 != 0) {
@@ -163,7 +159,6 @@ pub(crate) fn of_lane(runs: &[ModelRun], lane: u32) -> Vec<ModelRun> {
     found
 }
 
-/// A lane's locations.
 pub(crate) fn sequence(runs: &[ModelRun], lane: u32) -> Sequence {
     let mut sequence = Sequence::new();
     runs.iter()
@@ -172,7 +167,6 @@ pub(crate) fn sequence(runs: &[ModelRun], lane: u32) -> Sequence {
     sequence
 }
 
-/// Events of runs.
 pub(crate) fn events(runs: &[ModelRun]) -> u64 {
     runs.iter().map(|run| run.count).sum()
 }

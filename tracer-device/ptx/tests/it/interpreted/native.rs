@@ -1,4 +1,4 @@
-//! The recorder of the simulator, given the same events of the same groups in the same order.
+//! Compares with the simulator's recorder, on the same events of the same groups in the same order.
 
 use warptrace_abi::log::{ENTRY_BYTES, LaunchLogs};
 use warptrace_device::simt;
@@ -14,19 +14,19 @@ use super::logs::{ACCOUNT_BYTES, Track, read};
 use super::model::{ModelRun, Step, of_lane, steps};
 use super::sequences::{shape, splicings};
 
-/// Log memory begins at a multiple of this.
+/// Alignment of log memory.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
 struct Line([u32; 32]);
 
-/// Log memory, claims, and accounts with the spans behind them, of a launch on the host.
+/// Memory of a launch on the host: logs, reservation counter, and the warps' counts followed by the spans.
 struct HostLogs {
     lines: Vec<Line>,
     claims: [u64; 2],
     accounts: Vec<[u64; 4]>,
 }
 
-/// The logs that the simulator's recorder writes of these steps of each warp.
+/// Returns the logs that the simulator's recorder writes for these steps of each warp.
 fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Track>> {
     let tracks = 1 + u32::from(splicing.recording.dual);
     let mut layout = shape.layout(tracks);
@@ -62,13 +62,13 @@ fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Trac
                 }
             });
         }
-        // No lane leaves, and ends its logs, before everything is recorded.
-        // SAFETY: all lanes of the warp come here.
+        // No lane leaves and ends its logs before everything is recorded.
+        // SAFETY: all lanes of the warp execute this.
         unsafe { simt::sync_warp(all) };
     };
     let launch = Launch::new(shape.grid, shape.block);
-    // SAFETY: the addresses are those of `memory`, which has the sizes that the layout implies and which
-    // nothing touches before the launch has returned.
+    // SAFETY: the addresses refer to `memory`, which has the sizes of the layout and is not accessed
+    // otherwise until the launch returns.
     let launch = unsafe { launch.traced(logs, splicing.recording) };
     Simulator::new().launch(&launch, &kernel).expect("the launch runs");
     let entries: Vec<u8> = memory.lines.iter().flat_map(|line| line.0).flat_map(u32::to_le_bytes).collect();
@@ -100,8 +100,8 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
                 let (native, spliced) = (of_lane(&native, lane), of_lane(&spliced, lane));
                 assert_eq!(spliced, native, "track {number}, warp {warp}, lane {lane}");
             }
-            // Two things are not the same: of a counted loop's run the simulator's recorder makes a run that
-            // may continue, and events of joined markers are one entry of the twin.
+            // Two differences are expected: the simulator's recorder may continue a counted loop's run, and
+            // events of joined markers are one entry of the twin.
             if number == 0 && splicing.recording.counting != Counting::All {
                 native.sort_unstable();
                 spliced.sort_unstable();

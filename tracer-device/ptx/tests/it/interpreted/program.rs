@@ -1,44 +1,40 @@
-//! What each lane of the test kernel does: a list of words, and what must come of it.
+//! Program of each lane of the test kernel: a list of words, and the expected result.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-/// Words of a thread's list; the last is 0.
+/// Words of a thread's list. The last word is 0.
 pub(crate) const LENGTH: usize = 48;
 
-/// Location and number of events; neighbours differ in their locations.
+/// Locations with their number of events. Adjacent locations differ.
 pub(crate) type Sequence = Vec<(u16, u64)>;
 
-/// A thread's list, and what it makes.
+/// A thread's list, and its expected events and result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) words: Vec<u16>,
     pub(crate) sequence: Sequence,
-    /// The number that the thread leaves in the kernel's output.
+    /// The thread's number in the kernel's output.
     pub(crate) result: u32,
 }
 
-/// What lists are made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mix {
     /// Whether the kernel calls a function for operation 4.
     pub(crate) calls: bool,
     /// Ticks of the marker that stands for many.
     pub(crate) many: u16,
-    /// The most words before the end.
     pub(crate) length: usize,
     /// Whether most lanes of a warp have the same list.
     pub(crate) alike: bool,
-    /// Whether counted loops run with trip counts that differ from lane to lane.
+    /// Whether the iterations of counted loops differ between lanes.
     pub(crate) loops: bool,
 }
 
-/// A number below `end`.
 pub(crate) fn below(random: &mut ChaCha8Rng, end: u64) -> u64 {
     random.next_u64() % end
 }
 
-/// Adds events to a sequence.
 pub(crate) fn push(sequence: &mut Sequence, location: u16, count: u64) {
     match sequence.last_mut() {
         _ if count == 0 => {}
@@ -47,7 +43,6 @@ pub(crate) fn push(sequence: &mut Sequence, location: u16, count: u64) {
     }
 }
 
-/// Random lists for `threads` threads.
 pub(crate) fn lanes(random: &mut ChaCha8Rng, mix: Mix, threads: u32) -> Vec<Lane> {
     let mut lanes = Vec::new();
     let mut common = words(random, mix);
@@ -62,7 +57,7 @@ pub(crate) fn lanes(random: &mut ChaCha8Rng, mix: Mix, threads: u32) -> Vec<Lane
     lanes
 }
 
-/// The lane whose list these words begin.
+/// Makes a lane whose list begins with these words.
 pub(crate) fn lane(words: &[u16], mix: Mix) -> Lane {
     let mut list = words.to_vec();
     list.resize(LENGTH, 0);
@@ -72,7 +67,7 @@ pub(crate) fn lane(words: &[u16], mix: Mix) -> Lane {
 fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
     let mut words = Vec::new();
     while words.len() + 4 < mix.length.min(LENGTH) {
-        // Few kinds, so that lanes meet; repeats, so that runs grow.
+        // Few kinds, so that lanes reconverge; repetitions, so that runs grow.
         let operation = match below(random, if mix.loops { 14 } else { 10 }) {
             0..=2 => 1,
             3 => 2,
@@ -109,7 +104,7 @@ fn words(random: &mut ChaCha8Rng, mix: Mix) -> Vec<u16> {
     words
 }
 
-/// What the kernel makes of a list; written without the kernel's text.
+/// Returns the expected result of a list. Written independently of the kernel's text.
 fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
     let mut sequence = Sequence::new();
     let mut hash = 17_u32;
@@ -120,7 +115,7 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
     };
     let mix_in =
         |hash: &mut u32, location: u16| *hash = hash.wrapping_mul(31).wrapping_add(u32::from(location));
-    // What the kernel adds at its end is 0: a number that it keeps in two memories, less itself.
+    // The kernel finally adds the difference of a number kept in two memories, which is 0.
     let result = loop {
         match next(&mut at) {
             0 => break hash,
@@ -203,14 +198,13 @@ fn interpret(words: Vec<u16>, mix: Mix) -> Lane {
     Lane { words, sequence, result }
 }
 
-/// Whether one sequence is the beginning of another.
 pub(crate) fn begins(whole: &Sequence, beginning: &Sequence) -> bool {
     let Some(((location, count), before)) = beginning.split_last() else { return true };
     whole.get(..before.len()) == Some(before)
         && whole.get(before.len()).is_some_and(|(found, total)| found == location && count <= total)
 }
 
-/// Whether a sequence ends with another one, of which the first location may be repeated less often.
+/// Returns true if a sequence ends with another, whose first location may have fewer events.
 pub(crate) fn ends(whole: &Sequence, end: &Sequence) -> bool {
     let reversed = |sequence: &Sequence| sequence.iter().rev().copied().collect();
     begins(&reversed(whole), &reversed(end))

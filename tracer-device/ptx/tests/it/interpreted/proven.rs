@@ -1,4 +1,4 @@
-//! Loops that are counted because it is proven that their events stay what they are: on random kernels.
+//! Proven loops, on random kernels: counting must not change the recorded events.
 
 mod generated;
 
@@ -16,24 +16,22 @@ use super::logs::{Layout, Track};
 use super::model::{Model, ModelRun, of_lane, sorted, steps};
 use warptrace_abi::log::FirstSegments;
 
-/// How many kernels the full tier tries, unless this variable says another number.
+/// Number of kernels in the full tier, and the variable that overrides it.
 const KERNELS: u64 = 200;
 const KERNELS_VARIABLE: &str = "WARPTRACE_RANDOM_KERNELS";
 /// Words of input; a power of two.
 pub(super) const WORDS: u32 = 64;
 const INPUT: u64 = 0x10_0000;
 const OUTPUT: u64 = 0x20_0000;
-/// Threads of a block: a whole warp and a part of one.
+/// Threads of a block: a whole and a partial warp.
 const THREADS: u32 = 44;
 const BLOCKS: u32 = 2;
 
-/// A launch's outcome.
 struct Outcome {
     observed: Observed,
     tracks: Vec<Vec<Track>>,
 }
 
-/// Runs the traced kernel.
 fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome, String> {
     let program = program(&spliced.text);
     let mut memory = Memory::new();
@@ -60,8 +58,7 @@ fn launch(spliced: &Spliced, recording: Recording, seed: u64) -> Result<Outcome,
     Ok(Outcome { observed, tracks: layout.read(&memory, 0) })
 }
 
-/// Traces a kernel. Returns what is wrong with its events, if anything is, and how many iterations were
-/// counted.
+/// Traces a kernel. Returns the number of counted iterations, or a description of wrong events.
 fn check(text: &str, seed: u64) -> Result<u64, String> {
     let placements = [Placement::Registers, Placement::Shared, Placement::Local];
     let placement = Some(placements[(seed / 3 % 3) as usize]);
@@ -99,8 +96,8 @@ fn check(text: &str, seed: u64) -> Result<u64, String> {
                     return Err(format!("warp {warp}, lane {lane}: {found:?} and not {expected:?}"));
                 }
             }
-            // Not only do lanes have the same runs, the entries are the same; but a loop that a group enters
-            // and leaves without an iteration ends the run before.
+            // Entries are the same, not only the lanes' runs. An exception: a loop that a group enters and
+            // leaves without an iteration ends the previous run.
             if number == 0 && !empty && sorted(&runs) != sorted(expected) {
                 return Err(format!("warp {warp}: entries {runs:?} and not {expected:?}"));
             }
@@ -141,7 +138,7 @@ fn check_random(extent: Extent) {
 
 #[test]
 fn each_mistake_in_the_analysis_is_found() {
-    // Beside each a kernel that shows it: another is looked for only if kernels are generated otherwise.
+    // Each flaw with a kernel that shows it. Other kernels are searched only if the generator changes.
     let flaws = [
         (Flaw::Loads, 62),
         (Flaw::Lanes, 1),

@@ -1,4 +1,4 @@
-//! Logs that are rings: each lane keeps its latest runs.
+//! Ring logs: each lane keeps its latest runs.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use super::case::{Outcome, Shape, Splicing, Traced};
 use super::sequences::{shape, splicings};
 use warptrace_abi::log::FirstSegments;
 
-/// What rings of a length have kept and lost.
+/// Kept and lost events of rings of one length.
 #[derive(Debug, Default)]
 struct Seen {
     whole: usize,
     lossy: usize,
     lost: u64,
     recorded: usize,
-    /// Runs that were in a ring, but that began before the time from which on all are there.
+    /// Runs in a ring that began before the time from which on the log is complete.
     passed_over: usize,
 }
 
@@ -33,7 +33,6 @@ impl Seen {
     }
 }
 
-/// Runs splicings with rings of this many entries.
 fn check_all(splicings: impl Iterator<Item = (u64, Splicing)>, rounds: Range<u64>, length: u32) -> Seen {
     let mut seen = Seen::default();
     for (number, splicing) in splicings {
@@ -41,7 +40,7 @@ fn check_all(splicings: impl Iterator<Item = (u64, Splicing)>, rounds: Range<u64
         for round in rounds.clone().map(|round| 5 * number + round) {
             let shape = Shape { first: FirstSegments::of_lanes(length), ..shape(round, 0) };
             let mix = traced.mix(16 + 8 * (round % 5) as usize, round % 2 == 0, round % 3 != 0);
-            // Compares logs and results with what the lanes were told to do.
+            // Compares logs and results with the lanes' programs.
             seen.add(&traced.check(round, mix, shape), shape);
         }
     }
@@ -62,7 +61,7 @@ fn check_shortest(extent: Extent) {
         (Placement::Shared, true),
     ] {
         let seen = check_all(extent.choose(splicings(placement, calls)), 0..extent.rounds(5), 16);
-        // Or these runs show little.
+        // The test requires enough cases.
         let least = |full| extent.least(full) as usize;
         assert!(seen.lossy > least(100) && seen.whole > least(20), "{placement:?}: {seen:?}");
         assert!(seen.lost > extent.least(5_000) && seen.recorded > least(2_000), "{placement:?}: {seen:?}");
@@ -72,7 +71,7 @@ fn check_shortest(extent: Extent) {
 
 fn check_lengths(extent: Extent) {
     let splicings = || extent.choose(splicings(Placement::Registers, false)).step_by(3);
-    // The last ones have the most runs, which fill longer rings.
+    // The last rounds have the most runs, which fill longer rings.
     let rounds = || if extent == Extent::Full { 0..5 } else { 3..5 };
     let [short, longer, longest] = [16, 32, 512].map(|length| check_all(splicings(), rounds(), length));
     assert!(short.lost > longer.lost && longer.lost > 0 && longest.lost == 0, "{short:?} {longer:?}");

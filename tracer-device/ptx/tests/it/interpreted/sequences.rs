@@ -11,11 +11,10 @@ use warptrace_abi::log::FirstSegments;
 
 const PLENTY: u32 = 1 << 13;
 
-/// A whole warp; a warp and a part of one, in several blocks; three dimensions.
+/// A whole warp; a whole and a partial warp, in several blocks; three dimensions.
 const SHAPES: [([u32; 3], [u32; 3]); 4] =
     [([1, 1, 1], [32, 1, 1]), ([2, 1, 1], [70, 1, 1]), ([2, 2, 3], [5, 1, 1]), ([1, 3, 1], [3, 4, 5])];
 
-/// All ways to splice the kernel for a placement.
 pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     (0..16).map(move |bits: u32| {
         let bit = |bit: u32| bits >> bit & 1 != 0;
@@ -26,10 +25,10 @@ pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item
     })
 }
 
-/// A launch with room for this many further segments.
+/// Returns a launch with room for this many further segments.
 pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
-    // Some launches see the times begin anew.
+    // In some launches the recorded times wrap around.
     let clock = [0, 0x1234_5678_9abc, (1 << 36) - 5_000, (1 << 63) - 5_000][(index / 4 % 4) as usize];
     let first =
         if index.is_multiple_of(2) { FirstSegments::of_streams(8) } else { FirstSegments::of_lanes(8) };
@@ -50,7 +49,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool) {
                 longest.max(outcome.tracks[0].iter().map(|track| track.entries.len()).max().unwrap_or(0));
         }
     }
-    // Or these runs show little.
+    // The test requires enough cases.
     let least = extent.least(1_000);
     assert!(joins > least && splits > least && longest > 100, "{joins} {splits} {longest}");
 }
@@ -86,7 +85,7 @@ fn check_long_segments(extent: Extent) {
         assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
         longest =
             longest.max(outcome.tracks.iter().flatten().map(|track| track.entries.len()).max().unwrap_or(0));
-        // With short ones the same lists need more.
+        // With short segments the same lists need more segments.
         let outcome = traced.check(round, mix, short);
         assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
         short_claimed += u64::from(outcome.claimed > 0);
@@ -94,7 +93,6 @@ fn check_long_segments(extent: Extent) {
     assert!(short_claimed > extent.least(40) && longest > 1000, "{short_claimed} {longest}");
 }
 
-/// The runs of a warp whose lanes all have this list.
 fn runs(placement: Placement, many: u16, counting: Counting, words: &[u16]) -> Vec<ModelRun> {
     let recording = Recording { counting, ..Recording::DEFAULT };
     let traced = Traced::new(Splicing { placement, recording, sync: true, marks: false, calls: false, many });
@@ -133,7 +131,7 @@ fn check_counted_loops(extent: Extent) {
             let mix = traced.mix(48, false, true);
             let threads: Vec<_> = (0..32)
                 .map(|thread: u16| {
-                    // None, all equal, all different, few numbers, and some that are very long.
+                    // None, all equal, all different, few different numbers, and some very large.
                     let count = match trips {
                         31 => thread,
                         40 => 40 - thread,

@@ -1,4 +1,4 @@
-//! Where and when warps run.
+//! Time and place of warps.
 
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::span::WarpSpan;
@@ -10,7 +10,6 @@ use super::kernels::run_spliced;
 use super::launch;
 use super::logs::{ACCOUNTS, Layout, Track};
 
-/// Spans as they lie in memory.
 pub(crate) fn read_spans(bytes: &[u8]) -> Vec<WarpSpan> {
     let span = |bytes: &[u8]| {
         let [begin_clock, begin_timer, end_clock, end_timer, sms] =
@@ -21,8 +20,8 @@ pub(crate) fn read_spans(bytes: &[u8]) -> Vec<WarpSpan> {
     bytes.chunks_exact(size_of::<WarpSpan>()).map(span).collect()
 }
 
-/// Checks the spans of the warps that record, and that no run began before its warp or after its end;
-/// `tracks` may be none.
+/// Checks the spans of the recording warps, and that runs begin within their warp's span. `tracks` may be
+/// empty.
 pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tracks: &[Track]) {
     let recorded = traced.recorded(shape);
     assert_eq!(spans.len() as u32, recorded.count());
@@ -30,7 +29,7 @@ pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tra
         let warp = recorded.warp(index, shape.block_warps()).expect("a warp that records");
         let sm = warp / shape.block_warps() % MULTIPROCESSORS;
         assert_eq!([span.begin_sm, span.end_sm], [sm + 1; 2], "warp {warp}");
-        // Where the clock wraps the latest is not the largest.
+        // If the clock wraps, the latest value is not the greatest.
         if shape.clock.checked_add(1 << 32).is_none() {
             continue;
         }
@@ -49,8 +48,8 @@ pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tra
     }
 }
 
-/// A kernel in which lane `l` of the block `b` runs a loop for `l` iterations, in block 2 for 50 times as
-/// many. Lane 0 leaves at once; of others every second one by another way.
+/// A kernel in which lane `l` of block `b` executes `l` iterations, in block 2 50 times as many. Lane 0 exits
+/// at once; every second of the other lanes takes another exit.
 const KERNEL: &str = ".version 8.0
 .target sm_90
 .address_size 64
@@ -76,10 +75,10 @@ setp.eq.u32 %p, %r2, 0;
 ret;
 }
 ";
-/// Instructions of an iteration, without those that record.
+/// Instructions of an iteration, without recording.
 const LOOP: u64 = 3;
 
-/// Runs the kernel in blocks of 40 threads, of which the warps of `chosen` record.
+/// Runs the kernel in blocks of 40 threads. The warps of `chosen` record.
 fn spans(placement: Placement, dual: bool, chosen: Option<ChosenWarps>, grid: u32) -> Vec<WarpSpan> {
     let recording = Recording {
         placement: Some(placement),
@@ -114,7 +113,7 @@ fn the_last_lane_that_leaves_ends_a_warp() {
             let sm = warp as u32 / 2 % MULTIPROCESSORS + 1;
             assert_eq!([spans[warp].begin_sm, spans[warp].end_sm], [sm; 2]);
         }
-        // The slow block stands out, whatever recording takes.
+        // The slow block is clearly slower, whatever the cost of recording.
         let others = (0..14).filter(|warp| warp / 2 != 2).map(|warp| cycles[warp]).max();
         let slow = cycles[4].min(cycles[5]);
         assert!(others.is_some_and(|most| slow > 5 * most), "{cycles:?}");
@@ -126,7 +125,7 @@ fn only_chosen_warps_say_where_they_ran() {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 3, first_warp: 1, block_warps: 1 };
     let spans = spans(Placement::Registers, false, Some(chosen), 6);
     let sms: Vec<u32> = spans.iter().map(|span| span.begin_sm).collect();
-    // The blocks 1 and 4.
+    // Blocks 1 and 4.
     assert_eq!(sms, [2, 2]);
     assert!(spans.iter().all(|span| span.end_timer > span.begin_timer));
 }

@@ -1,5 +1,5 @@
 //! Streamed logs: all placements and recordings, on random lists in random order, with a host that empties
-//! them meanwhile.
+//! them concurrently.
 
 use warptrace_format::Counting;
 use warptrace_ptx::interpret::Schedule;
@@ -13,13 +13,13 @@ use super::sequences::{shape, splicings};
 use super::streams::Seen;
 use warptrace_abi::log::FirstSegments;
 
-/// The least with which lanes that wait get a segment: one for each log, and one more.
+/// Returns the minimum number of segments for waiting lanes to make progress: one for each log, and one more.
 fn least(traced: &Traced, shape: Shape) -> u32 {
     shape.threads() * shape.blocks() * traced.tracks() + 1
 }
 
-/// Runs splicings with their numbers, each some rounds, with what `streaming` makes of the round and of the
-/// least number of segments.
+/// Runs splicings for some rounds each. `streaming` makes the parameters from the round and the minimum
+/// number of segments.
 fn check(
     splicings: impl Iterator<Item = (u64, Splicing)>,
     rounds: u64,
@@ -37,12 +37,12 @@ fn check(
     seen
 }
 
-/// With lanes that wait as long as it takes.
+/// Lanes wait without limit.
 fn check_patient(extent: Extent, placement: Placement, calls: bool) {
     let splicings = extent.choose(splicings(placement, calls));
     let seen = check(splicings, extent.rounds(2), |round, least| match round % 4 {
         0 => Streaming::patient(least),
-        // Laps begin anew.
+        // Laps wrap around.
         1 => {
             let first_ticket = 254 * u64::from(least.next_power_of_two());
             Streaming { entries: 8, first_ticket, ..Streaming::patient(least) }
@@ -55,14 +55,14 @@ fn check_patient(extent: Extent, placement: Placement, calls: bool) {
     assert!(seen.uses > 10 * least && seen.holes > least && seen.copies > least, "{seen:?}");
 }
 
-/// With lanes that wait for a while, and hosts that do not free everything.
+/// Lanes wait for a limited time, and hosts do not free everything.
 fn check_impatient(extent: Extent, placement: Placement, calls: bool) {
     let splicings = extent.choose(splicings(placement, calls));
     let seen = check(splicings, extent.rounds(3), |round, least| {
         let (segments, habit) = match round % 5 {
             0 => (least, Habit::Lazy),
             1 => (4 * least, Habit::Lazy),
-            // Less than all lanes need.
+            // Fewer than all lanes need.
             2 => (least / 8 + 1, Habit::Busy),
             3 => (least, Habit::Sleepy { snapshots: 4, times: 20 }),
             _ => (least / 2, Habit::Sleepy { snapshots: 2, times: 200 }),
@@ -74,7 +74,8 @@ fn check_impatient(extent: Extent, placement: Placement, calls: bool) {
     assert!(seen.resumed > least(50) && seen.kept > least(10_000) && seen.lost > least(1_000), "{seen:?}");
 }
 
-/// Two lanes that diverge, each of them interrupted at every instruction; in a part of the cases at some.
+/// Two diverged lanes, each interrupted at every instruction. A part of the cases uses some of the
+/// instructions.
 fn interrupt_everywhere(
     extent: Extent,
     words: [&[u16]; 2],
@@ -126,13 +127,13 @@ in_both_tiers! {
     two_groups_may_be_interrupted_where_the_host_stops_for_a_while: check_interrupted_long;
 }
 
-/// With a host that frees memory.
+/// The host frees memory.
 fn check_interrupted(extent: Extent) {
     let seen = interrupt_everywhere(extent, ALTERNATING, Streaming::patient, &[23]);
     assert_eq!((seen.lost, seen.in_vain), (0, 0), "{seen:?}");
 }
 
-/// With a host that stops for a while.
+/// The host stops for a while.
 fn check_interrupted_long(extent: Extent) {
     let habit = Habit::Sleepy { snapshots: 2, times: 3 };
     let streaming = |least| Streaming { habit, stall: 3_000, ..Streaming::patient(least) };

@@ -1,4 +1,4 @@
-//! Runs the test kernel with streamed logs, and checks what its host has taken.
+//! Runs the test kernel with streamed logs, and checks the drained runs.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -14,33 +14,31 @@ use super::program::{self, Lane, Mix};
 use super::segments::Taken;
 use super::spans::{check_spans, read_spans};
 
-/// What many launches did, to know whether they showed anything.
+/// Statistics of many launches, to check that the tests are meaningful.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) kept: u64,
     pub(crate) lost: u64,
-    /// Tracks of warps that lost nothing, that lost something, and that kept a run which began after one that
-    /// was lost.
+    /// Tracks of warps without losses, with losses, and with a kept run after a lost one.
     pub(crate) whole: u64,
     pub(crate) broken: u64,
     pub(crate) resumed: u64,
-    /// Segments that lanes took, and tickets that came to nothing.
+    /// Segments that lanes took, and tickets without a segment.
     pub(crate) uses: u64,
     pub(crate) in_vain: u64,
     pub(crate) holes: u64,
-    /// Copies that were taken.
     pub(crate) copies: u64,
 }
 
 impl Traced {
-    /// Runs random lists in random order, and checks all that must hold.
+    /// Runs random lists in random order and checks the outcome.
     pub(crate) fn stream(&self, seed: u64, mix: Mix, shape: Shape, streaming: Streaming, seen: &mut Seen) {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let threads = program::lanes(&mut random, mix, shape.threads() * shape.blocks());
         self.stream_threads(seed, &threads, shape, streaming, &mut Schedule::random(seed), seen);
     }
 
-    /// Runs lists, and checks all that must hold; returns how many instructions that took.
+    /// Runs lists and checks the outcome; returns the number of instructions executed.
     pub(crate) fn stream_threads(
         &self,
         seed: u64,
@@ -124,7 +122,7 @@ impl Traced {
     }
 }
 
-/// Checks that each lane's log has the runs that it keeps, in the order in which they began.
+/// Checks that each lane's log has the lane's runs, in the order in which they began.
 fn check_logs(runs: &[Taken], clock: u32) {
     let mut last = [0; LANES as usize];
     for Taken { leader, entry, .. } in runs {
@@ -135,8 +133,8 @@ fn check_logs(runs: &[Taken], clock: u32) {
     }
 }
 
-/// Each run once, in the order in which they began; seen when the first of its copies was. What a lane
-/// appends alone has none.
+/// Returns each run once, in the order in which the runs began, with the first snapshot that saw any copy.
+/// Sole runs have no copies.
 fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
     let key = |run: &Taken| (run.entry.time.wrapping_sub(clock), run.entry.mask.trailing_zeros());
     runs.sort_by_key(key);
@@ -149,11 +147,10 @@ fn without_copies(mut runs: Vec<Taken>, clock: u32) -> Vec<Taken> {
     runs
 }
 
-/// Checks that what a snapshot holds has its predecessors in the next one: runs that began before and share a
-/// lane with it. The runs are in the order of their times.
+/// Checks that the predecessors of a run are seen at most one snapshot later. Predecessors began earlier and
+/// share a lane with the run. The runs are in time order.
 fn check_order(runs: &[Taken], clock: u32) {
-    // The last run of each lane that is neither in the first snapshot with its successors nor in the one
-    // before.
+    // For each lane, the earlier run that was seen last.
     let mut last: [Option<&Taken>; LANES as usize] = [None; LANES as usize];
     for at_once in runs.chunk_by(|one, other| one.entry.time == other.entry.time) {
         for run in at_once {
@@ -178,7 +175,7 @@ fn check_order(runs: &[Taken], clock: u32) {
     }
 }
 
-/// Checks that nothing comes of a lane that was seen to have left before the last snapshot but one.
+/// Checks that no run of a lane is first seen more than one snapshot after the lane was seen to have left.
 fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
     for Taken { leader, seen, .. } in runs {
         let ended = ended[*leader as usize];
@@ -186,8 +183,8 @@ fn check_left(runs: &[Taken], ended: &[Option<u32>; LANES as usize]) {
     }
 }
 
-/// Checks a warp's track that has lost something: accounting, and that each lane's runs are some of those
-/// that it was in, in their order. Returns whether there is a run after one that was lost.
+/// Checks a warp's track with losses: number of events, and that each lane's runs are a subsequence of the
+/// expected ones. Returns true if a run follows a lost one.
 fn check_rest(track: &Track, expected: &[ModelRun], threads: &[Lane]) -> bool {
     let kept: Vec<ModelRun> = track.entries.iter().map(ModelRun::from).collect();
     let mut resumed = false;

@@ -1,4 +1,4 @@
-//! Writes what was read of a module as text, for snapshots.
+//! Describes a parsed module as text, for snapshots.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use warptrace_ptx::{
     Cfg, Declaration, Directive, Function, ItemKind, Module, Param, Statement, StatementKind, call_graph,
 };
 
-/// Describes a module; with `statements`, each of them.
+/// Describes a module; with `statements`, also each statement.
 pub(crate) fn outline(module: &Module<'_>, statements: bool) -> String {
     let mut out = String::new();
     write(&mut out, module, statements).expect("strings take everything");

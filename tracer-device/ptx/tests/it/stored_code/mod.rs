@@ -1,8 +1,8 @@
-//! Machine code of PTX texts, as far as tests look at it, and a file that keeps it: the store.
+//! Properties of the machine code of PTX texts, and the store: a file that keeps them.
 //!
-//! Tests of the fast tier look a text up in the store, and assemble it only if the store does not have it. A test
-//! of the full tier assembles all texts and compares the store with the result. `cargo xtask golden` has that test
-//! write the store.
+//! Tests of the fast tier look up a text in the store, and assemble it only if the store lacks it. A test of
+//! the full tier assembles all texts and compares the results with the store. `cargo xtask golden` makes that
+//! test write the store.
 //!
 //! ```text
 //! # ptxas V13.5.37, rustc 1.96.0
@@ -24,29 +24,27 @@ use warptrace_build::{Disassembler, Ptxas};
 
 use super::hashes;
 
-/// The word that begins a text's line in the store.
+/// First word of a text's line in the store.
 const TEXT: &str = "text ";
 
-/// What tests look at in the machine code of a function.
+/// Properties of a function's machine code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Function {
     pub(crate) registers: u32,
     pub(crate) stack_bytes: u32,
-    /// Bytes of stores and loads of registers that there was no room for.
+    /// Bytes of spill stores and loads.
     pub(crate) spill_bytes: u32,
     /// Instructions, without `NOP`s.
     pub(crate) instructions: u32,
     pub(crate) yields: u32,
-    /// `YIELD`s at the head of a loop that claims a segment.
+    /// `YIELD`s at the head of a loop that reserves a segment.
     pub(crate) claims: u32,
     pub(crate) exits: u32,
     /// Atomic operations without a result.
     pub(crate) reductions: u32,
-    /// CRC-32 of the instructions.
     pub(crate) crc: u32,
 }
 
-/// Functions of a text, by name.
 pub(crate) type Functions = BTreeMap<String, Function>;
 
 impl Display for Function {
@@ -85,14 +83,13 @@ impl FromStr for Function {
     }
 }
 
-/// NVIDIA's programs.
 struct Tools {
     assembler: Ptxas,
     disassembler: Disassembler,
 }
 
 impl Tools {
-    /// Finds them; the error says which one is missing or too old.
+    /// Finds the programs. The error names the missing or outdated one.
     fn find() -> Result<Self, String> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let assembler = Ptxas::find(&workspace).map_err(|error| error.to_string())?;
@@ -104,7 +101,6 @@ impl Tools {
         Ok(Self { assembler, disassembler })
     }
 
-    /// The assembler's version.
     fn version(&self) -> String {
         let output = Command::new(&self.assembler.program).arg("--version").output().expect("it was found");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -131,11 +127,9 @@ impl Tools {
     }
 }
 
-/// Machine code of texts: that of the store, and that which was made since.
+/// Machine code of texts, from the store or assembled.
 pub(crate) struct CodeStore {
-    /// The store's file.
     path: PathBuf,
-    /// All texts are assembled.
     is_fresh: bool,
     /// By architecture, CRC-32 and length of the text.
     known: Mutex<BTreeMap<String, Arc<OnceLock<Functions>>>>,
@@ -143,7 +137,7 @@ pub(crate) struct CodeStore {
 }
 
 impl CodeStore {
-    /// Reads a store. Texts that it does not have are assembled.
+    /// Opens a store. Texts that it lacks are assembled.
     pub(crate) fn open(path: &str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -151,8 +145,8 @@ impl CodeStore {
         Self { known: Mutex::new(known.collect()), tools: Tools::find(), is_fresh: false, path }
     }
 
-    /// Begins a new store, in which all texts are assembled. Returns `None`, and says why, without NVIDIA's
-    /// programs.
+    /// Makes an empty store, in which all texts are assembled. Prints a message and returns `None` if
+    /// NVIDIA's programs are missing.
     pub(crate) fn fresh(path: &str) -> Option<Self> {
         let fresh = Self { known: Mutex::default(), is_fresh: true, ..Self::open(path) };
         match &fresh.tools {
@@ -164,11 +158,11 @@ impl CodeStore {
         }
     }
 
-    /// Returns the functions of a text's machine code. Returns `None`, and says why, if the store does not have the
-    /// text and NVIDIA's programs are missing.
+    /// Returns the functions of a text's machine code. Prints a message and returns `None` if the store lacks
+    /// the text and NVIDIA's programs are missing.
     ///
     /// # Panics
-    /// If the assembler refuses the text.
+    /// If the assembler rejects the text.
     pub(crate) fn functions(&self, text: &str, architecture: &str) -> Option<Functions> {
         let key = format!("{architecture} {}", hashes::hash(text));
         let mut known = self.known.lock().expect("no thread panics while it holds the lock");
@@ -181,12 +175,12 @@ impl CodeStore {
         if !self.is_fresh {
             eprintln!("`{key}` is not in {}, which `cargo xtask golden` writes", self.path.display());
         }
-        // A thread that wants the same text waits.
+        // Other threads that need the same text wait.
         Some(made.get_or_init(|| tools.assemble(text, architecture)).clone())
     }
 
-    /// Compares the store's file with what a fresh store has, or writes the file if that is asked for. `compiler`
-    /// made the texts. A store of other programs is not compared.
+    /// Compares the store's file with a fresh store, or writes the file if requested. `compiler` names the
+    /// compiler of the texts. A store of other program versions is not compared.
     ///
     /// # Panics
     /// If they differ.
@@ -233,7 +227,7 @@ impl CodeStore {
     }
 }
 
-/// Reads a store: functions by architecture, CRC-32 and length of their text.
+/// Parses a store: functions by architecture, CRC-32 and length of their text.
 fn parse(store: &str) -> BTreeMap<String, Functions> {
     let mut texts: BTreeMap<String, Functions> = BTreeMap::new();
     let mut functions = None;

@@ -1,13 +1,13 @@
-//! Reading machine code as `cuobjdump -sass` prints it.
+//! Parses machine code as printed by `cuobjdump -sass`.
 
 use std::collections::BTreeMap;
 
 use super::Function;
 
-/// Instructions from the head of a claim's own loop to its atomic, at most.
+/// Maximum number of instructions from the head of a reservation's loop to its atomic.
 const CLAIM: usize = 12;
 
-/// The instructions of each function, in order.
+/// Returns the instructions of each function, in order.
 pub(crate) fn functions(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
@@ -21,17 +21,16 @@ pub(crate) fn functions(text: &str) -> BTreeMap<String, Vec<String>> {
     functions
 }
 
-/// The instruction of a line `/*0040*/  @!P0 BRA 0x400 ;  /* encoding */`.
+/// Returns the instruction of a line `/*0040*/  @!P0 BRA 0x400 ;  /* encoding */`.
 fn instruction(line: &str) -> Option<&str> {
     let (address, rest) = line.strip_prefix("/*")?.split_once("*/")?;
-    // The second half of an encoding stands on a line of its own, and begins with `0x`.
+    // The second half of an encoding is on a separate line and begins with `0x`.
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     Some(rest.split(';').next()?.trim())
 }
 
-/// Counts the instructions of a function.
 pub(crate) fn count(instructions: &[String], function: &mut Function) {
     let count = |names: &[&str]| {
         let found = instructions.iter().filter(|instruction| names.iter().any(|name| is(instruction, name)));
@@ -45,7 +44,7 @@ pub(crate) fn count(instructions: &[String], function: &mut Function) {
     function.crc = crc32fast::hash(instructions.join("\n").as_bytes());
 }
 
-/// The `YIELD`s that the atomic operation of a claim follows.
+/// Returns the number of `YIELD`s that are followed by a reservation's atomic.
 fn claims(instructions: &[String]) -> u32 {
     let found = instructions.iter().enumerate().filter(|(at, instruction)| {
         let mut next = instructions[*at..].iter().take(1 + CLAIM);
@@ -54,7 +53,7 @@ fn claims(instructions: &[String]) -> u32 {
     found.count() as u32
 }
 
-/// Whether an instruction is this one, with or without a predicate and modifiers.
+/// Returns true if an instruction has this name, with or without a predicate and modifiers.
 fn is(instruction: &str, name: &str) -> bool {
     let guarded = instruction.strip_prefix('@').and_then(|guarded| guarded.split_once(' '));
     let instruction = guarded.map_or(instruction, |(_, instruction)| instruction.trim_start());

@@ -1,8 +1,8 @@
-//! Reading what the assembler says of registers, stack and spills.
+//! Parses the assembler's report of registers, stack and spills.
 
 use super::{Function, Functions};
 
-/// Reads what `ptxas -v` says of each kernel and function. Passes over lines that it does not know.
+/// Parses the output of `ptxas -v` for each kernel and function. Ignores unknown lines.
 pub(crate) fn parse(said: &str) -> Functions {
     let mut found: Functions = Functions::new();
     let mut name = "";
@@ -20,7 +20,6 @@ pub(crate) fn parse(said: &str) -> Functions {
     found
 }
 
-/// The number that stands before `what`.
 fn number_before(line: &str, what: &str) -> Option<u32> {
     let before = &line[..line.find(what)?];
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Random kernels: a loop of accesses of all spaces, by addresses of many shapes.
+//! Random kernels: a loop of accesses to all spaces with various address patterns.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -13,17 +13,17 @@ use super::super::case::Shape;
 use super::super::program::below;
 use super::{Case, Outcome, Traced};
 
-/// What is read, in two places that are far from each other; what is written; and results.
+/// Regions to read (two, far from each other), to write, and for results.
 const READ: u64 = 0x10_0000;
 const FAR: u64 = 0x7000_0010_0000;
 const WRITTEN: u64 = 0x30_0000;
 const RESULTS: u64 = 0x40_0000;
-/// Bytes of each of them, and of the shared and the local array.
+/// Sizes in bytes of each region, and of the shared and the local array.
 const BYTES: usize = 1 << 16;
 const SHARED_BYTES: u32 = 1 << 10;
 const LOCAL_BYTES: u32 = 1 << 8;
 
-/// A kernel of this many accesses in a loop; with `sync` of PTX 8.0.
+/// Makes a kernel with this many accesses in a loop; PTX 8.0 with `sync`.
 fn kernel(random: &mut ChaCha8Rng, accesses: u32, sync: bool) -> String {
     let mut text = format!(
         ".version {}\n.target {}\n.address_size 64
@@ -70,7 +70,7 @@ $TILE:
         if sync { "8.0" } else { "6.3" },
         if sync { "sm_90" } else { "sm_70" },
     );
-    // How often each lane goes round.
+    // Iterations of each lane.
     let trips = match below(random, 3) {
         0 => format!("mov.u32 %r11, {}", 1 + below(random, 9)),
         1 => "and.b32 %r11, %r1, 7".to_owned(),
@@ -94,19 +94,19 @@ $TILE:
     text
 }
 
-/// An access, in the lanes and at the address that chance says.
+/// Makes an access with random lanes and address.
 fn access(random: &mut ChaCha8Rng, number: u32) -> String {
     let (a, b) = (4 * below(random, 9), 4 * below(random, 5));
     // The offset, from the lane and the iteration.
     let offset = match below(random, 6) {
         0 => format!("mov.u32 %r12, {}", 4 * below(random, 60)),
         1 | 2 => format!("mul.lo.u32 %r12, %r1, {a}; mad.lo.u32 %r12, %r4, {b}, %r12"),
-        // Down.
+        // Descending.
         3 => format!(
             "mul.lo.u32 %r12, %r4, {b}; sub.u32 %r12, {}, %r12; mad.lo.u32 %r12, %r1, {a}, %r12",
             BYTES / 2
         ),
-        // Of lanes in pairs.
+        // Equal for both lanes of a pair.
         4 => format!("shr.u32 %r12, %r1, 1; mul.lo.u32 %r12, %r12, 16; mad.lo.u32 %r12, %r4, {b}, %r12"),
         _ => format!(
             "mad.lo.u32 %r12, %r1, 2654435761, %r4; mul.lo.u32 %r12, %r12, {}; shr.u32 %r12, %r12, 9",
@@ -146,11 +146,11 @@ fn access(random: &mut ChaCha8Rng, number: u32) -> String {
         "\tand.b32 %r12, %r12, {};\n\tcvt.u64.u32 %rd8, %r12;\n\tadd.s64 %rd9, %rd8, %rd20;\n",
         LOCAL_BYTES - 16
     );
-    // What lanes write others never read, so results are the same for all schedules.
+    // Lanes never use values that others write, so results are the same for all schedules.
     let (address, instruction) = match below(random, 11) {
         0 | 1 => (global("%rd1"), "ld.global.nc.u32 %r10, [%rd9]"),
         2 => (global("%rd1"), "ld.global.u32 %r10, [%rd9+4]"),
-        // Two places, by the lane or the iteration.
+        // Two regions, selected by the lane and the iteration.
         3 => (
             format!(
                 "{}\tadd.u32 %r15, %r1, %r4;\n\tand.b32 %r15, %r15, 1;\n\tsetp.eq.u32 %p3, %r15, 0;\n\tselp.b64 %rd10, %rd1, %rd2, %p3;\n\tadd.s64 %rd9, %rd8, %rd10;\n",
@@ -178,8 +178,8 @@ fn access(random: &mut ChaCha8Rng, number: u32) -> String {
     if instruction.contains("%rs1") {
         text.push_str("\tcvt.u16.u32 %rs1, %r4;\n");
     }
-    // Neighbours, whose addresses follow from the first one's unless what is done between hides it.
-    // What is written others may write meanwhile: it is loaded, but goes nowhere.
+    // Neighbours: their addresses are derived from the first one, unless the code in between hides it.
+    // Regions that others may write are loaded, but the values are not used.
     let goes_on = if instruction.starts_with("ld") { ";\n\tadd.u32 %r9, %r9, %r17" } else { "" };
     let mut instruction = instruction.to_owned();
     for _ in 0..below(random, 3) {
@@ -224,9 +224,9 @@ fn case<'a>(shape: Shape) -> Case<'a> {
     Case { kernel: "k", shape, parameters: parameters.to_vec(), memory, output: RESULTS, dynamic_shared: 0 }
 }
 
-/// Checks random kernels under 20 schedules each, or a part of these; returns accesses, those that are known and lost, those in
-/// entries that cannot be matched, and entries; then those that follow from them, and the known ones of
-/// these.
+/// Checks random kernels under 20 schedules each, or a part of them. Returns the numbers of accesses, of
+/// known and of lost ones, of accesses in unmatched entries, of entries, of derived accesses, and of known
+/// derived accesses.
 fn check(
     extent: Extent,
     kernels: std::ops::Range<u64>,
@@ -243,7 +243,7 @@ fn check(
         let traced = Traced::new(&text, Spaces::ALL, placement, if sync { 90 } else { 70 });
         assert_eq!((traced.marked.unrecorded.len(), traced.marked.skipped.len()), (0, 0));
         for seed in (0..20).filter(|seed| extent == Extent::Full || seed % 10 == number % 10) {
-            // Whole warps, and a part of one; clocks that wrap.
+            // Whole and partial warps; clocks that wrap.
             let threads = [32, 40, 5, 64][seed as usize % 4];
             let clock = [0, u64::MAX - 1000, 1 << 36, (1 << 36) - 4000][(seed / 4) as usize % 4];
             let shape = Shape {
@@ -287,7 +287,7 @@ fn check_little_memory(extent: Extent) {
     assert!(known_derived > extent.least(1_000) && known_derived < derived, "{known_derived} of {derived}");
 }
 
-/// The 1,023 accesses of an entry: a loop of 2,500 with equal steps.
+/// An entry holds at most 1,023 accesses: a loop of 2,500 with equal steps.
 #[test]
 fn long_runs_take_several_entries() {
     let text = ".version 8.0\n.target sm_90\n.address_size 64
@@ -319,6 +319,6 @@ $LOOP:
     };
     let outcome = traced.check(&case(shape), 3);
     assert_eq!((outcome.known, outcome.lost), (40 * 2500, 0));
-    // A header and values for each 1,023, of two warps, if lanes stay together.
+    // A header and values for each 1,023 accesses, in two warps, if lanes stay together.
     assert!(outcome.entries >= 12, "{}", outcome.entries);
 }

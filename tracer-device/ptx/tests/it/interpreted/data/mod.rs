@@ -1,4 +1,4 @@
-//! Addresses and values: what sites record is what the interpreter saw of each lane, in order.
+//! Addresses and values: sites must record the interpreter's accesses of each lane, in order.
 
 mod generated;
 mod kernels;
@@ -18,16 +18,15 @@ use super::foreign::program;
 use super::logs::Track;
 use super::model::{lanes, sequence};
 
-/// What lanes of a warp accessed, by lane and site.
+/// Accesses of a warp's lanes, by lane and site.
 type Accesses = BTreeMap<(u32, u16), Vec<u64>>;
 
-/// Runs of lanes by lane and site: count, base and step.
+/// Runs by lane and site: count, base and step.
 type Runs = BTreeMap<(u32, u16), Vec<(u32, u64, i32)>>;
 
-/// Data that records every space.
+/// Records data of every space.
 pub(crate) const RECORDING: Recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
 
-/// A text with sites, as it is and traced.
 pub(crate) struct Traced {
     pub(crate) marked: Marked,
     untraced: Program,
@@ -35,28 +34,25 @@ pub(crate) struct Traced {
     program: Program,
 }
 
-/// What became of a launch: of what is recorded, and of what follows from it.
+/// Numbers of recorded and derived accesses of a launch.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) accesses: u64,
     pub(crate) known: u64,
     pub(crate) lost: u64,
-    /// Accesses at sites that follow from others, and those of them that are known.
+    /// Accesses at derived sites, and how many of them are known.
     pub(crate) derived: u64,
     pub(crate) known_derived: u64,
-    /// Accesses in entries that cannot be matched.
     pub(crate) unmatched: u64,
-    /// Entries of data.
     pub(crate) entries: u64,
 }
 
-/// A kernel's launch, and what it finds in memory.
 pub(crate) struct Case<'a> {
     pub(crate) kernel: &'a str,
     pub(crate) shape: Shape,
     pub(crate) parameters: Vec<Vec<u8>>,
     pub(crate) memory: Memory,
-    /// The region with what the kernel computes.
+    /// The region with the kernel's results.
     pub(crate) output: u64,
     pub(crate) dynamic_shared: u32,
 }
@@ -86,7 +82,7 @@ impl Traced {
         Self { untraced: program(&marked.text), program: program(&spliced.text), spliced, marked }
     }
 
-    /// Runs a kernel untraced and traced, and checks that what was recorded is what lanes did.
+    /// Runs a kernel untraced and traced, and compares the records with the lanes' accesses.
     pub(crate) fn check(&self, case: &Case<'_>, seed: u64) -> Outcome {
         let context = format!("{}, {seed}, {:?}", case.kernel, case.shape);
         let mut memory = case.memory.clone();
@@ -157,7 +153,7 @@ impl Traced {
         self.marked.sites.iter().find(|of| of.id == site).and_then(|of| of.derived)
     }
 
-    /// Adds the accesses that follow from those that were recorded; returns how many there are.
+    /// Adds derived accesses to the recorded ones; returns their number.
     fn derive(&self, known: &mut Accesses) -> u64 {
         let mut added = 0;
         for (site, derived) in self.marked.sites.iter().filter_map(|site| Some((site.id, site.derived?))) {
@@ -171,8 +167,8 @@ impl Traced {
         added
     }
 
-    /// The accesses, those to local memory from the lane's first one at the site on: a traced kernel's frame
-    /// holds more.
+    /// Returns the accesses. Addresses of local memory become relative to the lane's first one at the site,
+    /// because a traced kernel has a larger frame.
     fn without_frame(&self, accesses: &Accesses) -> Accesses {
         let is_local =
             |id: u16| self.marked.sites.iter().any(|site| site.id == id && site.space == SiteSpace::Local);
@@ -183,7 +179,7 @@ impl Traced {
         accesses.iter().map(moved).collect()
     }
 
-    /// Checks that each site without a predicate is executed as often as the events of its block say.
+    /// Checks that each site without a predicate executes as often as its block's events indicate.
     fn check_events(&self, events: &Track, accesses: &Accesses, warp: u32, context: &str) {
         let runs: Vec<super::model::ModelRun> =
             events.entries.iter().map(super::model::ModelRun::from).collect();
@@ -211,15 +207,15 @@ fn of_warp(accesses: &[Access], warp: u32) -> Accesses {
     found
 }
 
-/// What a warp's entries say of its lanes, by the rules of the data page.
+/// Decodes a warp's data entries by the rules of the data page.
 fn decode(track: &Track, clock: u32, context: &str) -> Accesses {
     struct Header {
         mask: u32,
         site: u16,
         since: u32,
-        /// Of an affine group.
+        /// Values of an affine group.
         values: Option<(i32, u32, u64, i32)>,
-        /// An affine group's values were lost.
+        /// Whether an affine group's values were lost.
         lacks: bool,
     }
     let mut headers: Vec<Header> = Vec::new();
@@ -254,7 +250,7 @@ fn decode(track: &Track, clock: u32, context: &str) -> Accesses {
             other => panic!("{context}: {other:?} in a log"),
         }
     }
-    // Within a lane's log headers stand in the order of their times already.
+    // Within a lane's log, headers are already in time order.
     headers.sort_by_key(|header| header.since);
     let cut = track.lost_from.map(|time| (time & !1).wrapping_sub(clock));
     headers.retain(|header| cut.is_none_or(|cut| header.since < cut));

@@ -1,4 +1,4 @@
-//! Small kernels: copies, values, scopes, and what cannot be recorded.
+//! Small kernels: copies, values, scopes, and data that cannot be recorded.
 
 use warptrace_abi::recording::Spaces;
 use warptrace_format::chosen::After;
@@ -22,7 +22,8 @@ pub(super) fn module(body: &str) -> String {
     )
 }
 
-/// Runs a kernel of 40 threads under 20 schedules; returns the accesses of the last run, recorded or not.
+/// Runs a kernel of 40 threads under 20 schedules; returns the number of accesses of the last run, recorded
+/// or not.
 fn check(traced: &Traced) -> u64 {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..4096_u32).flat_map(|index| (index as u8).to_le_bytes()).collect());
@@ -86,8 +87,7 @@ fn sites_stand_in_scopes_and_see_their_registers() {
     assert_eq!(check(&traced), 40 + 39 + 1 + 40);
 }
 
-/// Addresses that follow from others: under predicates, through moves, of 32 bits, and of registers that
-/// change.
+/// Derived addresses: with predicates, through moves, of 32 bits, and from registers that change.
 #[test]
 fn what_follows_from_others_is_not_recorded() {
     let body = "\t.shared .align 16 .b8 tile[2048];
@@ -112,7 +112,7 @@ $LOOP:
     assert_eq!(check(&traced), 3 * (3 * 40 + 2 * 33 + 2 * 7));
 }
 
-/// A module whose markers are written by hand.
+/// Makes a module with handwritten markers.
 fn marked(body: &str) -> Marked {
     Marked { text: module(body), ..Marked::default() }
 }
@@ -125,7 +125,7 @@ fn values_of_registers_are_recorded() {
 \tadd.u32 %r1, %r1, 1;\n$END:\n\t// warptrace.data 7 %r1\n\tret;";
     let traced = Traced::from_marked(marked(body), None, 90);
     assert_eq!(check(&traced), 40 + 40 + 33 + 40 + 40);
-    // One site at two places is one list of accesses.
+    // A site at two places has one list of accesses.
     let twice = body.replace("data 9 %rs1", "data 4 %r1");
     assert_eq!(check(&Traced::from_marked(marked(&twice), None, 90)), 80 + 33 + 40 + 40);
 }
@@ -157,7 +157,7 @@ fn what_cannot_be_recorded_together_is_refused() {
     assert!(matches!(refused(&many), SpliceError::Sites { sites: 513, .. }));
     let unknown = text.replace("4 %rd1", "4 %q1");
     assert!(matches!(refused(&unknown), SpliceError::Marker { .. }));
-    // A kernel that records no data takes such markers for comments.
+    // A kernel that records no data treats such markers as comments.
     let options = Options { recording: Some(Recording::DEFAULT), ..Options::default() };
     assert!(splice(&text, &options).is_ok());
 }
@@ -211,11 +211,11 @@ fn sites_have_their_lines_and_the_location_of_their_block() {
             (2, SiteKind::Store, 8, 2, line("st.global"), None, 3),
         ]
     );
-    // Where points are fewer than blocks, a site may have no location.
+    // If points are sparser than blocks, a site may have no location.
     let few =
         mark(&text, &PointOptions { points: Points::Functions, lines: None, ..options }).expect("it is PTX");
     assert_eq!(few.sites.iter().map(|site| site.location).collect::<Vec<_>>(), [0, 0]);
-    // Texts with markers of their own keep them.
+    // Texts that already have event markers keep them.
     let without = mark(&text, &PointOptions { accesses: Spaces::NONE, ..options }).expect("it is PTX");
     let own = mark_accesses(&without.text, &PointOptions { lines: None, ..options })
         .expect("it has no markers of data");

@@ -1,4 +1,4 @@
-//! Values that the source names: of each type, in loops that were unrolled, and what cannot be recorded.
+//! Values that the source names: of each type, in unrolled loops, and values that cannot be recorded.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const THREADS: u32 = 70;
 const DATA: u64 = 0x10_0000;
 const OUT: u64 = 0x20_0000;
 
-/// A launch of `valued` of 70 threads and 26 that return at once, with room for this many entries.
+/// A launch of `valued` with 70 threads and 26 that return at once, and with this many segments.
 fn case(segments: u32) -> Case<'static> {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..8_u32).flat_map(|number| (number as f32).to_le_bytes()).collect());
@@ -36,10 +36,10 @@ fn case(segments: u32) -> Case<'static> {
     Case { kernel: "valued", shape, parameters: parameters.to_vec(), memory, output: OUT, dynamic_shared: 0 }
 }
 
-/// What a thread names, in order.
+/// Named values of threads, in order.
 type Named = BTreeMap<(u32, String), Vec<u64>>;
 
-/// What `valued.cu` says that threads name.
+/// Returns the values that the threads of `valued.cu` name.
 fn expected() -> Named {
     let mut found = Named::new();
     for thread in 0..THREADS {
@@ -110,7 +110,7 @@ fn values_of_every_type_are_what_the_source_says() {
         found.entry((access.warp * 32 + access.lane, name)).or_default().push(access.value);
     }
     assert_eq!(found, expected());
-    // What stands in a function that is called is not recorded, and said.
+    // Values in a called function are not recorded, and reported.
     let [(function, reason)] = &*marked.unrecorded else { panic!("{:?}", marked.unrecorded) };
     assert!(
         function.contains("far_away") && reason.contains("not inlined: 1 of its"),
@@ -148,7 +148,7 @@ fn without_values_the_text_is_the_same() {
     assert!(marked(Spaces::NONE).sites.is_empty());
 }
 
-/// The sites of a kernel with this body, their names, and what is said of others.
+/// Returns the sites of a kernel with this body by name, and the reports about others.
 fn named(body: &str) -> (Vec<(String, u16)>, Vec<String>) {
     let options = PointOptions { accesses: Spaces::VALUES, ..PointOptions::default() };
     let marked = mark_accesses(&module(body), &options).expect("it is PTX");

@@ -1,5 +1,5 @@
-//! Random kernels: branches and loops within each other, uniform and not, with all that may keep a loop from
-//! being counted.
+//! Random kernels: nested branches and loops, uniform and divergent, with everything that may prevent a loop
+//! from being counted.
 
 use std::fmt::Write;
 
@@ -8,9 +8,8 @@ use rand_chacha::rand_core::Rng;
 
 use super::WORDS;
 
-/// Statements of a kernel at most; more are not begun.
 const LENGTH: u32 = 26;
-/// Branches and loops within each other at most.
+/// Maximum nesting depth of branches and loops.
 const DEPTH: u32 = 4;
 
 const HEAD: &str = ".version 8.0
@@ -36,7 +35,6 @@ const HEAD: &str = ".version 8.0
 	mov.u32 %v5, 2;
 ";
 
-/// Writes a random kernel.
 pub(super) fn kernel(random: &mut ChaCha8Rng) -> String {
     let mut generator = Generator {
         random,
@@ -62,7 +60,6 @@ struct Generator<'r> {
     counters: u32,
     location: u16,
     length: u32,
-    /// What the next loop goes round by.
     next_bound: Option<String>,
 }
 
@@ -88,13 +85,12 @@ impl Generator<'_> {
         let _ = writeln!(self.text, "{label}:");
     }
 
-    /// A new location.
     fn location(&mut self) -> u16 {
         self.location += 1;
         self.location
     }
 
-    /// One of the variables, all of which are small numbers in the end.
+    /// Returns a variable. All variables hold small numbers.
     fn variable(&mut self) -> String {
         format!("%v{}", self.below(6))
     }
@@ -105,7 +101,7 @@ impl Generator<'_> {
         }
     }
 
-    /// A statement; `around` is the label behind the loop that it stands in.
+    /// Writes a statement. `around` is the label after the enclosing loop.
     fn statement(&mut self, depth: u32, around: Option<&str>) {
         self.length += 1;
         if self.length > LENGTH || depth >= DEPTH {
@@ -130,7 +126,6 @@ impl Generator<'_> {
         }
     }
 
-    /// Computes something.
     fn simple(&mut self) {
         let (to, one, other) = (self.variable(), self.variable(), self.variable());
         match self.below(15) {
@@ -162,7 +157,7 @@ impl Generator<'_> {
                 self.line(&format!("selp.u32 {to}, 1, 2, %p3;"));
             }
             12 => {
-                // From the lane itself.
+                // A shuffle from the lane itself.
                 self.line("activemask.b32 %r6;");
                 self.line("mov.u32 %r7, %laneid;");
                 self.line(&format!("shfl.sync.idx.b32 {to}, {one}, %r7, 31, %r6;"));
@@ -172,7 +167,7 @@ impl Generator<'_> {
         }
     }
 
-    /// Loads a word from where a variable says.
+    /// Writes a load of a word at a variable's index.
     fn load(&mut self, to: &str, at: &str) {
         self.line(&format!("and.b32 %r6, {at}, {};", WORDS - 1));
         self.line("mul.wide.u32 %rd3, %r6, 4;");
@@ -181,7 +176,7 @@ impl Generator<'_> {
         self.line(&format!("and.b32 {to}, %r6, 7;"));
     }
 
-    /// A predicate: of what all lanes know alike, more often than not.
+    /// Writes a predicate, which is mostly uniform.
     fn predicate(&mut self) -> String {
         match self.below(5) {
             0 => {
@@ -220,7 +215,7 @@ impl Generator<'_> {
         self.place(&end);
     }
 
-    /// How often a loop goes round: a counter of its own and a bound.
+    /// Returns a new counter and a bound for a loop.
     fn bound(&mut self) -> (String, String) {
         self.counters += 1;
         let counter = format!("%c{}", self.counters % 40);
@@ -235,7 +230,7 @@ impl Generator<'_> {
         (counter, bound)
     }
 
-    /// A loop whose iterations are no events.
+    /// Writes a loop whose iterations are not events.
     fn plain_loop(&mut self, depth: u32) {
         let (head, end) = (self.label(), self.label());
         let (counter, bound) = self.bound();
@@ -254,19 +249,18 @@ impl Generator<'_> {
         }
     }
 
-    /// A loop whose iterations are events, with now and then something in it that keeps it from being
-    /// counted.
+    /// Writes a loop whose iterations are events. Sometimes it contains something that prevents counting.
     fn counted(&mut self, depth: u32) {
         let (location, head, end) = (self.location(), self.label(), self.label());
         let (counter, bound) = self.bound();
         self.line(&format!("mov.u32 {counter}, 0;"));
-        // Lanes that are not to enter it skip it, or its beginning.
+        // Lanes that do not enter the loop skip it or its start.
         let skip = match self.below(8) {
             0 => Some(self.predicate()),
             _ => None,
         };
         if self.one_in(12) {
-            // Lanes come in two ways, and join in the loop.
+            // Lanes enter in two ways and join in the loop.
             let (predicate, other) = (self.predicate(), self.label());
             self.line(&format!("@{predicate} bra {other};"));
             self.line(&format!("// warptrace.loop.enter {location}"));
@@ -314,7 +308,6 @@ impl Generator<'_> {
                     self.line(&format!("@{predicate} bra {end};"));
                 }
                 8..10 => {
-                    // An exit with an end of its own.
                     let (predicate, stay) = (self.predicate(), self.label());
                     self.line(&format!("@{predicate} bra {stay};"));
                     self.line(&leave);
