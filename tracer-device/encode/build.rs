@@ -1,5 +1,5 @@
-//! Tells the build script of `warptrace-host`, which compiles it for GPUs, where this package is, as
-//! `DEP_WARPTRACE_ENCODE_ROOT`.
+//! Exports the path of this package as `DEP_WARPTRACE_ENCODE_ROOT`. The build script of `warptrace-host`
+//! compiles the package for GPUs.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! One compilation of a kernels crate.
+//! Compilation of a kernels crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,18 +6,18 @@ use std::process::Command;
 use crate::{BuildError, Compiler, Diagnostic};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
-/// The oldest architecture that the PTX is written for; drivers compile it for newer ones. Independent thread
-/// scheduling begins here.
+/// The oldest architecture that the PTX supports. Drivers compile it for newer ones. It is the first with
+/// independent thread scheduling.
 const CPU: &str = "sm_70";
-/// PTX ISA 6.3: it has every instruction in use, and is the last with the vote of the lanes that are here,
-/// without naming them, which recording takes where it can (see `warptrace-ptx`).
+/// PTX ISA 6.3: it has every instruction in use. It is also the last version with votes of the active lanes
+/// without an explicit mask, which recording uses where possible (see `warptrace-ptx`).
 const ISA: &str = "+ptx63";
 
-/// How many instructions a partially unrolled loop may grow to. LLVM's own limit stops at 2 rounds of the
-/// N-body loop where nvcc makes 4.
+/// Maximum instructions of a partially unrolled loop. LLVM's default stops at 2 iterations of the N-body
+/// loop, which nvcc unrolls 4 times.
 const UNROLL: &str = "-unroll-partial-threshold=150";
 
-/// Settings of the outer build that must not reach the inner one.
+/// Settings of the outer build that must not affect the inner one.
 const OUTER_SETTINGS: &[&str] = &[
     "RUSTFLAGS",
     "CARGO_ENCODED_RUSTFLAGS",
@@ -35,22 +35,22 @@ const OUTER_SETTINGS: &[&str] = &[
     "RUSTDOCFLAGS",
 ];
 
-/// Set for builds that this crate starts, so that a build script notices that it would start itself.
+/// Set in builds that this crate starts, to detect a build script that would start itself.
 pub(crate) const INSIDE_VARIABLE: &str = "WARPTRACE_INSIDE_DEVICE_BUILD";
 
-/// What to compile and where to.
+/// Input and output of a compilation.
 #[derive(Clone, Debug)]
 pub struct Build {
-    /// Folder of the kernels crate (with its `Cargo.toml`).
+    /// Folder of the kernels crate, which contains `Cargo.toml`.
     pub crate_folder: PathBuf,
-    /// Folder for what the compilation makes of this crate.
+    /// Folder for build outputs of this crate.
     pub output_folder: PathBuf,
-    /// Folder for what it makes of `core` and of other packages, which several compilations may share: they
-    /// take turns then, and only the first compiles `core`.
+    /// Folder for build outputs of `core` and other packages. Several compilations may share it. They then
+    /// take turns, and only the first compiles `core`.
     pub shared_folder: PathBuf,
-    /// Name of the PTX file, without its ending.
+    /// Name of the PTX file, without extension.
     pub name: String,
-    /// Features to switch on, of the crate or (`package/feature`) of one that it depends on.
+    /// Features to enable, of the crate or (`package/feature`) of a dependency.
     pub features: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Build {
 pub struct Compiled {
     /// The PTX file.
     pub ptx: PathBuf,
-    /// The sources that went into it, apart from `core`.
+    /// The sources of the module, without `core`.
     pub sources: Vec<PathBuf>,
 }
 
@@ -67,8 +67,8 @@ impl Build {
     /// Compiles the crate.
     ///
     /// # Errors
-    /// If a folder cannot be made; if the compiler cannot be run or refuses the crate; its words are in the
-    /// error.
+    /// If a folder cannot be created, or if the compiler cannot be run or reports errors. The error contains
+    /// its messages.
     pub fn compile(&self, compiler: &Compiler) -> Result<Compiled, BuildError> {
         let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let target_folder = self.output_folder.join("target");
@@ -87,8 +87,8 @@ impl Build {
             .env("CARGO_BUILD_BUILD_DIR", &self.shared_folder)
             .args(["rustc", "--quiet", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
             .arg("--message-format=json")
-            // A panic is a trap where it stands, and no call: a call in a kernel costs registers, and more
-            // where it is traced.
+            // A panic becomes an inline trap instead of a call. Calls in a kernel cost registers, and more
+            // when it is traced.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
             .args(["--config", "profile.release.lto=\"fat\""])
             .args(["--config", "profile.release.panic=\"immediate-abort\""])
@@ -102,7 +102,8 @@ impl Build {
             .args(["--", &format!("--emit=asm={}", ptx.display())])
             .args(["-C", &format!("target-cpu={CPU}"), "-C", &format!("target-feature={ISA}")])
             .args(["-C", &format!("llvm-args={UNROLL}")])
-            // Nothing is left to link once LTO has made one module, so any program that succeeds will do.
+            // LTO produces one module, so no linking is necessary, and any program that succeeds can be the
+            // linker.
             .args(["-C", "linker=true", "-C", "linker-flavor=llbc"]);
         let output = command.output().map_err(BuildError::start(&cargo))?;
         if !output.status.success() {
@@ -120,7 +121,7 @@ impl Build {
     }
 }
 
-/// The compiler's errors, or what cargo said if it did not come so far.
+/// Returns the compiler's errors, or cargo's output if the compiler did not run.
 fn words(errors: &[Diagnostic], said: &str) -> String {
     if errors.is_empty() {
         return said.trim().to_owned();
@@ -128,7 +129,7 @@ fn words(errors: &[Diagnostic], said: &str) -> String {
     errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// The file in `folder` with that extension which was written last.
+/// Returns the most recently written file in `folder` with that extension.
 fn newest(folder: &Path, extension: &str) -> Result<PathBuf, BuildError> {
     let entries = std::fs::read_dir(folder).map_err(BuildError::file(folder))?;
     entries
@@ -139,7 +140,7 @@ fn newest(folder: &Path, extension: &str) -> Result<PathBuf, BuildError> {
         .ok_or_else(|| BuildError::NoOutput { folder: folder.to_owned() })
 }
 
-/// The prerequisites in a file of make rules; a blank in a path is written `\ `.
+/// Parses the prerequisites in a file of make rules. Spaces in paths are escaped as `\ `.
 fn sources(rules: &str) -> Vec<PathBuf> {
     let Some((_, prerequisites)) = rules.lines().next().and_then(|line| line.split_once(": ")) else {
         return Vec::new();

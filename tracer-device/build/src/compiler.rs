@@ -1,26 +1,26 @@
-//! Finding a `rustc` that can compile `core` for the device.
+//! Search for a `rustc` that can compile `core` for the device.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::BuildError;
 
-/// Names the device compiler explicitly: the path of a `rustc` whose sysroot holds `rust-src`.
+/// Selects the device compiler explicitly: the path of a `rustc` whose sysroot contains `rust-src`.
 pub const DEVICE_COMPILER_VARIABLE: &str = "WARPTRACE_RUSTC";
 
-/// Debian's `rustc-web`, which lives beside rustup's toolchains.
+/// Debian's `rustc-web`, which can coexist with rustup's toolchains.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
-/// What the names of rustup's toolchains begin with in messages.
+/// Prefix of the names of rustup's toolchains in messages.
 const RUSTUPS: &str = "rustup's ";
 
-/// First release whose `nvptx64` target does what the device crate needs.
+/// First release whose `nvptx64` target supports the device crate.
 const OLDEST_MINOR: u32 = 96;
 
-/// Where a compiler was found.
+/// The source of a compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Named by [`DEVICE_COMPILER_VARIABLE`].
+    /// Selected by [`DEVICE_COMPILER_VARIABLE`].
     Variable,
     /// A rustup toolchain with `rust-src`.
     Rustup,
@@ -31,20 +31,20 @@ pub enum Origin {
 /// A compiler for the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
-    /// The `rustc`.
+    /// Path of `rustc`.
     pub rustc: PathBuf,
-    /// What `rustc --version` says.
+    /// Output of `rustc --version`.
     pub version: String,
-    /// Where it was found.
+    /// The source of the compiler.
     pub origin: Origin,
 }
 
 impl Compiler {
-    /// Looks in the order that the crate's documentation names.
+    /// Searches in the order that the crate's documentation lists.
     ///
     /// # Errors
-    /// [`BuildError::NoCompiler`] with what was tried. A compiler that is named explicitly and does not do is
-    /// an error even if there are others.
+    /// [`BuildError::NoCompiler`] with the candidates. An unusable compiler in [`DEVICE_COMPILER_VARIABLE`]
+    /// is an error, even if others exist.
     pub fn find() -> Result<Self, BuildError> {
         if let Some(named) = std::env::var_os(DEVICE_COMPILER_VARIABLE).filter(|value| !value.is_empty()) {
             return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| {
@@ -66,8 +66,8 @@ impl Compiler {
         Err(BuildError::NoCompiler { tried: tried.join("; ") })
     }
 
-    /// Returns the installed compilers that do, one of each version, in the order of [`find`](Self::find); not
-    /// what [`DEVICE_COMPILER_VARIABLE`] names.
+    /// Returns the usable installed compilers, one per version, in the order of [`find`](Self::find). Ignores
+    /// [`DEVICE_COMPILER_VARIABLE`].
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
@@ -79,7 +79,7 @@ impl Compiler {
         all
     }
 
-    /// Checks what is installed, one after the other: its name, and the compiler or the end of a sentence
+    /// Checks the installed compilers in turn. Returns the name, and the compiler or the end of a sentence
     /// that begins with the name.
     fn installed() -> impl Iterator<Item = (String, Result<Self, String>)> {
         let rustup = rustup_toolchains()
@@ -89,7 +89,7 @@ impl Compiler {
         rustup.chain([debian]).map(|(name, rustc, origin)| (name, Self::check(&rustc, origin)))
     }
 
-    /// Checks one candidate; the error is the end of a sentence that begins with its name.
+    /// Checks one candidate. The error is the end of a sentence that begins with its name.
     fn check(rustc: &Path, origin: Origin) -> Result<Self, String> {
         let output = |argument: &[&str]| {
             Command::new(rustc)
@@ -111,12 +111,11 @@ impl Compiler {
     }
 }
 
-/// The minor version in `rustc 1.96.0 (…)`.
 fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("rustc 1.")?.split('.').next()?.parse().ok()
 }
 
-/// Names and folders of rustup's toolchains, the active one first.
+/// Returns names and folders of rustup's toolchains, the active one first.
 pub(crate) fn rustup_toolchains() -> Vec<(String, PathBuf)> {
     let Ok(output) = Command::new("rustup").args(["toolchain", "list", "-v"]).output() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What the device compiler says is wrong with kernels: its errors alone.
+//! The device compiler's errors in kernels.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 /// An error of the device compiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file that it points at, as the compiler names it; empty if it points nowhere.
+    /// File of the error, as named by the compiler; empty without a position.
     pub file: String,
-    /// Line, from 1; 0 if it points nowhere.
+    /// Line, from 1; 0 without a position.
     pub line: u64,
-    /// Column, from 1; 0 if it points nowhere.
+    /// Column, from 1; 0 without a position.
     pub column: u64,
-    /// The message as the compiler writes it.
+    /// The rendered message of the compiler.
     pub text: String,
 }
 
-/// Stands between the errors that are written for `#[warptrace::kernels]`: no text of the compiler has it.
+/// Separates the errors that are written for `#[warptrace::kernels]`. Compiler messages never contain it.
 const SEPARATOR: &str = "\u{1e}";
 
 impl Diagnostic {
-    /// Reads the errors of cargo's messages in JSON, one message a line. What is no such message is left out.
+    /// Reads the errors from cargo's JSON messages, one message per line. Ignores everything else.
     pub(crate) fn read(messages: &str) -> Vec<Self> {
         let values = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let errors = values.filter(|value| {
@@ -33,7 +33,7 @@ impl Diagnostic {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let spans = message["spans"].as_array().map(Vec::as_slice).unwrap_or_default();
             let place = spans.iter().find(|span| span["is_primary"] == true).map(own).unwrap_or(&Value::Null);
-            // The last words, that compiling failed, point nowhere and say nothing more.
+            // The final message only states that compilation failed, without a position.
             let is_summary = text(&message["message"]).starts_with("aborting due to");
             (!is_summary).then(|| Self {
                 file: text(&place["file_name"]),
@@ -45,8 +45,8 @@ impl Diagnostic {
         errors.filter_map(read).collect()
     }
 
-    /// The form in which `#[warptrace::kernels]` reads errors: of each a line with its place, then its text,
-    /// with names of files as the user knows them.
+    /// Writes errors in the form that `#[warptrace::kernels]` reads: per error a line with its position, then
+    /// its text, with file names relative to the package.
     pub(crate) fn write(all: &[Self], package: &Path) -> String {
         let package = format!("{}/", package.display());
         let record = |Self { file, line, column, text }: &Self| {
@@ -56,7 +56,7 @@ impl Diagnostic {
     }
 }
 
-/// The place in the user's source of what stands in a macro.
+/// Returns the position in the user's source, outside of macro expansions.
 fn own(mut span: &Value) -> &Value {
     while span["expansion"].is_object() {
         span = &span["expansion"]["span"];
@@ -64,7 +64,7 @@ fn own(mut span: &Value) -> &Value {
     span
 }
 
-/// Says what to do about errors whose message does not, to whom it is new that kernels have no `std`.
+/// Returns help for errors whose message does not explain that kernels have no `std`.
 fn help(message: &str) -> String {
     let name = || message.split('`').nth(1).unwrap_or_default();
     let help = if message.starts_with("symbol `") && message.ends_with("is already defined") {

@@ -1,4 +1,4 @@
-//! Reading machine code with NVIDIA's disassembler, which needs no GPU.
+//! Disassembly of machine code with NVIDIA's tools. Needs no GPU.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,18 +6,18 @@ use std::process::Command;
 use crate::ptxas::PROGRAMS_FOLDER;
 use crate::{BuildError, TOOLCHAIN_FOLDER};
 
-/// The disassembler: `cuobjdump`, which has `nvdisasm` do the work.
+/// The disassembler: `cuobjdump`, which runs `nvdisasm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disassembler {
-    /// `cuobjdump`.
+    /// Path of `cuobjdump`.
     pub program: PathBuf,
 }
 
 impl Disassembler {
-    /// Looks in the project's own folder under `workspace`, then on the `PATH`.
+    /// Searches the project's tool folder under `workspace`, then `PATH`.
     ///
     /// # Errors
-    /// [`BuildError::NoDisassembler`] where there is none.
+    /// [`BuildError::NoDisassembler`] if it is not installed.
     pub fn find(workspace: &Path) -> Result<Self, BuildError> {
         let folder = workspace.join(TOOLCHAIN_FOLDER);
         let programs = folder.join(PROGRAMS_FOLDER);
@@ -29,14 +29,14 @@ impl Disassembler {
             .ok_or(BuildError::NoDisassembler { folder })
     }
 
-    /// Disassembles a file of machine code (`cubin`): all functions, each behind a line `Function : NAME`.
+    /// Disassembles a file of machine code (`cubin`). Each function follows a line `Function : NAME`.
     ///
     /// # Errors
     /// If the disassembler cannot be run or refuses the file.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, BuildError> {
         let mut command = Command::new(&self.program);
         command.arg("-sass").arg(cubin);
-        // It looks for `nvdisasm` on the path.
+        // `cuobjdump` searches for `nvdisasm` on the path.
         if let Some(folder) = self.program.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             let others = std::env::var_os("PATH").unwrap_or_default();
             let path = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&others));

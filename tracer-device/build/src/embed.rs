@@ -1,4 +1,4 @@
-//! For build scripts: compiles a crate for the device and leaves the code where the crate can include it.
+//! Compilation from build scripts. Writes the code to a file that the crate can include.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,33 +7,34 @@ use crate::compile::INSIDE_VARIABLE;
 use crate::ptxas::ARCHITECTURES;
 use crate::{Build, BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Ptxas, packaged, watch};
 
-/// Names a file. Build scripts look for the device compiler when they can lock it: `cargo xtask demo` holds the lock
-/// while it installs the compiler.
+/// Path of a lock file. Build scripts search for the device compiler when they can lock it: `cargo xtask
+/// demo` holds the lock while it installs the compiler.
 pub const SETUP_LOCK_VARIABLE: &str = "WARPTRACE_SETUP_LOCK";
 
-/// Skips the compilation: the text stays empty.
+/// Skips the compilation, which leaves the PTX empty.
 const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 
 /// Compiles `crate_folder` for the device and writes `$OUT_DIR/NAME.ptx`.
 ///
-/// Without a device compiler the file is empty and cargo shows a warning. Set `WARPTRACE_NO_DEVICE_CODE=1` to
-/// leave it empty on purpose.
+/// Without a device compiler, the file is empty and cargo shows a warning. `WARPTRACE_NO_DEVICE_CODE=1`
+/// leaves it empty intentionally.
 ///
 /// # Panics
-/// In a build script that is the way to fail: when kernels do not compile, or outside a build script.
+/// If kernels do not compile, a file cannot be written, or the function runs outside of a build script. A
+/// panic is how a build script fails.
 pub fn embed(crate_folder: &Path, name: &str) {
     compile(crate_folder, name);
 }
 
-/// Like [`embed`], and assembles the PTX for the architectures that are in wide use, where NVIDIA's assembler
-/// is there: then the driver need not do it when a program first runs. Returns the architectures (`90` for `sm_90`)
-/// and the files with their code: none without an assembler.
+/// Like [`embed`], and assembles the PTX for the architectures in wide use, if NVIDIA's assembler is
+/// installed. The driver then does not need to assemble it when a program first runs. Returns the
+/// architectures (`90` for `sm_90`) and the files with their code; empty without an assembler.
 ///
-/// - `limits` names kernels that may have this many registers at most.
-/// - `workspace` is the folder that may hold the assembler that `cargo xtask setup` installs.
+/// - `limits` sets the maximum registers of the named kernels.
+/// - `workspace` is the folder that may contain the assembler from `cargo xtask setup`.
 ///
 /// # Panics
-/// As [`embed`]; also if there is no kernel of such a name.
+/// As for [`embed`]; also if a kernel in `limits` does not exist.
 pub fn embed_assembled(
     crate_folder: &Path,
     name: &str,
@@ -54,14 +55,14 @@ pub fn embed_assembled(
                 let number = architecture.trim_start_matches("sm_").parse().expect("a number");
                 cubins.push((number, Ptxas::cubin(&ptx, architecture)));
             }
-            // An assembler that does not know the architecture: the driver will do it.
+            // This assembler does not support the architecture. The driver will assemble the PTX.
             Err(error) => println!("cargo::warning=not assembled for {architecture}: {error}"),
         }
     }
     cubins
 }
 
-/// Gives each of these kernels a limit of registers, unless the file is empty.
+/// Limits the registers of these kernels, unless the file is empty.
 fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
     let problem = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", ptx.display()) };
     let mut text = std::fs::read_to_string(ptx).unwrap_or_else(|error| problem(&error));
@@ -78,15 +79,14 @@ fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
     std::fs::write(ptx, text).unwrap_or_else(|error| problem(&error));
 }
 
-/// Writes the PTX, or an empty file; returns where.
 fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     try_compile(crate_folder, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// As [`compile`]; an error is why the kernels do not compile.
+/// Like [`compile`], but returns compilation errors.
 ///
 /// # Panics
-/// Outside a build script, in a build that this crate started, or if a file cannot be written.
+/// Outside of a build script, in a build that this crate started, or if a file cannot be written.
 pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, BuildError> {
     let out: PathBuf =
         std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
@@ -121,14 +121,14 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     Ok(path)
 }
 
-/// Waits until tools are set up.
+/// Waits until the tools are installed.
 fn await_setup() -> Option<()> {
     let file = File::open(std::env::var_os(SETUP_LOCK_VARIABLE)?).ok()?;
     file.lock_shared().ok()
 }
 
-/// Has the build script run again when a file changes, unless the script itself wrote it, into `out`: such a
-/// file is always newer than the run that made it.
+/// Makes cargo rerun the build script when a file changes, unless the script itself wrote it into `out`. Such
+/// a file is always newer than the run that wrote it.
 fn depend_on(file: &Path, out: &Path) {
     if !file.starts_with(out) {
         println!("cargo::rerun-if-changed={}", file.display());
@@ -150,8 +150,8 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }
 
-/// Returns the folder that all compilations for the device below one `target` folder share: in the outermost
-/// folder around `out` that cargo has marked as its own.
+/// Returns the folder that all device compilations under one `target` folder share. It is in the outermost
+/// folder around `out` that cargo has tagged.
 fn shared_folder(out: &Path) -> PathBuf {
     let is_cargos = |folder: &&Path| {
         std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("created by cargo"))

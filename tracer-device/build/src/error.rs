@@ -1,4 +1,4 @@
-//! What can go wrong while kernels are compiled.
+//! Errors of kernel compilation.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use crate::Diagnostic;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// No compiler for the device.
+    /// No device compiler is installed.
     #[error(
         "no device compiler: {tried}. Run `cargo xtask setup`, or `rustup component add rust-src`, or name one in WARPTRACE_RUSTC"
     )]
     NoCompiler {
-        /// What was looked at and why it does not do.
+        /// The candidates, and why each is unusable.
         tried: String,
     },
     /// A program could not be started.
@@ -21,23 +21,23 @@ pub enum BuildError {
     Start {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The compiler refused the kernels.
+    /// The compiler reported errors in the kernels.
     #[error("the kernels of {} do not compile for the device:\n{output}", .crate_folder.display())]
     Compile {
         /// The kernels crate.
         crate_folder: PathBuf,
-        /// The compiler's words.
+        /// Output of the compiler.
         output: String,
-        /// Its errors one by one; none if cargo failed before it ran.
+        /// Its errors; empty if cargo failed before it ran.
         errors: Vec<Diagnostic>,
     },
-    /// The compiler left no PTX.
+    /// The compiler wrote no PTX.
     #[error("the compiler left no PTX in {}", .folder.display())]
     NoOutput {
-        /// Where it was expected.
+        /// The expected folder.
         folder: PathBuf,
     },
     /// A file could not be read or written.
@@ -45,13 +45,13 @@ pub enum BuildError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// `ptxas` is not installed.
     #[error("no ptxas: not in {}, not on the PATH; run `cargo xtask setup`", .folder.display())]
     NoPtxas {
-        /// Where the project keeps its own.
+        /// The project's tool folder.
         folder: PathBuf,
     },
     /// `ptxas` refused the PTX.
@@ -59,13 +59,13 @@ pub enum BuildError {
     Assemble {
         /// The architecture.
         architecture: String,
-        /// The assembler's words.
+        /// Output of the assembler.
         output: String,
     },
     /// `cuobjdump` or `nvdisasm` is not installed.
     #[error("no cuobjdump and nvdisasm: not in {}, not on the PATH; run `cargo xtask setup --tests`", .folder.display())]
     NoDisassembler {
-        /// Where the project keeps its own.
+        /// The project's tool folder.
         folder: PathBuf,
     },
     /// `cuobjdump` refused a file.
@@ -73,7 +73,7 @@ pub enum BuildError {
     Disassemble {
         /// The file.
         file: PathBuf,
-        /// The disassembler's words.
+        /// Output of the disassembler.
         output: String,
     },
 }

@@ -1,32 +1,32 @@
-//! Compiles traced kernels to PTX with upstream Rust's own `nvptx64` target.
+//! Compiles traced kernels to PTX with the `nvptx64` target of upstream Rust.
 //!
-//! In the `build.rs` of a package that depends on `warptrace`:
+//! Use it in the `build.rs` of a package that depends on `warptrace`:
 //!
 //! ```no_run
 //! warptrace_build::compile("src/kernels.rs");
 //! ```
 //!
-//! compiles the modules of that file which have `#[warptrace::kernels]` ([`compile`](fn@compile)); several
-//! files go to [`compile_all`].
+//! This compiles the modules with `#[warptrace::kernels]` in that file ([`compile`](fn@compile)).
+//! [`compile_all`] compiles several files.
 //!
-//! Kernels that have a package of their own, in a `build.rs` of another:
+//! Kernels can also be in a separate package, compiled by the `build.rs` of another one:
 //!
 //! ```no_run
 //! let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");
 //! warptrace_build::embed(&kernels, "kernels");
 //! ```
 //!
-//! and in the crate `include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. The text is empty, and a
-//! warning says what to do, where there is no device compiler. Kernels are compiled once: what records is put
-//! into the text when a trace is wanted.
+//! The crate then uses `include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. Without a device compiler,
+//! the text is empty and a warning explains what to do. Kernels are compiled once: recording instructions are
+//! inserted into the PTX when a trace is requested.
 //!
 //! # The device compiler
-//! A `rustc` with its own `rust-src`, looked for in this order ([`Compiler::find`]):
+//! A `rustc` with its own `rust-src`. [`Compiler::find`] searches in this order:
 //! 1. the variable `WARPTRACE_RUSTC`;
-//! 2. rustup's toolchains that have the component `rust-src`;
+//! 2. rustup's toolchains with the component `rust-src`;
 //! 3. Debian's packages `rustc-web` and `rust-web-src`, as `/usr/bin/rustc`.
 //!
-//! Unstable features are switched on by `RUSTC_BOOTSTRAP=1` for this compilation alone.
+//! `RUSTC_BOOTSTRAP=1` enables unstable features, only for this compilation.
 
 mod compile;
 mod compiler;

@@ -1,4 +1,5 @@
-//! Kernels in the user's own package: a crate is made around their files, in the folder of outputs.
+//! Compilation of kernels in the user's own package. Generates a crate around their files, in the output
+//! folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,44 +9,44 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::embed::try_compile;
 use crate::{BuildError, Diagnostic, watch};
 
-/// Where the package `warptrace` is, as its build script tells the build scripts of packages that depend on
-/// it.
+/// Folder of the package `warptrace`. Its build script exports the variable to the build scripts of dependent
+/// packages.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
-/// Tells `#[warptrace::kernels]` where the PTX is. Beside it lie a list of the files that were compiled
-/// (`.files`, one a line) and, if they did not compile, the compiler's errors (`.error`: see [`Diagnostic`]).
+/// Path of the PTX for `#[warptrace::kernels]`. The same folder contains a list of the compiled files
+/// (`.files`, one per line) and, if compilation failed, the compiler's errors (`.error`: see [`Diagnostic`]).
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 
-/// Compiles the modules of `file` that have `#[warptrace::kernels]` for GPUs, so that their `MODULE` has the
-/// code. For the build script of the package that `file` belongs to; a path relative to the package. Kernels
-/// in several files: [`compile_all`].
+/// Compiles the modules with `#[warptrace::kernels]` in `file` for GPUs, so that their `MODULE` contains the
+/// code. Call it in the build script of the package that contains `file`. The path is relative to the
+/// package. For several files, use [`compile_all`].
 ///
-/// The file may use `core` and `warptrace::device`, and no other part of the package: for the GPU it is part
-/// of a crate without `std`, which this function writes and compiles with [the device
+/// The file may use `core` and `warptrace::device`, but no other part of the package. For the GPU it becomes
+/// part of a crate without `std`, which this function generates and compiles with [the device
 /// compiler](crate#the-device-compiler).
 ///
-/// Without a device compiler a warning says what to do, and the kernels run on the simulator only.
-/// `WARPTRACE_NO_DEVICE_CODE=1` asks for that.
+/// Without a device compiler, a warning explains what to do, and the kernels run only on the simulator.
+/// `WARPTRACE_NO_DEVICE_CODE=1` selects this intentionally.
 ///
 /// # Errors
-/// Are those of the build. Kernels that do not compile are no error of the build script: the compiler of the
-/// package finds most of what is wrong with them, and says it as of any other code. What only the device
-/// compiler finds is an error at the user's line.
+/// Errors are build errors. Kernels that do not compile do not fail the build script: the package's compiler
+/// finds and reports most mistakes like in any other code. Errors that only the device compiler finds are
+/// reported at the user's line.
 ///
 /// # Panics
-/// Outside a build script, or if a file cannot be written.
+/// Outside of a build script, or if a file cannot be written.
 pub fn compile(file: impl AsRef<Path>) {
     compile_all([file]);
 }
 
-/// As [`compile`](fn@compile), of several files at once: `compile_all(["src/sort.rs", "src/scan.rs"])`. All
-/// of them are one program on the GPU, so no two kernels share a name.
+/// Like [`compile`](fn@compile), for several files: `compile_all(["src/sort.rs", "src/scan.rs"])`. They form
+/// one program on the GPU, so kernel names must be unique.
 ///
 /// # Errors
-/// As of [`compile`](fn@compile). Also if it is called twice, or no file is named.
+/// As for [`compile`](fn@compile). Also if it is called twice, or without files.
 ///
 /// # Panics
-/// Outside a build script, or if a file cannot be written.
+/// Outside of a build script, or if a file cannot be written.
 pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     if IS_DONE.swap(true, Ordering::Relaxed) {
@@ -86,7 +87,7 @@ pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     let folder = out.join("kernels-crate");
     write(&folder.join("Cargo.toml"), &manifest(&root));
     write(&folder.join("src/lib.rs"), &library(&files));
-    // The same versions of packages as the user's build, so that nothing needs to be downloaded for this one.
+    // Uses the package versions of the user's build, so that no further downloads are necessary.
     let lock = package.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.is_file());
     if let Some(lock) = lock.or_else(|| watch::lock(&out)) {
         println!("cargo::rerun-if-changed={}", lock.display());
@@ -112,7 +113,7 @@ pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     println!("cargo::rustc-env={PTX_VARIABLE}={}", ptx.display());
 }
 
-/// Says why a source is not one of kernels, if it is not, as the end of a sentence.
+/// Explains why a source cannot be compiled as kernels, as the end of a sentence. Returns `None` if it can.
 fn no_kernels(text: &str) -> Option<&'static str> {
     let is_main = |line: &str| line.starts_with("fn main(") || line.starts_with("pub fn main(");
     let has_kernels = |line: &str| line.trim_start().starts_with("#[") && line.contains("kernels");
@@ -128,7 +129,7 @@ fn no_kernels(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Ends the build script; cargo shows the message and nothing else.
+/// Ends the build script with an error. Cargo shows only the message.
 fn fail(message: &str) -> ! {
     for line in message.lines() {
         println!("cargo::error={line}");
@@ -136,7 +137,7 @@ fn fail(message: &str) -> ! {
     exit(0)
 }
 
-/// Writes a file, unless it has that text already: its time decides what is compiled again.
+/// Writes a file, unless it has that text already. Its modification time determines recompilation.
 fn write(path: &Path, text: &str) {
     if fs::read_to_string(path).is_ok_and(|found| found == text) {
         return;
@@ -146,7 +147,7 @@ fn write(path: &Path, text: &str) {
     written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// The crate's manifest. A workspace of its own, wherever it stands.
+/// Returns the crate's manifest. It is a separate workspace, independent of its location.
 fn manifest(root: &Path) -> String {
     format!(
         "[package]\nname = \"kernels\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
@@ -155,7 +156,6 @@ fn manifest(root: &Path) -> String {
     )
 }
 
-/// The crate's own source file.
 fn library(files: &[PathBuf]) -> String {
     let mut text = String::from("#![no_std]\n#![feature(abi_ptx, asm_experimental_arch)]\n");
     for (number, file) in files.iter().enumerate() {
@@ -164,7 +164,7 @@ fn library(files: &[PathBuf]) -> String {
     text
 }
 
-/// A path as a string of Rust and of TOML.
+/// Quotes a path as a string literal of Rust and TOML.
 fn quoted(path: &Path) -> String {
     let escaped = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{escaped}\"")

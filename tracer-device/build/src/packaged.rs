@@ -1,17 +1,17 @@
-//! Kernels crates that come from a registry.
+//! Kernels crates from a registry.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::{BuildError, watch};
 
-/// Cargo leaves the manifest as it was written under this name in packages that it makes.
+/// Name of the original manifest in packages that cargo creates.
 const ORIGINAL_MANIFEST: &str = "Cargo.toml.orig";
 
-/// Returns a folder with the kernels crate that may be written to: `crate_folder`, or a copy in `out` of a
-/// crate that comes from a registry. There nothing may be written, and compiling writes a lock file.
+/// Returns a writable folder with the kernels crate: `crate_folder`, or a copy in `out` if the crate is from
+/// a registry. Compilation writes a lock file, and a registry's folder must not change.
 ///
-/// The copy takes the versions of packages that the build around it has, so that nothing more is downloaded.
+/// The copy uses the package versions of the surrounding build, so that no further downloads are necessary.
 pub(crate) fn writable(crate_folder: &Path, out: &Path) -> Result<PathBuf, BuildError> {
     if !crate_folder.join(ORIGINAL_MANIFEST).is_file() {
         return Ok(crate_folder.to_owned());
@@ -24,7 +24,7 @@ pub(crate) fn writable(crate_folder: &Path, out: &Path) -> Result<PathBuf, Build
     copy_folder(crate_folder, &copy)?;
     let manifest = copy.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).map_err(BuildError::file(&manifest))?;
-    // A workspace of its own, wherever it stands.
+    // A separate workspace, independent of its location.
     fs::write(&manifest, text + "\n[workspace]\n").map_err(BuildError::file(&manifest))?;
     if let Some(lock) = watch::lock(out) {
         fs::copy(&lock, copy.join("Cargo.lock")).map_err(BuildError::file(&lock))?;
@@ -32,8 +32,7 @@ pub(crate) fn writable(crate_folder: &Path, out: &Path) -> Result<PathBuf, Build
     Ok(copy)
 }
 
-/// Copies a folder with all that is in it. Files are written anew, so that they are no one else's and can be
-/// changed.
+/// Copies a folder with its content. Files are written anew, so that the copies are writable.
 fn copy_folder(from: &Path, to: &Path) -> Result<(), BuildError> {
     fs::create_dir_all(to).map_err(BuildError::file(to))?;
     for entry in fs::read_dir(from).map_err(BuildError::file(from))? {

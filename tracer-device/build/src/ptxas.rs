@@ -1,31 +1,31 @@
-//! Checking PTX with NVIDIA's assembler, which needs no GPU.
+//! Checks PTX with NVIDIA's assembler. Needs no GPU.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::BuildError;
 
-/// Where `cargo xtask setup` puts tools, under the workspace's root.
+/// Tool folder of `cargo xtask setup`, relative to the workspace root.
 pub const TOOLCHAIN_FOLDER: &str = ".toolchain";
 
-/// The folder of NVIDIA's programs in it.
+/// Folder of NVIDIA's programs in the tool folder.
 pub(crate) const PROGRAMS_FOLDER: &str = "cuda/nvidia/cu13/bin";
 
-/// The architectures that the kernels are checked for: Turing, Ampere, Hopper, Blackwell (two).
+/// The architectures that kernels are checked for: Turing, Ampere, Hopper, Blackwell (two).
 pub const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
-/// The assembler.
+/// NVIDIA's PTX assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ptxas {
-    /// The program.
+    /// Path of `ptxas`.
     pub program: PathBuf,
 }
 
 impl Ptxas {
-    /// Looks in the project's own folder under `workspace`, then on the `PATH`.
+    /// Searches the project's tool folder under `workspace`, then `PATH`.
     ///
     /// # Errors
-    /// [`BuildError::NoPtxas`] where there is none.
+    /// [`BuildError::NoPtxas`] if it is not installed.
     pub fn find(workspace: &Path) -> Result<Self, BuildError> {
         let folder = workspace.join(TOOLCHAIN_FOLDER);
         [folder.join(PROGRAMS_FOLDER).join("ptxas"), PathBuf::from("ptxas")]
@@ -35,7 +35,7 @@ impl Ptxas {
             .ok_or(BuildError::NoPtxas { folder })
     }
 
-    /// Names the architectures of [`ARCHITECTURES`] that this assembler is too old for.
+    /// Returns the entries of [`ARCHITECTURES`] that this assembler does not support.
     ///
     /// # Errors
     /// If it cannot be run.
@@ -46,16 +46,16 @@ impl Ptxas {
         Ok(ARCHITECTURES.into_iter().filter(|name| !help.contains(&format!("'{name}'"))).collect())
     }
 
-    /// Where [`assemble`](Self::assemble) puts what it makes of `ptx`: beside it.
+    /// Returns the output path of [`assemble`](Self::assemble): next to `ptx`.
     pub fn cubin(ptx: &Path, architecture: &str) -> PathBuf {
         ptx.with_extension(format!("{architecture}.cubin"))
     }
 
-    /// Assembles `ptx` for `architecture` (`sm_90`) and returns what the assembler says of registers, shared
+    /// Assembles `ptx` for `architecture` (`sm_90`) and returns the assembler's report of registers, shared
     /// memory and spills.
     ///
     /// # Errors
-    /// If the assembler refuses it.
+    /// If the assembler cannot be run or refuses the PTX.
     pub fn assemble(&self, ptx: &Path, architecture: &str) -> Result<String, BuildError> {
         let cubin = Self::cubin(ptx, architecture);
         let output = Command::new(&self.program)

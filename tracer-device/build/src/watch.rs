@@ -1,21 +1,21 @@
-//! What has a build script run again. Cargo takes a file that is not there for one that has changed, each
-//! time: so only what exists is named.
+//! Conditions for a rerun of the build script. Cargo treats a missing file as changed on every build, so only
+//! existing files are listed.
 
 use std::path::{Path, PathBuf};
 
 use crate::{BuildError, Compiler, compiler};
 
-/// Changes with each package that is installed: what to look at while Debian's compiler is missing.
+/// Changes with each installed package. Watched while Debian's compiler is missing.
 const DEBIAN_PACKAGES: &str = "/var/lib/dpkg/status";
 
-/// Has the build script run again when a file or folder changes that is there now.
+/// Makes cargo rerun the build script when this file or folder changes, if it exists.
 pub(crate) fn path(path: &Path) {
     if path.exists() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
 }
 
-/// Has the build script run again when another device compiler might be found.
+/// Makes cargo rerun the build script when another device compiler may be available.
 pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
     match found {
         Ok(found) => {
@@ -33,15 +33,14 @@ pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
     }
 }
 
-/// Looks at the list of a toolchain's components, among them `rust-src`.
+/// Watches the list of a toolchain's components, which includes `rust-src`.
 fn components(toolchain: Option<&Path>) {
     if let Some(folder) = toolchain {
         path(&folder.join("lib/rustlib/components"));
     }
 }
 
-/// The `Cargo.lock` of the build that this build script is part of: the one nearest to the folder of its
-/// outputs.
+/// Returns the `Cargo.lock` of the current build: the one nearest to the output folder.
 pub(crate) fn lock(out: &Path) -> Option<PathBuf> {
     out.ancestors().map(|folder| folder.join("Cargo.lock")).find(|lock| lock.is_file())
 }

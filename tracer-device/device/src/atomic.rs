@@ -1,6 +1,6 @@
-//! Atomics on global memory, relaxed and for the whole device, as CUDA's `atomicAdd` and its kin.
+//! Atomics on global memory, with relaxed order and device scope, like CUDA's `atomicAdd`.
 //!
-//! `core`'s atomics compile to system scope on nvptx, which is stronger and slower than a kernel needs.
+//! On nvptx, `core`'s atomics have system scope, which is stronger and slower than kernels need.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -9,17 +9,17 @@ macro_rules! read_modify_write {
     ($($(#[$doc:meta])* $name:ident($int:ty, $atomic:ident) = $ptx:literal, $register:ident, $host:ident;)*) => {$(
         $(#[$doc])*
         ///
-        /// Returns the value before.
+        /// Returns the previous value.
         ///
         /// # Safety
-        /// `address` is aligned and valid for the launch, and reached by atomics only while others may write
-        /// it.
+        /// `address` is aligned and valid for the launch. While other threads may write the value, it is
+        /// accessed only by atomics.
         #[inline(always)]
         pub unsafe fn $name(address: *mut $int, value: $int) -> $int {
             #[cfg(target_arch = "nvptx64")]
             {
                 let before: $int;
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     core::arch::asm!(concat!("atom.global.", $ptx, " {}, [{}], {};"), out($register) before,
                         in(reg64) address, in($register) value, options(nostack, preserves_flags));
@@ -27,36 +27,36 @@ macro_rules! read_modify_write {
                 before
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { $atomic::from_ptr(address) }.$host(value, Relaxed)
         }
     )*};
 }
 
 read_modify_write! {
-    /// Adds.
+    /// Adds `value`.
     add_u32(u32, AtomicU32) = "add.u32", reg32, fetch_add;
-    /// Keeps the smaller.
+    /// Stores the minimum.
     min_u32(u32, AtomicU32) = "min.u32", reg32, fetch_min;
-    /// Keeps the larger.
+    /// Stores the maximum.
     max_u32(u32, AtomicU32) = "max.u32", reg32, fetch_max;
     /// Sets the bits of `value`.
     or_u32(u32, AtomicU32) = "or.b32", reg32, fetch_or;
-    /// Keeps the bits of `value` only.
+    /// Clears all bits that are not set in `value`.
     and_u32(u32, AtomicU32) = "and.b32", reg32, fetch_and;
-    /// Replaces.
+    /// Stores `value`.
     exchange_u32(u32, AtomicU32) = "exch.b32", reg32, swap;
-    /// Adds.
+    /// Adds `value`.
     add_u64(u64, AtomicU64) = "add.u64", reg64, fetch_add;
-    /// Keeps the smaller.
+    /// Stores the minimum.
     min_u64(u64, AtomicU64) = "min.u64", reg64, fetch_min;
-    /// Replaces.
+    /// Stores `value`.
     exchange_u64(u64, AtomicU64) = "exch.b64", reg64, swap;
 }
 
 macro_rules! compare_exchange_and_access {
     ($($int:ty, $atomic:ident, $register:ident, $bits:literal: $cas:ident, $load:ident, $store:ident;)*) => {$(
-        /// Writes `new` where `expected` stands. Returns the value before.
+        /// Stores `new` if the value equals `expected`. Returns the previous value.
         ///
         /// # Safety
         /// As for the other atomics of this module.
@@ -65,7 +65,7 @@ macro_rules! compare_exchange_and_access {
             #[cfg(target_arch = "nvptx64")]
             {
                 let before: $int;
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     core::arch::asm!(concat!("atom.global.cas.b", $bits, " {}, [{}], {}, {};"),
                         out($register) before, in(reg64) address, in($register) expected, in($register) new,
@@ -74,13 +74,14 @@ macro_rules! compare_exchange_and_access {
                 before
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             match unsafe { $atomic::from_ptr(address) }.compare_exchange(expected, new, Relaxed, Relaxed) {
                 Ok(before) | Err(before) => before,
             }
         }
 
-        /// Reads what other threads may write meanwhile (CUDA's `volatile` read, made a defined one).
+        /// Loads a value that other threads may write concurrently (a defined equivalent of CUDA's `volatile`
+        /// load).
         ///
         /// # Safety
         /// As for the other atomics of this module.
@@ -89,7 +90,7 @@ macro_rules! compare_exchange_and_access {
             #[cfg(target_arch = "nvptx64")]
             {
                 let value: $int;
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     core::arch::asm!(concat!("ld.relaxed.gpu.global.u", $bits, " {}, [{}];"),
                         out($register) value, in(reg64) address, options(nostack, preserves_flags));
@@ -97,24 +98,24 @@ macro_rules! compare_exchange_and_access {
                 value
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { $atomic::from_ptr(address.cast_mut()) }.load(Relaxed)
         }
 
-        /// Writes what other threads may read meanwhile.
+        /// Stores a value that other threads may read concurrently.
         ///
         /// # Safety
         /// As for the other atomics of this module.
         #[inline(always)]
         pub unsafe fn $store(address: *mut $int, value: $int) {
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 core::arch::asm!(concat!("st.relaxed.gpu.global.u", $bits, " [{}], {};"),
                     in(reg64) address, in($register) value, options(nostack, preserves_flags));
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { $atomic::from_ptr(address) }.store(value, Relaxed);
         }
     )*};
@@ -125,11 +126,11 @@ compare_exchange_and_access! {
     u64, AtomicU64, reg64, "64": compare_exchange_u64, load_u64, store_u64;
 }
 
-/// `__threadfence()`: orders this thread's accesses for the whole device.
+/// Orders this thread's memory accesses for the whole device, like `__threadfence()`.
 #[inline(always)]
 pub fn fence_device() {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: a fence touches no memory.
+    // SAFETY: a fence accesses no memory.
     unsafe {
         core::arch::asm!("fence.acq_rel.gpu;", options(nostack, preserves_flags));
     }

@@ -1,14 +1,14 @@
-//! Arrays that threads reach by atomics only.
+//! Arrays with atomic access only.
 
 use core::marker::PhantomData;
 
 use crate::{Global, Pod, atomic};
 
-/// An array that all threads of a launch may read and write, each element by one atomic operation at a time:
-/// the argument for counters, queues and marks.
+/// An array that all threads of a launch may read and write, with one atomic operation per element access.
+/// Use it as an argument for counters, queues and flags.
 ///
-/// `T` is `u32` or `u64`. Operations are relaxed: they say nothing about the order in which others see writes
-/// to other elements. An index past the end is a panic, as of a slice.
+/// `T` is `u32` or `u64`. Operations are relaxed: they do not order writes to other elements. An index past
+/// the end panics, as with a slice.
 #[derive(Debug)]
 pub struct AtomicSlice<'a, T> {
     array: Global<T>,
@@ -23,29 +23,28 @@ impl<T> Clone for AtomicSlice<'_, T> {
 impl<T> Copy for AtomicSlice<'_, T> {}
 
 impl<'a, T: Pod> AtomicSlice<'a, T> {
-    /// Makes one of an array.
+    /// Creates a slice of an array.
     ///
     /// # Safety
-    /// The array is valid for `'a`, aligned, and reached by atomics only meanwhile.
+    /// The array is valid for `'a` and aligned. During `'a`, it is accessed only by atomics.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(array: &'a Global<T>) -> Self {
         Self { array: *array, lifetime: PhantomData }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.array.len() as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if the array has no elements.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.array.is_empty()
     }
 
-    /// Address of an element.
     #[inline(always)]
     #[track_caller]
     fn at(&self, index: usize) -> *mut T {
@@ -62,14 +61,14 @@ macro_rules! operations {
     ($int:ty: $($(#[$doc:meta])* $name:ident = $function:ident;)*) => {$(
         $(#[$doc])*
         ///
-        /// Returns the value before.
+        /// Returns the previous value.
         ///
         /// # Panics
-        /// If the array has no such element.
+        /// If the index is out of bounds.
         #[inline(always)]
         #[track_caller]
         pub fn $name(&self, index: usize, value: $int) -> $int {
-            // SAFETY: inside the array, which is valid, aligned and reached by atomics only.
+            // SAFETY: the element is inside the array, which is valid, aligned and accessed only by atomics.
             unsafe { atomic::$function(self.at(index), value) }
         }
     )*};
@@ -78,39 +77,40 @@ macro_rules! operations {
 macro_rules! access {
     ($($int:ty: $load:ident, $store:ident, $compare_exchange:ident;)*) => {$(
         impl AtomicSlice<'_, $int> {
-            /// Reads element `index`.
+            /// Loads element `index`.
             ///
             /// # Panics
-            /// If the array has no such element.
+            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn load(&self, index: usize) -> $int {
-                // SAFETY: inside the array, which is valid, aligned and reached by atomics only.
+                // SAFETY: the element is inside the array, which is valid, aligned and accessed only by
+                // atomics.
                 unsafe { atomic::$load(self.at(index)) }
             }
 
-            /// Writes element `index`.
+            /// Stores to element `index`.
             ///
             /// # Panics
-            /// If the array has no such element.
+            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn store(&self, index: usize, value: $int) {
-                // SAFETY: as in `load`.
+                // SAFETY: see `load`.
                 unsafe { atomic::$store(self.at(index), value) }
             }
 
-            /// Writes `new` to element `index` if `expected` stands there.
+            /// Stores `new` to element `index` if its value is `expected`. Returns the previous value.
             ///
             /// # Errors
-            /// The value that stands there, if it is another.
+            /// The current value, if it is not `expected`.
             ///
             /// # Panics
-            /// If the array has no such element.
+            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn compare_exchange(&self, index: usize, expected: $int, new: $int) -> Result<$int, $int> {
-                // SAFETY: as in `load`.
+                // SAFETY: see `load`.
                 let before = unsafe { atomic::$compare_exchange(self.at(index), expected, new) };
                 if before == expected { Ok(before) } else { Err(before) }
             }
@@ -125,28 +125,28 @@ access! {
 
 impl AtomicSlice<'_, u32> {
     operations! { u32:
-        /// Adds to element `index`; wraps around.
+        /// Adds `value` to element `index`. Wraps on overflow.
         fetch_add = add_u32;
-        /// Keeps the smaller of element `index` and `value`.
+        /// Stores the minimum of element `index` and `value`.
         fetch_min = min_u32;
-        /// Keeps the larger of element `index` and `value`.
+        /// Stores the maximum of element `index` and `value`.
         fetch_max = max_u32;
         /// Sets the bits of `value` in element `index`.
         fetch_or = or_u32;
-        /// Keeps those bits of element `index` that `value` has.
+        /// Clears all bits of element `index` that are not set in `value`.
         fetch_and = and_u32;
-        /// Replaces element `index`.
+        /// Stores `value` to element `index`.
         swap = exchange_u32;
     }
 }
 
 impl AtomicSlice<'_, u64> {
     operations! { u64:
-        /// Adds to element `index`; wraps around.
+        /// Adds `value` to element `index`. Wraps on overflow.
         fetch_add = add_u64;
-        /// Keeps the smaller of element `index` and `value`.
+        /// Stores the minimum of element `index` and `value`.
         fetch_min = min_u64;
-        /// Replaces element `index`.
+        /// Stores `value` to element `index`.
         swap = exchange_u64;
     }
 }

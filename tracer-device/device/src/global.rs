@@ -4,11 +4,11 @@ use core::marker::PhantomData;
 
 use crate::Pod;
 
-/// An array of `T` in global memory, as a kernel's argument: address and length.
+/// An array of `T` in global memory, as a kernel's argument.
 ///
-/// A plain pair of words, `#[repr(C)]`: 8 bytes of device address, 8 bytes of element count. Accesses are not
-/// checked on the GPU; on the simulator an index past the end ends the launch with an error that names block,
-/// warp, lane and line.
+/// A `#[repr(C)]` pair: 8 bytes of device address, 8 bytes of element count. Accesses are not checked on the
+/// GPU. On the simulator, an index past the end stops the launch with an error that names block, warp, lane
+/// and line.
 #[repr(C)]
 pub struct Global<T> {
     address: u64,
@@ -29,39 +29,40 @@ impl<T> core::fmt::Debug for Global<T> {
     }
 }
 
-// SAFETY: an address and a count; what threads do with the elements is up to the accesses, which are unsafe.
+// SAFETY: an address and a count. Element accesses are unsafe, and their callers guarantee freedom from
+// races.
 unsafe impl<T: Send> Send for Global<T> {}
-// SAFETY: as above.
+// SAFETY: see `Send`.
 unsafe impl<T: Send> Sync for Global<T> {}
 
 impl<T: Pod> Global<T> {
-    /// An array of `len` elements at the device address `address`.
+    /// Creates an array of `len` elements at the device address `address`.
     ///
-    /// Harmless by itself: the accesses carry the promise that the memory is there.
+    /// This is safe. The callers of the access functions guarantee that the memory exists.
     #[inline(always)]
     pub const fn new(address: u64, len: u64) -> Self {
         Self { address, len, element: PhantomData }
     }
 
-    /// An array without elements.
+    /// Creates an array without elements.
     #[inline(always)]
     pub const fn empty() -> Self {
         Self::new(0, 0)
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[inline(always)]
     pub const fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the array has no elements.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Address of element `index`, for the functions of [`atomic`](crate::atomic).
+    /// Returns the address of element `index`, for the functions of [`atomic`](crate::atomic).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at(&self, index: u64) -> *mut T {
@@ -82,35 +83,35 @@ impl<T: Pod> Global<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: u64) -> T {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { access::read(self.at(index)) }
     }
 
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nothing else touches the element
+    /// The array is valid for the launch, `index` is below its length, and nothing else accesses the element
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&self, index: u64, value: T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { access::write(self.at(index), value) }
     }
 }
 
-/// Plain accesses on the host; on the GPU accesses that name the global address space. From a pointer alone
-/// LLVM would make generic ones, which are slower.
+/// Plain accesses on the host. On the GPU, accesses with the global address space: from a plain pointer, LLVM
+/// would generate generic accesses, which are slower.
 mod access {
     #[cfg(not(target_arch = "nvptx64"))]
     pub(super) unsafe fn read<T: Copy>(from: *const T) -> T {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { from.read() }
     }
 
     #[cfg(not(target_arch = "nvptx64"))]
     pub(super) unsafe fn write<T: Copy>(to: *mut T, value: T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { to.write(value) }
     }
 
@@ -122,7 +123,7 @@ mod access {
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(super) unsafe fn read<T: Copy>(from: *const T) -> T {
-        // SAFETY: the caller's promise; each arm copies as many bytes as `T` has.
+        // SAFETY: guaranteed by the caller. Each arm copies exactly the bytes of `T`.
         unsafe {
             match (size_of::<T>(), align_of::<T>()) {
                 (1, _) => {
@@ -158,7 +159,7 @@ mod access {
     #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     pub(super) unsafe fn write<T: Copy>(to: *mut T, value: T) {
-        // SAFETY: the caller's promise; each arm copies as many bytes as `T` has.
+        // SAFETY: guaranteed by the caller. Each arm copies exactly the bytes of `T`.
         unsafe {
             match (size_of::<T>(), align_of::<T>()) {
                 (1, _) => {

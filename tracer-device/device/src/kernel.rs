@@ -1,4 +1,4 @@
-//! Kernels as the host sees them.
+//! Kernels and their arguments on the host.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::{ArgumentMemory, KernelArg, KernelCall, SafeCall};
@@ -10,7 +10,7 @@ mod host {
     /// A type that can be a kernel's argument.
     ///
     /// # Safety
-    /// `to_bytes` gives the bytes that the same type has as a parameter of the compiled kernel.
+    /// `to_bytes` returns the bytes that the type has as a parameter of the compiled kernel.
     #[diagnostic::on_unimplemented(
         message = "`{Self}` cannot be a kernel's argument",
         label = "not a number of a fixed size, and no array",
@@ -18,16 +18,16 @@ mod host {
                 `&[T]`, `DisjointSlice<T>`, `AtomicSlice<T>` and `Global<T>`"
     )]
     pub unsafe trait KernelArg: Copy + Send + Sync + 'static {
-        /// The argument as the device reads it: little-endian, C layout.
+        /// Returns the argument as the device reads it: little-endian, C layout.
         fn to_bytes(&self) -> Vec<u8>;
 
-        /// Whether it names memory.
+        /// Whether it refers to memory.
         const IS_MEMORY: bool = false;
     }
 
     macro_rules! plain {
         ($($type:ty)*) => {$(
-            // SAFETY: fixed-size numbers have the same layout on both sides.
+            // SAFETY: fixed-size numbers have the same layout on host and device.
             unsafe impl KernelArg for $type {
                 fn to_bytes(&self) -> Vec<u8> {
                     self.to_le_bytes().to_vec()
@@ -47,10 +47,10 @@ mod host {
         }
     }
 
-    /// Memory of the device that an argument names.
+    /// Device memory that an argument refers to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct ArgumentMemory {
-        /// Number of the argument, from 0.
+        /// Index of the argument, from 0.
         pub argument: usize,
         /// Address of the first byte.
         pub address: u64,
@@ -58,12 +58,13 @@ mod host {
         pub bytes: u64,
         /// Whether the kernel may write it.
         pub is_written: bool,
-        /// How many threads it takes for each element to have its own, where elements are threads'; else 0.
+        /// Number of threads that the launch needs so that each element has a thread; 0 if elements do not
+        /// belong to threads.
         pub threads: u64,
     }
 
     impl ArgumentMemory {
-        /// That of an array.
+        /// Describes the memory of an array.
         #[doc(hidden)]
         pub fn new<T: Pod>(argument: usize, array: Global<T>, is_written: bool) -> Self {
             let address = if array.is_empty() { 0 } else { array.at(0).expose_provenance() as u64 };
@@ -71,8 +72,8 @@ mod host {
             Self { argument, address, bytes, is_written, threads: 0 }
         }
 
-        /// As [`new`](Self::new), of an array whose elements are written by a thread each if `by_thread`,
-        /// else by a block.
+        /// Like [`new`](Self::new), for an array that the kernel writes. If `by_thread`, one thread writes
+        /// each element, otherwise one block.
         #[doc(hidden)]
         pub fn owned<T: Pod>(argument: usize, array: Global<T>, by_thread: bool) -> Self {
             let threads = if by_thread { array.len() } else { 0 };
@@ -80,11 +81,11 @@ mod host {
         }
     }
 
-    /// A call of a kernel whose arguments say all about the memory that it uses: slices that it reads, and
-    /// arrays of which each thread writes its own element. Who launches it checks that the memory is there,
-    /// and that what is written overlaps nothing else; then nothing that safe kernels do is undefined.
+    /// A call of a kernel whose arguments describe all memory that it uses: slices that it reads, and arrays
+    /// in which each thread writes its own element. The launch checks that the memory exists and that written
+    /// memory overlaps nothing else. Safe kernels then have no undefined behavior.
     ///
-    /// It borrows the arrays for `'a`.
+    /// The call borrows the arrays for `'a`.
     #[derive(Debug)]
     #[must_use = "a call does nothing until it is launched"]
     pub struct SafeCall<'a> {
@@ -94,23 +95,23 @@ mod host {
     }
 
     impl SafeCall<'_> {
-        /// Says so of a call.
+        /// Wraps a call.
         ///
         /// # Safety
-        /// `memory` is all memory that the kernel uses, and its code is safe but for what it is promised
-        /// about that.
+        /// `memory` lists all memory that the kernel uses, and the kernel's code is safe if that memory is
+        /// valid.
         #[doc(hidden)]
         pub unsafe fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
             Self { call, memory, arrays: core::marker::PhantomData }
         }
 
-        /// All memory that the kernel uses.
+        /// Returns all memory that the kernel uses.
         pub fn memory(&self) -> &[ArgumentMemory] {
             &self.memory
         }
     }
 
-    /// The call, without what is known of its memory.
+    /// The call, without the description of its memory.
     impl core::ops::Deref for SafeCall<'_> {
         type Target = KernelCall;
 
@@ -119,7 +120,7 @@ mod host {
         }
     }
 
-    /// A kernel with its arguments, ready to be launched on either device.
+    /// A kernel with its arguments, ready for launch on either device.
     #[must_use = "a call does nothing until it is launched"]
     pub struct KernelCall {
         name: &'static str,
@@ -151,33 +152,33 @@ mod host {
             self
         }
 
-        /// The same call of the copy that is traced at every decision, if the kernel's module has both
+        /// Returns the same call of the copy that is traced at every decision, if the module has one
         /// (`#[kernels(only_marked, automatic = ...)]`).
         pub fn automatic(&self) -> Option<&Self> {
             self.automatic.as_deref()
         }
 
-        /// The module that the kernel stands in, whose code a GPU runs; `None` for a kernel of which the
-        /// device was given the code when it was opened. Kernels of two modules may have one name.
+        /// Returns the module of the kernel, which contains its GPU code. `None` if the device received the
+        /// code when it was opened. Kernels of different modules may have the same name.
         pub fn module(&self) -> Option<&'static KernelModule> {
             self.module
         }
 
-        /// Name of the entry point.
+        /// Returns the name of the entry point.
         pub fn name(&self) -> &'static str {
             self.name
         }
 
-        /// Each argument's bytes, in order, as a launch on a GPU passes them.
+        /// Returns the bytes of each argument, in order, as passed to a GPU launch.
         pub fn arguments(&self) -> &[Vec<u8>] {
             &self.arguments
         }
 
-        /// Returns what runs one thread of the kernel, for a simulated lane.
+        /// Returns a function that runs one thread of the kernel, for a simulated lane.
         ///
         /// # Safety
-        /// As of a launch: the arguments name memory that is valid for what the kernel does with it, for as
-        /// long as it is called.
+        /// As for a launch: the arguments refer to memory that is valid for the kernel's accesses, during
+        /// each call.
         pub unsafe fn thread(&self) -> &(dyn Fn() + Send + Sync) {
             &*self.thread
         }
@@ -193,7 +194,7 @@ mod host {
     }
 }
 
-/// A kernel that panics stops with a trap, which the host sees as a failed launch.
+/// Stops a panicking kernel with a trap, which the host sees as a failed launch.
 #[cfg(target_arch = "nvptx64")]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

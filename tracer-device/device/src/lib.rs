@@ -1,15 +1,16 @@
-//! What a traced kernel calls.
+//! The device API of traced kernels.
 //!
-//! A kernel is written once, in a module with `#[warptrace::kernels]`, against this crate; it compiles to PTX
-//! for a GPU and, from the same source, for the simulator. The attribute's documentation has an example.
+//! A kernel is a function in a module with `#[warptrace::kernels]` that uses this crate. The same source
+//! compiles to PTX for a GPU and to host code for the simulator. The documentation of the attribute has an
+//! example.
 //!
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
-//! - [`DisjointSlice`], [`AtomicSlice`], and plain slices: arrays that safe code uses.
-//! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic that mean the same on both devices.
-//! - [`trace!`] and [`trace_loop!`]: trace points of one's own. In a compiled kernel they are comments, which
-//!   `warptrace-ptx` turns into the instructions that record; on the simulator they are calls of its
-//!   recorder.
+//! - [`DisjointSlice`], [`AtomicSlice`], and plain slices: arrays for safe code.
+//! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic with the same semantics on both
+//!   devices.
+//! - [`trace!`] and [`trace_loop!`]: manual trace points. In a compiled kernel they are comments, which
+//!   `warptrace-ptx` replaces with recording instructions. On the simulator they call its recorder.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -31,16 +32,16 @@ pub mod simt;
 #[doc(hidden)]
 pub mod trace;
 
-/// Names a trace point of one's own, in a function that `#[warptrace::kernels]` traces: `trace!("name")`, or
+/// Adds a manual trace point to a function that `#[warptrace::kernels]` traces: `trace!("name")`, or
 /// `trace!("name", if condition)` for the lanes where the condition holds.
 ///
-/// `trace!("name" = 40)` says its id; those after it count from there.
+/// `trace!("name" = 40)` sets its id. The ids after it continue from there.
 ///
-/// `trace!("length", end - start)` names a value instead, `trace!("x", x; "y", y)` two: an integer of up to 64
-/// bits, `f32`, `f64`, `bool` or `char`. It makes no event; recordings of values have what each lane held. The
-/// value is computed where nothing is traced, too, as far as the compiler cannot leave that out.
+/// `trace!("length", end - start)` records a value instead, and `trace!("x", x; "y", y)` records two. A value
+/// is an integer of up to 64 bits, `f32`, `f64`, `bool` or `char`. It creates no event: recordings of values
+/// hold the value of each lane. Untraced kernels compute the value too, unless the compiler can eliminate it.
 ///
-/// The attribute replaces it; what is left over stands where it does not look.
+/// The attribute replaces this macro. In code that the attribute does not process, it is a compile error.
 #[macro_export]
 macro_rules! trace {
     ($($tokens:tt)*) => {
@@ -51,9 +52,9 @@ macro_rules! trace {
     };
 }
 
-/// Names the iterations of a loop as a trace point of one's own, in a module with
+/// Traces the iterations of a loop as a manual trace point, in a module with
 /// `#[warptrace::kernels(only_marked)]`: `let mut steps = trace_loop!("name");` before the loop,
-/// `steps.tick();` first thing in it, `drop(steps);` behind it. Returns a [`LoopTrace`].
+/// `steps.tick();` at the start of its body, `drop(steps);` after it. Returns a [`LoopTrace`].
 #[macro_export]
 macro_rules! trace_loop {
     ($($tokens:tt)*) => {
@@ -68,7 +69,8 @@ macro_rules! trace_loop {
 pub use arrays::DeviceArray;
 pub use arrays::{BlockIndex, DisjointSlice, Owner, ThreadIndex, thread};
 pub use atomic_slice::AtomicSlice;
-/// Plain data: no padding, any bytes are a value. What arrays in a device's memory hold.
+/// Element types of arrays in device memory: plain data without padding, for which any bytes are a valid
+/// value.
 pub use bytemuck::Pod;
 pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]

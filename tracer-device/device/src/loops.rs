@@ -1,18 +1,18 @@
-//! Loops whose every iteration is an event.
+//! Loops with an event per iteration.
 
-/// Traces the iterations of one loop: what `trace_loop!` returns.
+/// Traces the iterations of a loop. Returned by `trace_loop!`.
 ///
-/// The loop calls [`tick`](Self::tick) once an iteration, first thing, and holds no other trace point. The
-/// guard is dropped where the loop is over, on whatever way: `break`, `return`, the end of its scope.
+/// The loop calls [`tick`](Self::tick) once at the start of each iteration, and contains no other trace
+/// point. The guard is dropped when the loop ends, by `break`, `return`, or the end of its scope.
 ///
 /// # What is recorded
-/// Each tick is an event, as `trace!` makes one. Where loops are counted (an option of the
-/// recording), a tick adds one in a register, and the guard's drop records, for the lanes that drop it
-/// together, the events of a loop in lock step: event k has the lanes that ticked at least k times, k from 1
-/// to the most ticks of a lane. Each lane's own sequence of locations is the same either way. Where the lanes
-/// run in lock step, which they do unless something inside the loop parts them for longer than an iteration,
-/// the warp's events are the same too, in the same order. A lane counts up to 2^32 - 1 ticks; on
-/// the simulator, more of them end the launch.
+/// Each tick is an event, like an event of `trace!`. If loops are counted (an option of the recording), a
+/// tick increments a register. When lanes drop the guard together, they record the events of a loop in lock
+/// step: event k has the lanes that ticked at least k times, for k from 1 to the maximum of their ticks. Each
+/// lane's sequence of locations is the same in both cases. If the lanes run in lock step, the warp's events
+/// and their order are the same too. Lanes run in lock step unless code inside the loop makes them diverge
+/// for longer than an iteration. A lane counts up to 2^32 - 1 ticks. On the simulator, more ticks stop the
+/// launch.
 #[derive(Debug)]
 #[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
 pub struct LoopTrace<const ID: u16> {
@@ -29,7 +29,7 @@ impl<const ID: u16> LoopTrace<ID> {
     pub fn open() -> Self {
         const { assert!(ID != 0, "location ids are 1 to 65,535") };
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: a comment; see `trace::point`.
+        // SAFETY: emits a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(enter), const ID, options(nomem, nostack, preserves_flags));
         }
@@ -48,14 +48,13 @@ impl<const ID: u16> LoopTrace<ID> {
         self.ticks::<1>();
     }
 
-    /// Traces the start of `N` iterations that nothing separates: for the body of a loop that is unrolled by
-    /// hand, in which no lane leaves between one iteration and the next. The events are those of `N` calls of
-    /// [`tick`](Self::tick).
+    /// Traces the start of `N` iterations at once, like `N` calls of [`tick`](Self::tick). For manually
+    /// unrolled loop bodies in which no lane leaves between iterations.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks<const N: u16>(&mut self) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: a comment; see `trace::point`.
+        // SAFETY: emits a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(tick), const ID, const N,
                 options(nomem, nostack, preserves_flags));
@@ -70,7 +69,7 @@ impl<const ID: u16> Drop for LoopTrace<ID> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn drop(&mut self) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: a comment; see `trace::point`.
+        // SAFETY: emits a comment; see `trace::point`.
         unsafe {
             core::arch::asm!(warptrace_abi::marker!(leave), const ID, options(nomem, nostack, preserves_flags));
         }
@@ -79,7 +78,6 @@ impl<const ID: u16> Drop for LoopTrace<ID> {
     }
 }
 
-/// Loops on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use warptrace_format::Counting;
@@ -88,20 +86,20 @@ mod host {
     use crate::simt::{ballot, located, rejoin, shuffle};
     use crate::trace::host::record;
 
-    /// What a lane knows of a loop.
+    /// A lane's state of a loop.
     #[derive(Debug)]
     pub(super) struct Iterations {
         counted: bool,
-        /// Iterations that the trace does not have yet.
+        /// Iterations that are not in the trace yet.
         count: u32,
-        /// Where the lane has ticked last.
+        /// Position of the lane's last tick.
         site: Option<Site>,
     }
 
     impl Iterations {
         pub(super) fn new() -> Self {
             let counting = |lane: &dyn Lane| lane.recording().counting;
-            // What loops do is known here when they have done it: recording each event says the same.
+            // With other settings, each iteration is recorded as an event, which gives the same trace.
             let counted = in_launch() && with_lane(counting) == Counting::All;
             Self { counted, count: 0, site: None }
         }
@@ -124,14 +122,13 @@ mod host {
         }
 
         pub(super) fn leave(&mut self, location: u16) {
-            // A lane that has not ticked has nothing to record. The simulator unwinds the lanes of a launch
-            // that failed.
+            // A lane without ticks has nothing to record. The simulator unwinds the lanes of a failed launch.
             if let Some(site) = self.site
                 && !std::thread::panicking()
             {
                 let group = rejoin(site);
-                // The operations of recording stand in this file: they come where the loop is, as those of a
-                // function.
+                // The recording operations are in this file. They are ordered at the position of the loop,
+                // like operations of a called function.
                 with_lane(|lane| {
                     lane.calls(site);
                     lane.call(true);
@@ -142,15 +139,15 @@ mod host {
         }
     }
 
-    /// Records the loop of the lanes of `group`, which leave it together: one run for each number of
-    /// iterations, from the smallest on.
+    /// Records the loop for the lanes of `group`, which leave it together: one run per distinct number of
+    /// iterations, in ascending order.
     fn record_iterations(location: u16, iterations: u32, group: u32) {
-        // SAFETY: the lanes of the group have just met, and go through this together.
+        // SAFETY: the lanes of the group have just converged and execute this together.
         unsafe {
             let mut recorded = 0;
             let mut inside = ballot(group, iterations != 0);
             while inside != 0 {
-                // The smallest number of those inside: from any of them down.
+                // Starts at the count of any lane inside, and descends to the smallest.
                 let mut next = shuffle(group, iterations, inside.trailing_zeros());
                 loop {
                     let below = ballot(group, iterations > recorded && iterations < next);

@@ -1,11 +1,11 @@
-//! Floating-point functions of kernels.
+//! Floating-point functions for kernels.
 //!
-//! What has a name without `approx` computes **the same bits on every device**, GPU and simulator: square
-//! roots, roundings and [`mul_add`] are exact, the others are those of the crate [`libm`], which is compiled
-//! for both. How far they are from the exact result is tested against `std` over the whole range of their
-//! arguments (`tests/it/math.rs` of this crate): `f32` by at most 1 ulp, but [`atan2`], [`sinh`], [`cosh`] and
-//! [`tanh`] by at most 2.5 ulp; `f64` differ from `std`'s by at most 2 ulp. Not tested: `erfc`; of `f64`
-//! `acos`, `atan2`, `powf`, `hypot`, `erf`.
+//! Functions without `approx` in their names compute **the same bits on every device**, GPU and simulator.
+//! Square roots, roundings and [`mul_add`] are exact. The others are from the crate [`libm`], which is
+//! compiled for both. Tests compare them with `std` over the whole range of their arguments
+//! (`tests/it/math.rs` of this crate). The maximum error of `f32` functions is 1 ulp, except [`atan2`],
+//! [`sinh`], [`cosh`] and [`tanh`] with 2.5 ulp. `f64` functions differ from `std` by at most 2 ulp. Not
+//! tested: `erfc`, and the `f64` versions of `acos`, `atan2`, `powf`, `hypot`, `erf`.
 //!
 //! ```
 //! use warptrace_device::math;
@@ -16,11 +16,11 @@
 //! ```
 //!
 //! `f32` and `f64` have these methods on both devices: `abs`, `min`, `max`, `clamp`, `signum`, `copysign`,
-//! `recip`, `to_degrees`, `to_radians`, `total_cmp`. A method such as `x.sin()` exists on the host only:
-//! write `math::sin(x)`.
+//! `recip`, `to_degrees`, `to_radians`, `total_cmp`. Methods such as `x.sin()` exist only on the host: write
+//! `math::sin(x)`.
 //!
-//! The functions with `approx` in their names are single instructions of the GPU, as `nvcc --use_fast_math`
-//! takes them; the simulator computes them as exactly as the others, so their bits differ between devices.
+//! Functions with `approx` in their names are single GPU instructions, the same as `nvcc --use_fast_math`
+//! selects. The simulator computes them with full precision, so the bits differ between devices.
 
 /// `f32` or `f64`.
 pub trait Float: Copy + sealed::Functions {}
@@ -30,7 +30,6 @@ impl Float for f64 {}
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident($($argument:ident),*) = $single:path, $double:path;)*) => {
         mod sealed {
-            /// What the functions do, for one type.
             pub trait Functions {
                 $(fn $name($($argument: Self),*) -> Self;)*
             }
@@ -59,73 +58,74 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The square root, rounded to the nearest.
+    /// Returns the square root, correctly rounded.
     sqrt(x) = super::exact::sqrt_f32, super::exact::sqrt_f64;
-    /// The largest integer not above `x`.
+    /// Returns the largest integer not greater than `x`.
     floor(x) = super::exact::floor_f32, super::exact::floor_f64;
-    /// The smallest integer not below `x`.
+    /// Returns the smallest integer not less than `x`.
     ceil(x) = super::exact::ceil_f32, super::exact::ceil_f64;
-    /// The integer part.
+    /// Returns the integer part.
     trunc(x) = super::exact::trunc_f32, super::exact::trunc_f64;
-    /// The nearest integer; halves go away from 0.
+    /// Returns the nearest integer. Rounds half away from 0.
     round(x) = libm::roundf, libm::round;
-    /// The absolute value.
+    /// Returns the absolute value.
     abs(x) = f32::abs, f64::abs;
-    /// The smaller one; the other if one is NaN.
+    /// Returns the minimum. If one argument is NaN, returns the other.
     min(x, y) = f32::min, f64::min;
-    /// The larger one; the other if one is NaN.
+    /// Returns the maximum. If one argument is NaN, returns the other.
     max(x, y) = f32::max, f64::max;
-    /// The first with the sign of the second.
+    /// Returns the absolute value of `x` with the sign of `sign`.
     copysign(x, sign) = f32::copysign, f64::copysign;
-    /// `a * b + c` with one rounding. On the GPU one instruction; Rust never forms it by itself.
+    /// Returns `a * b + c` with one rounding. One instruction on the GPU; Rust never contracts expressions to
+    /// it.
     mul_add(a, b, c) = super::fma_f32, super::fma_f64;
-    /// The cube root.
+    /// Returns the cube root.
     cbrt(x) = libm::cbrtf, libm::cbrt;
-    /// The length of `(x, y)`.
+    /// Returns the length of `(x, y)`.
     hypot(x, y) = libm::hypotf, libm::hypot;
-    /// `e` to the power of `x`.
+    /// Returns `e` to the power of `x`.
     exp(x) = libm::expf, libm::exp;
-    /// 2 to the power of `x`.
+    /// Returns 2 to the power of `x`.
     exp2(x) = libm::exp2f, libm::exp2;
-    /// `exp(x) - 1`, exact near 0, too.
+    /// Returns `exp(x) - 1`, accurate also near 0.
     exp_m1(x) = libm::expm1f, libm::expm1;
-    /// The natural logarithm.
+    /// Returns the natural logarithm.
     ln(x) = libm::logf, libm::log;
-    /// The logarithm to the base 2.
+    /// Returns the logarithm to base 2.
     log2(x) = libm::log2f, libm::log2;
-    /// The logarithm to the base 10.
+    /// Returns the logarithm to base 10.
     log10(x) = libm::log10f, libm::log10;
-    /// `ln(1 + x)`, exact near 0, too.
+    /// Returns `ln(1 + x)`, accurate also near 0.
     ln_1p(x) = libm::log1pf, libm::log1p;
-    /// `x` to the power of `y`.
+    /// Returns `x` to the power of `y`.
     powf(x, y) = libm::powf, libm::pow;
-    /// The sine of an angle in radians.
+    /// Returns the sine of an angle in radians.
     sin(x) = libm::sinf, libm::sin;
-    /// The cosine of an angle in radians.
+    /// Returns the cosine of an angle in radians.
     cos(x) = libm::cosf, libm::cos;
-    /// The tangent of an angle in radians.
+    /// Returns the tangent of an angle in radians.
     tan(x) = libm::tanf, libm::tan;
-    /// The angle whose sine is `x`, in radians.
+    /// Returns the arcsine in radians.
     asin(x) = libm::asinf, libm::asin;
-    /// The angle whose cosine is `x`, in radians.
+    /// Returns the arccosine in radians.
     acos(x) = libm::acosf, libm::acos;
-    /// The angle whose tangent is `x`, in radians.
+    /// Returns the arctangent in radians.
     atan(x) = libm::atanf, libm::atan;
-    /// The angle of the point `(x, y)`, in radians from -π to π.
+    /// Returns the angle of the point `(x, y)` in radians, from -π to π.
     atan2(y, x) = libm::atan2f, libm::atan2;
-    /// The hyperbolic sine.
+    /// Returns the hyperbolic sine.
     sinh(x) = libm::sinhf, libm::sinh;
-    /// The hyperbolic cosine.
+    /// Returns the hyperbolic cosine.
     cosh(x) = libm::coshf, libm::cosh;
-    /// The hyperbolic tangent.
+    /// Returns the hyperbolic tangent.
     tanh(x) = libm::tanhf, libm::tanh;
-    /// The error function, `2/√π ∫ exp(-t²) dt` from 0 to `x`.
+    /// Returns the error function, `2/√π ∫ exp(-t²) dt` from 0 to `x`.
     erf(x) = libm::erff, libm::erf;
-    /// `1 - erf(x)`, exact where `erf` is near 1, too.
+    /// Returns `1 - erf(x)`, accurate also where `erf` is near 1.
     erfc(x) = libm::erfcf, libm::erfc;
 }
 
-/// Operations that round to the nearest, or not at all: on the GPU instructions.
+/// Correctly rounded or exact operations. Single instructions on the GPU.
 mod exact {
     macro_rules! exact {
         ($($name:ident: $type:ident = $function:ident;)*) => {$(
@@ -151,7 +151,7 @@ mod exact {
     }
 }
 
-/// `a * b + c` with one rounding; [`mul_add`].
+/// Returns `a * b + c` with one rounding, like [`mul_add`].
 #[inline(always)]
 pub fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     #[cfg(target_arch = "nvptx64")]
@@ -162,7 +162,7 @@ pub fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     a.mul_add(b, c)
 }
 
-/// `a * b + c` with one rounding; [`mul_add`].
+/// Returns `a * b + c` with one rounding, like [`mul_add`].
 #[inline(always)]
 pub fn fma_f32(a: f32, b: f32, c: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -197,19 +197,19 @@ macro_rules! approximate {
 }
 
 approximate! {
-    /// `1 / sqrt(x)`, approximately: on the GPU the hardware's `rsqrt.approx.f32` (2 ulp), elsewhere division
-    /// and square root in f32. The bits differ between devices.
+    /// Returns an approximation of `1 / sqrt(x)`: `rsqrt.approx.f32` on the GPU (2 ulp), division and square
+    /// root in `f32` elsewhere. The bits differ between devices.
     rsqrt_approx_f32 = "rsqrt.approx.f32", |x| 1.0 / x.sqrt();
-    /// The square root, approximately: on the GPU `sqrt.approx.f32`.
+    /// Returns an approximation of the square root: `sqrt.approx.f32` on the GPU.
     sqrt_approx_f32 = "sqrt.approx.f32", |x| x.sqrt();
-    /// `1 / x`, approximately: on the GPU `rcp.approx.f32`.
+    /// Returns an approximation of `1 / x`: `rcp.approx.f32` on the GPU.
     recip_approx_f32 = "rcp.approx.f32", |x| x.recip();
-    /// 2 to the power of `x`, approximately: on the GPU `ex2.approx.f32`.
+    /// Returns an approximation of 2 to the power of `x`: `ex2.approx.f32` on the GPU.
     exp2_approx_f32 = "ex2.approx.f32", |x| libm::exp2f(x);
-    /// The logarithm to the base 2, approximately: on the GPU `lg2.approx.f32`.
+    /// Returns an approximation of the logarithm to base 2: `lg2.approx.f32` on the GPU.
     log2_approx_f32 = "lg2.approx.f32", |x| libm::log2f(x);
-    /// The sine of a small angle in radians, approximately: on the GPU `sin.approx.f32`.
+    /// Returns an approximation of the sine of a small angle in radians: `sin.approx.f32` on the GPU.
     sin_approx_f32 = "sin.approx.f32", |x| libm::sinf(x);
-    /// The cosine of a small angle in radians, approximately: on the GPU `cos.approx.f32`.
+    /// Returns an approximation of the cosine of a small angle in radians: `cos.approx.f32` on the GPU.
     cos_approx_f32 = "cos.approx.f32", |x| libm::cosf(x);
 }

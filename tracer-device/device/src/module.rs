@@ -2,14 +2,14 @@
 
 use warptrace_format::SourceLocation;
 
-/// A value that a kernel names: `trace!("length", end - start)`.
+/// A named value of a kernel: `trace!("length", end - start)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceValue {
-    /// Its id, at least 1. Values of modules that go into one trace have ids of their own.
+    /// Id, at least 1. Modules in the same trace have disjoint ids.
     pub id: u16,
-    /// Its name.
+    /// Name of the value.
     pub name: &'static str,
-    /// The location that it lies in; 0 if there is none.
+    /// The enclosing location; 0 for none.
     pub location: u16,
     /// Line, from 1.
     pub line: u32,
@@ -17,28 +17,29 @@ pub struct SourceValue {
     pub column: u32,
 }
 
-/// What `#[warptrace::kernels]` knows of a module: its kernels, where they can be traced, and their code for
-/// a GPU.
+/// Description of a module with `#[warptrace::kernels]`: its kernels, their trace points, and their GPU code.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelModule {
-    /// Path of the module, such as `program::kernels`. With its name it says which kernel one is.
+    /// Path of the module, such as `program::kernels`. Together with a kernel's name, it identifies the
+    /// kernel.
     pub name: &'static str,
-    /// Source file, as the compiler names it.
+    /// Source file, as named by the compiler.
     pub file: &'static str,
-    /// Names of the kernels' entries, in order of declaration.
+    /// Names of the kernels' entries, in declaration order.
     pub kernels: &'static [&'static str],
     /// The locations, by id.
     pub locations: &'static [SourceLocation],
-    /// The locations at which lanes wait, by id, behind the others: recorded with times of runs only.
+    /// The locations of waits, by id. Their ids follow the ids in `locations`. Recorded only with times of
+    /// runs.
     pub waits: &'static [SourceLocation],
-    /// The values that the source names, by id.
+    /// The named values, by id.
     pub values: &'static [SourceValue],
-    /// The file's text; empty where the compiler does not tell where it is.
+    /// Text of the source file. Empty if the compiler does not report the file's path.
     pub source: &'static str,
-    /// The kernels' PTX, of all files that the package's build script compiles:
-    /// `std::fs::write("kernels.ptx", spmv::MODULE.ptx)`. Empty without such a build script, or where there
-    /// was no device compiler: then they run on the simulator only.
+    /// PTX of all files that the package's build script compiles: `std::fs::write("kernels.ptx",
+    /// spmv::MODULE.ptx)`. Empty without such a build script or without a device compiler. The kernels then
+    /// run only on the simulator.
     pub ptx: &'static str,
-    /// Why there is no PTX, as the end of a sentence; empty if there is some.
+    /// Reason for missing PTX, as the end of a sentence. Empty if PTX exists.
     pub without_ptx: &'static str,
 }

@@ -6,9 +6,9 @@ use crate::Pod;
 
 /// Declares arrays in block shared memory, each as a function that returns it.
 ///
-/// Every block has its own, which holds whatever was there before when the block starts. The name is a symbol
-/// of the compiled module, so no two arrays of a module share one. A crate that declares arrays enables
-/// `asm_experimental_arch` for `nvptx64`. Only kernels that call the function take the memory.
+/// Each block has its own copy, with arbitrary initial content. The name is a symbol of the compiled module,
+/// so it is unique within a module. A crate that declares arrays enables `asm_experimental_arch` for
+/// `nvptx64`. Only kernels that call the function use the memory.
 ///
 /// ```
 /// use warptrace_device::{shared_arrays, simt};
@@ -18,11 +18,11 @@ use crate::Pod;
 ///     fn neighbours() -> [u32; 1024];
 /// }
 ///
-/// /// Hands each thread's number to the thread before it.
+/// /// Passes each thread's number to the previous thread.
 /// fn pass_on() -> u32 {
 ///     let thread = simt::linear_thread();
-///     // SAFETY: below the length; each thread writes its own word, and reads behind the barrier, to which all
-///     // threads come.
+///     // SAFETY: below the length. Each thread writes its own word, and reads after the barrier, which all
+///     // threads reach.
 ///     unsafe {
 ///         neighbours().set(thread, thread);
 ///         simt::sync_threads();
@@ -46,7 +46,7 @@ macro_rules! shared_arrays {
             #[cfg(target_arch = "nvptx64")]
             {
                 let address: u32;
-                // SAFETY: the address of an array that the module declares.
+                // SAFETY: reads the address of an array that the module declares.
                 unsafe {
                     core::arch::asm!(concat!("mov.u32 {}, block_shared_", stringify!($name), ";"),
                         out(reg32) address, options(pure, nomem, nostack, preserves_flags));
@@ -62,10 +62,10 @@ macro_rules! shared_arrays {
     )+};
 }
 
-/// An array of `T` in block shared memory; [`shared_arrays!`](crate::shared_arrays!) declares it.
+/// An array of `T` in block shared memory, declared by [`shared_arrays!`](crate::shared_arrays!).
 ///
-/// Elements have 4 or 16 bytes. Accesses are not checked on the GPU; on the simulator an index past the end
-/// ends the launch with an error that names block, warp, lane and line.
+/// Elements have 4 or 16 bytes. Accesses are not checked on the GPU. On the simulator, an index past the end
+/// stops the launch with an error that names block, warp, lane and line.
 #[derive(Debug)]
 pub struct Shared<T> {
     #[cfg(target_arch = "nvptx64")]
@@ -84,7 +84,7 @@ impl<T> Clone for Shared<T> {
 impl<T> Copy for Shared<T> {}
 
 impl<T: Pod> Shared<T> {
-    /// The array of `len` elements at `address` of the shared window.
+    /// Creates an array of `len` elements at `address` in the shared window.
     #[cfg(target_arch = "nvptx64")]
     #[doc(hidden)]
     #[inline(always)]
@@ -93,7 +93,7 @@ impl<T: Pod> Shared<T> {
         Self { address, len, element: PhantomData }
     }
 
-    /// The block's array of `len` elements that `key` names.
+    /// Returns the block's array of `len` elements with the key `key`.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
     #[track_caller]
@@ -104,7 +104,7 @@ impl<T: Pod> Shared<T> {
         Self { address, len, element: PhantomData }
     }
 
-    /// The same bytes as elements of another type; those that do not fill an element are left out.
+    /// Reinterprets the array with another element type. Excludes bytes of an incomplete last element.
     #[inline(always)]
     pub fn cast<U: Pod>(self) -> Shared<U> {
         const { assert!(size_of::<U>() == 4 || size_of::<U>() == 16, "elements have 4 or 16 bytes") };
@@ -126,20 +126,20 @@ impl<T: Pod> Shared<T> {
             let message = format!("index {index} is outside a shared array of {} elements", self.len);
             crate::simt::host::with_lane(|lane| lane.fail(&message, site));
         }
-        // Aligned: the simulator aligns arrays to 16 bytes, and elements have 4 or 16.
+        // Aligned: the simulator aligns arrays to 16 bytes, and elements have 4 or 16 bytes.
         self.address.wrapping_add(index as usize * size_of::<T>()).cast()
     }
 
     /// Reads element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, the element was written, and nothing writes it meanwhile. `T` is valid
-    /// for the bits that are there.
+    /// `index` is below the length, the element was written, and nothing writes it meanwhile. Its bits are a
+    /// valid `T`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(self, index: u32) -> T {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: the caller's promise; each arm reads as many bytes as `T` has.
+        // SAFETY: guaranteed by the caller. Each arm reads exactly the bytes of `T`.
         unsafe {
             if size_of::<T>() == 16 {
                 let (a, b, c, d): (u32, u32, u32, u32);
@@ -155,7 +155,7 @@ impl<T: Pod> Shared<T> {
             }
         }
         #[cfg(not(target_arch = "nvptx64"))]
-        // SAFETY: the caller's promise, and the index was checked.
+        // SAFETY: guaranteed by the caller, and the index was checked.
         unsafe {
             self.at(index).read()
         }
@@ -164,12 +164,12 @@ impl<T: Pod> Shared<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, and nothing else touches the element meanwhile.
+    /// `index` is below the length, and nothing else accesses the element meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(self, index: u32, value: T) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: the caller's promise; each arm writes as many bytes as `T` has.
+        // SAFETY: guaranteed by the caller. Each arm writes exactly the bytes of `T`.
         unsafe {
             if size_of::<T>() == 16 {
                 let value: [u32; 4] = core::mem::transmute_copy(&value);
@@ -183,7 +183,7 @@ impl<T: Pod> Shared<T> {
             }
         }
         #[cfg(not(target_arch = "nvptx64"))]
-        // SAFETY: the caller's promise, and the index was checked.
+        // SAFETY: guaranteed by the caller, and the index was checked.
         unsafe {
             self.at(index).write(value);
         }
@@ -191,17 +191,18 @@ impl<T: Pod> Shared<T> {
 }
 
 impl Shared<u32> {
-    /// Adds to element `index` by an atomic of the block. Returns the value before.
+    /// Adds to element `index` with a block-scope atomic. Returns the previous value.
     ///
     /// # Safety
-    /// `index` is below the length, and the element is reached by atomics only while others may write it.
+    /// `index` is below the length, and while other threads may write the element, it is accessed only by
+    /// atomics.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn fetch_add(self, index: u32, value: u32) -> u32 {
         #[cfg(target_arch = "nvptx64")]
         {
             let before: u32;
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 core::arch::asm!("atom.shared.add.u32 {}, [{}], {};", out(reg32) before,
                     in(reg32) self.at(index), in(reg32) value, options(nostack, preserves_flags));
@@ -210,9 +211,9 @@ impl Shared<u32> {
         }
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            // The lanes of a simulated block run one after another on one thread.
+            // The lanes of a simulated block run in turn on one thread.
             let at = self.at(index);
-            // SAFETY: the caller's promise, and the index was checked.
+            // SAFETY: guaranteed by the caller, and the index was checked.
             unsafe {
                 let before = at.read();
                 at.write(before.wrapping_add(value));

@@ -1,8 +1,8 @@
-//! What `#[warptrace::kernels]` puts into functions.
+//! Functions that `#[warptrace::kernels]` inserts.
 //!
-//! Kernels are not written against this module; its names may change with the macro. On the GPU everything
-//! here is a comment or nothing. So it is where the host calls such a function by itself, as a reference
-//! does.
+//! Kernels do not use this module directly. Its names may change with the macro. On the GPU, each item
+//! compiles to a comment or to nothing. The same holds if the host calls a kernel's function directly, for
+//! example as a reference.
 
 use core::ops::ControlFlow;
 use core::task::Poll;
@@ -11,21 +11,21 @@ pub use crate::arrays::slice;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::host::in_launch;
 
-/// Traces that lanes come to location `ID`: those that come here together make one event, `(ID, lanes)`.
-/// Never changes what the kernel computes.
+/// Traces location `ID`. The lanes that arrive here together create one event, `(ID, lanes)`. Never changes
+/// the results of the kernel.
 ///
 /// # On the GPU
-/// The compiled kernel holds a comment here, `// warptrace.loc 3`, and no instruction. When a trace is
-/// wanted, `warptrace-ptx` puts the instructions that record in its place, after the optimiser has done its
-/// work. So the traced kernel is the one that runs untraced. The optimiser may copy the comment with the code
-/// around it (a loop that is unrolled has it several times); it neither drops it, nor moves it over a branch,
-/// nor merges two of them.
+/// The compiled kernel contains the comment `// warptrace.loc 3` and no instruction. For a traced launch,
+/// `warptrace-ptx` replaces the comment with recording instructions, after the optimizer has run. So the
+/// traced kernel is the same code that runs untraced. The optimizer may duplicate the comment together with
+/// the surrounding code (an unrolled loop has it several times). It does not remove the comment, move it
+/// across a branch, or merge two of them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn point<const ID: u16>() {
     const { assert!(ID != 0, "location ids are 1 to 65,535") };
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: a comment. With a side effect, as far as the compiler knows, so that it stays where it is.
+    // SAFETY: emits a comment. The compiler assumes a side effect, so the comment stays in place.
     unsafe {
         core::arch::asm!(warptrace_abi::marker!(loc), const ID, options(nomem, nostack, preserves_flags));
     }
@@ -33,14 +33,14 @@ pub fn point<const ID: u16>() {
     host::point(ID);
 }
 
-/// Traces that lanes come to location `ID`, where they begin to wait, or have waited: as [`point`], but only
-/// where waits are recorded. Else the comment, `// warptrace.wait 3`, stays one.
+/// Traces location `ID` at the start or the end of a wait. Like [`point`], but records only if waits are
+/// recorded. Otherwise the comment `// warptrace.wait 3` is not replaced.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn wait<const ID: u16>() {
     const { assert!(ID != 0, "location ids are 1 to 65,535") };
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: a comment; see `point`.
+    // SAFETY: emits a comment; see `point`.
     unsafe {
         core::arch::asm!(warptrace_abi::marker!(wait), const ID, options(nomem, nostack, preserves_flags));
     }
@@ -48,21 +48,21 @@ pub fn wait<const ID: u16>() {
     host::wait(ID);
 }
 
-/// A value that a trace can hold: numbers of up to 64 bits, `bool` and `char`.
+/// A value that a trace can hold: a number of up to 64 bits, `bool` or `char`.
 ///
-/// What is smaller than 32 bits is widened to 32, as `as` does; `bool` is 0 or 1.
+/// Types smaller than 32 bits are widened to 32 bits, as by `as`. `bool` is 0 or 1.
 #[diagnostic::on_unimplemented(
     message = "a trace cannot hold a `{Self}`",
     label = "no number",
     note = "`trace!(\"name\", value)` takes integers of up to 64 bits, `f32`, `f64`, `bool` and `char`: trace the fields of a structure one by one, and dereference references"
 )]
 pub trait Value: Copy {
-    /// Leaves the comment that names the value, `ID` in the module's table.
+    /// Emits the comment that names the value `ID` in the module's table.
     #[cfg(target_arch = "nvptx64")]
     #[doc(hidden)]
     fn mark<const ID: u16>(self);
 
-    /// Returns the type that the trace has, and the bits, in the lower half if the type has 32.
+    /// Returns the type in the trace, and the bits. 32-bit types use the lower half.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
     fn bits(self) -> (warptrace_abi::data::ValueType, u64);
@@ -74,7 +74,7 @@ macro_rules! value {
             #[cfg(target_arch = "nvptx64")]
             #[inline(always)]
             fn mark<const ID: u16>(self) {
-                // SAFETY: a comment that reads a register; see `point`.
+                // SAFETY: emits a comment that reads a register; see `point`.
                 unsafe {
                     core::arch::asm!(
                         warptrace_abi::marker!(value $of),
@@ -131,13 +131,14 @@ widened! {
     isize as i64;
 }
 
-/// Names a value that the lanes which come here hold, `ID` in the module's table. Never changes what the
-/// kernel computes.
+/// Records the value `ID` of the module's table for the lanes that execute this. Never changes the results of
+/// the kernel.
 ///
 /// # On the GPU
-/// The compiled kernel holds a comment here that names the register with the value, `// warptrace.value 3 f32
-/// %f7`, and no instruction but those that compute the value, which the assembler drops if nothing else uses
-/// it. Where values are recorded, `warptrace-ptx` puts the instructions that record in its place.
+/// The compiled kernel contains a comment with the register that holds the value, `// warptrace.value 3 f32
+/// %f7`. It has no other instructions than those that compute the value, and the assembler removes them if
+/// nothing else uses it. If values are recorded, `warptrace-ptx` replaces the comment with recording
+/// instructions.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn value<const ID: u16>(value: impl Value) {
@@ -148,8 +149,8 @@ pub fn value<const ID: u16>(value: impl Value) {
     host::value(ID, value);
 }
 
-/// Stands for the body of a loop. On the simulator, lanes wait at its end for others that are still inside,
-/// as hardware has them meet before the next iteration.
+/// Guard for a loop body. On the simulator, lanes wait at its end for lanes that are still inside, because
+/// hardware reconverges them before the next iteration.
 #[derive(Debug)]
 #[must_use = "its end is the end of the loop's body"]
 pub struct Body {
@@ -157,7 +158,7 @@ pub struct Body {
     end: crate::simt::host::Site,
 }
 
-/// Enters the body of a loop, which ends where the call claims to stand.
+/// Enters a loop body. Its end is the position of this call, as reported by the compiler.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn body() -> Body {
@@ -170,14 +171,15 @@ pub fn body() -> Body {
 #[cfg(not(target_arch = "nvptx64"))]
 impl Drop for Body {
     fn drop(&mut self) {
-        // The simulator unwinds the lanes of a launch that failed.
+        // The simulator unwinds the lanes of a failed launch.
         if in_launch() && !std::thread::panicking() {
             crate::simt::join(self.end);
         }
     }
 }
 
-/// Stands for a call. On the simulator, lanes in a function come before lanes that are back in its caller.
+/// Guard for a call. On the simulator, lanes inside a function run before lanes that have returned to the
+/// caller.
 #[derive(Debug)]
 #[must_use = "its end is the end of the call"]
 pub struct Call {
@@ -185,7 +187,7 @@ pub struct Call {
     _private: (),
 }
 
-/// Tells that a function is called here; returns it.
+/// Notifies the simulator of a call at this position. Returns `callee`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn calls<F>(callee: F) -> F {
@@ -219,24 +221,24 @@ impl Drop for Call {
     }
 }
 
-/// Stands for the way from a loop out of which some lanes may return, to the end of the block that the loop
-/// stands in. On the simulator, lanes on it come before those that are still in the loop: hardware has them
-/// meet where returned lanes come, too.
+/// Guard for the code between a loop and the end of the enclosing block, if lanes may return from inside the
+/// loop. On the simulator, lanes in this code run before lanes that are still in the loop. Hardware
+/// reconverges them only at a point that returning lanes reach too.
 #[derive(Debug)]
 #[must_use = "its end is where lanes wait"]
 pub struct Ahead {
     _call: Call,
 }
 
-/// Goes ahead of lanes that are still in the loop before.
+/// Enters the code after a loop, ahead of lanes that are still inside it.
 #[inline(always)]
 pub fn ahead() -> Ahead {
     Ahead { _call: call() }
 }
 
-/// A value that `?` takes.
+/// A type that supports `?`.
 pub trait Fallible {
-    /// Whether `?` returns early.
+    /// Returns true if `?` returns early.
     fn fails(&self) -> bool;
 }
 
@@ -275,7 +277,6 @@ impl<B, C> Fallible for ControlFlow<B, C> {
     }
 }
 
-/// Trace points on the simulator.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod host {
     use crate::simt::host::{in_launch, with_lane};
@@ -304,10 +305,10 @@ pub(crate) mod host {
         }
     }
 
-    /// Records `count` events of the lanes of `mask`, which are all here and call this.
+    /// Records `count` events of the lanes in `mask`. All of them call it together.
     #[track_caller]
     pub(crate) fn record(location: u16, mask: u32, count: u32) {
-        // The leader comes first, and no other lane runs before it has returned.
+        // The leader runs first, and no other lane runs before it returns.
         if count != 0 && is_leader(mask) {
             with_lane(|lane| lane.record(location, mask, count));
         }

@@ -1,4 +1,4 @@
-//! The kernels as the host launches them, on a GPU or on simulated lanes.
+//! Descriptions of the kernels, which the host launches on a GPU or on simulated lanes.
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::KernelCall;
@@ -16,43 +16,43 @@ use crate::launches::Launches;
 use crate::memory::SharedMemory;
 use crate::merge::{MAX_WARPS, merge_streams};
 
-/// Threads of a block of [`merge_call`], at most: four warps, a stream each.
+/// Maximum threads per block of [`merge_call`]: four warps, one stream per warp.
 pub const MERGE_THREADS: u32 = 32 * MAX_WARPS;
-/// Threads of a block of [`find_classes_call`], at most: a stream for each warp.
+/// Maximum threads per block of [`find_classes_call`]: one stream per warp.
 pub const CLASSES_THREADS: u32 = 32 * classes::MAX_WARPS;
-/// Lanes that encode a stretch in [`encode_predict_call`].
+/// Lanes per stretch in [`encode_predict_call`].
 pub const PREDICT_LANES: u32 = GROUP_LANES;
-/// Threads of a block of [`encode_predict_call`], at most.
+/// Maximum threads per block of [`encode_predict_call`].
 pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
 
-/// Threads of a block of [`link_call`] and [`flatten_call`].
+/// Threads per block of [`link_call`] and [`flatten_call`].
 pub const FLATTEN_THREADS: u32 = 128;
 
-/// The kernel that links the segments of a round's lanes. To be launched as a grid of any size along x.
+/// Returns the kernel that links the segments of a round's lanes. Launch it as a grid of any size along x.
 pub fn link_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_link_segments", vec![bytes], move || link_segments(&job))
 }
 
-/// The kernel that makes flat logs of what [`link_call`] has linked. To be launched as a grid of any size
-/// along x, in blocks of whole warps.
+/// Returns the kernel that builds flat logs from the segments that [`link_call`] has linked. Launch it as a
+/// grid of any size along x, in blocks of whole warps.
 pub fn flatten_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))
 }
 
-/// The kernel that finds the classes of `streams` streams, before [`merge_call`] of the same launches. To be launched
-/// as a grid of any size along x, in blocks of whole warps, up to [`CLASSES_THREADS`].
+/// Returns the kernel that finds the classes of `streams` streams. It runs before [`merge_call`] of the same
+/// launches. Launch it as a grid of any size along x, in blocks of whole warps, up to [`CLASSES_THREADS`].
 pub fn find_classes_call(pool: &PoolDescriptor, table: u64, launches: u32, streams: u32) -> KernelCall {
     let (arguments, pool) = (arguments(pool, table, [launches, streams]), *pool);
     let thread = move || find_classes(&pool, Launches { table, count: launches }, streams);
     KernelCall::new("warptrace_find_classes", arguments, thread)
 }
 
-/// The kernel that merges the logs of `streams` streams, which are all of the `launches` launches in the
-/// table of [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es at the address `table`, whose traces are
-/// to be encoded with `codec`. To be launched as a grid of any size along x, in blocks of whole warps, up to
-/// [`MERGE_THREADS`].
+/// Returns the kernel that merges the logs of `streams` streams, for traces that are encoded with `codec`.
+/// `streams` is the total of the `launches` launches in the table of
+/// [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es at the address `table`. Launch it as a grid of any
+/// size along x, in blocks of whole warps, up to [`MERGE_THREADS`].
 pub fn merge_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -67,10 +67,10 @@ pub fn merge_call(
     KernelCall::new("warptrace_merge", arguments, thread)
 }
 
-/// The kernel that encodes with `predict` what waits for half a warp each, for the first `count` chunks of
-/// the pool, which are as many as were claimed and as there are. To be launched as a grid of any size along
-/// x, in blocks of whole warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are
-/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever `params` are.
+/// Returns the kernel that encodes with `predict` the stretches that wait for half a warp, in the first
+/// `count` chunks of the pool. `count` is the number of reserved chunks that exist. Launch it as a grid of
+/// any size along x, in blocks of whole warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are always
+/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT); `params` is ignored.
 pub fn encode_predict_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -84,13 +84,13 @@ pub fn encode_predict_call(
     KernelCall::new("warptrace_encode_predict", arguments, thread)
 }
 
-/// The kernel that encodes with a codec what waits for one thread each, for the first `count` chunks of the
-/// pool. To be launched as a grid of any size along x, with
-/// [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared memory for each thread of a block.
-/// On a GPU the parameters are [`DEVICE_ECL`](crate::DEVICE_ECL) and
-/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT), whatever parameters `codec` has.
+/// Returns the kernel that encodes with a codec the stretches that wait for one thread, in the first `count`
+/// chunks of the pool. Launch it as a grid of any size along x, with
+/// [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared memory per thread. On a GPU the
+/// parameters are always [`DEVICE_ECL`](crate::DEVICE_ECL) and [`DEVICE_PREDICT`](crate::DEVICE_PREDICT); the
+/// parameters in `codec` are ignored.
 ///
-/// A dual recording needs two: one for the codec of the trace, and one with `raw` for its shadow.
+/// A dual recording needs two calls: one with the codec of the trace, and one with `raw` for the twin track.
 pub fn encode_serial_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -115,7 +115,7 @@ pub fn encode_serial_call(
     }
 }
 
-/// Encodes on simulated lanes. The thread's memory is the host's, with any content, as on a GPU.
+/// Encodes on simulated lanes. The thread's memory is host memory with arbitrary content, as on a GPU.
 fn encode_on_host<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
     let bytes = state_bytes::<E>() + E::table_bytes(params);
     let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];
@@ -124,25 +124,24 @@ fn encode_on_host<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: 
     encode_all::<E>(pool, launches, count, params, memory);
 }
 
-/// The arguments' bytes.
 fn arguments(pool: &PoolDescriptor, table: u64, words: [u32; 2]) -> Vec<Vec<u8>> {
     let [first, second] = words.map(|word| word.to_le_bytes().to_vec());
     vec![bytes_of(pool), table.to_le_bytes().to_vec(), first, second]
 }
 
-/// A kernel's argument of several numbers.
+/// A kernel argument with several fields.
 ///
 /// # Safety
-/// It is laid out as in C, without padding.
+/// The type has C layout and no padding.
 unsafe trait Argument: Copy {}
 
-// SAFETY: its size is asserted where it is declared.
+// SAFETY: an assertion next to the type's declaration checks its size.
 unsafe impl Argument for PoolDescriptor {}
-// SAFETY: its size is asserted where it is declared.
+// SAFETY: an assertion next to the type's declaration checks its size.
 unsafe impl Argument for FlattenJob {}
 
 fn bytes_of<T: Argument>(argument: &T) -> Vec<u8> {
     let bytes = std::ptr::from_ref(argument).cast::<u8>();
-    // SAFETY: the argument's bytes, all of which are initialised: it has no padding.
+    // SAFETY: the range is the argument itself. The type has no padding, so all bytes are initialized.
     unsafe { std::slice::from_raw_parts(bytes, size_of::<T>()) }.to_vec()
 }

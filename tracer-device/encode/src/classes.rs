@@ -1,12 +1,12 @@
-//! Classes: streams whose logs hold the same runs, however long these took.
+//! Classes: streams whose logs hold the same runs, regardless of their times.
 //!
-//! A warp takes a stream, hashes the masks and keys of its entries, and looks the hash up in a table in global
-//! memory. Where the table names another stream, the entries of both are compared one by one: the hash says
-//! where to look, and no more. A stream that equals no other, or finds no slot, is a class by itself.
+//! A warp takes a stream, hashes the masks and keys of its entries, and looks up the hash in a table in
+//! global memory. If the table names another stream, the warp compares the entries of both, so a hash
+//! collision is harmless. A stream without an equal, or without a free slot, is a class by itself.
 //!
-//! Where one lane has a log, as in converged warps, its entries are compared as they are. Where several lanes have one,
-//! the entries are first brought into the order of their times, in shared memory; streams with more than
-//! [`MAX_ENTRIES`] are not. Streams in which something was lost are not compared either.
+//! If only one lane has a log, as in converged warps, its entries are compared in their order. If several
+//! lanes have logs, the entries are first ordered by time, in shared memory. Such streams with more than
+//! [`MAX_ENTRIES`] entries are not compared. Neither are streams that have lost events.
 
 use core::ptr::with_exposed_provenance_mut;
 
@@ -21,21 +21,21 @@ use crate::launches::{Launches, StreamOf};
 use crate::memory::{GlobalMemory, SharedMemory, block_memory};
 use crate::warp::{ALL, NEVER, ballot, by_first, earliest, shuffle, sum, sum_up_to, sync_warp};
 
-/// Slots that a stream looks at.
+/// Maximum table slots that a lookup visits.
 const MAX_TRIES: u32 = 16;
-/// Entries of a stream in which several lanes have logs, at most, for each lane of the warp that reads it.
+/// Maximum entries per reading lane, for a stream with several logs.
 const PARTS: usize = 4;
-/// Entries of such a stream.
+/// Maximum entries of such a stream.
 const MAX_ENTRIES: u32 = PARTS as u32 * WARP_LANES;
-/// Warps of a block, at most.
 pub(crate) const MAX_WARPS: u32 = 8;
 
-/// Bytes of a warp's shared memory: of each entry mask and key, then of each its time, then masks and keys in order.
+/// Bytes of a warp's shared memory: the mask and key of each entry, the time of each entry, then the sorted
+/// masks and keys.
 const WARP_BYTES: u32 = SORTED + 8 * MAX_ENTRIES;
 const TIMES: u32 = 8 * MAX_ENTRIES;
 const SORTED: u32 = TIMES + 4 * MAX_ENTRIES;
 
-/// Finds the class of each stream. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
+/// Finds the class of each stream. All threads of blocks of up to [`MAX_WARPS`] whole warps call it.
 #[inline(always)]
 pub(crate) fn find_classes(pool: &PoolDescriptor, launches: Launches, streams: u32) {
     let warps = simt::block_threads() / WARP_LANES;
@@ -49,13 +49,13 @@ pub(crate) fn find_classes(pool: &PoolDescriptor, launches: Launches, streams: u
     }
 }
 
-/// Whether a stream is the first of its class, or no classes were found.
+/// Returns true if a stream represents its class, or if classes were not requested.
 #[inline(always)]
 pub(crate) fn is_first(classes: u64, number: u32) -> bool {
     classes == 0 || at(classes, number).get32(0) & !PARTED == number
 }
 
-/// Whether streams of a track can have classes: those that have no times, and are no addresses and values.
+/// Returns true if streams of a track can share a class: they have no times and hold no addresses or values.
 #[inline(always)]
 pub(crate) fn has_classes(pool: &PoolDescriptor, logs: StreamLogs, track: u32) -> bool {
     !pool.is_data(track) && pool.time_bytes(track) == 0 && matches!(logs.layout, Layout::Linked)
@@ -66,7 +66,7 @@ fn at(array: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(array + 4 * u64::from(index))
 }
 
-/// What stands for a stream in the array of classes. From all lanes of a warp.
+/// Returns the value for a stream in the array of classes. All lanes of a warp call it.
 #[inline(always)]
 fn class_of(pool: &PoolDescriptor, launches: Launches, number: u32, streams: u32) -> u32 {
     let Some(logs) = StreamRead::of(pool, launches, number) else { return number };
@@ -85,18 +85,16 @@ fn class_of(pool: &PoolDescriptor, launches: Launches, number: u32, streams: u32
     first | PARTED
 }
 
-/// The table in which classes are found.
 #[derive(Clone, Copy)]
 struct Table {
-    /// Address of the first slot.
     slots: u64,
-    /// How many there are, less 1.
+    /// Number of slots minus 1.
     mask: u32,
 }
 
 impl Table {
-    /// Looks for a stream that equals stream `number`, from the slot on that its hash says; puts the stream into the
-    /// first free slot if there is none. From all lanes of a warp.
+    /// Finds a stream equal to `number`, starting at the slot of its hash. Inserts `number` into the first
+    /// free slot otherwise. Returns the representative. All lanes of a warp call it.
     #[inline(always)]
     fn find(self, number: u32, hash: u32, equals: impl Fn(u32) -> bool) -> u32 {
         let (mut slot, mut tries) = (hash, 0);
@@ -104,7 +102,7 @@ impl Table {
             slot &= self.mask;
             let found = by_first(|| {
                 let slot = with_exposed_provenance_mut((self.slots + 4 * u64::from(slot)) as usize);
-                // SAFETY: a slot of the table.
+                // SAFETY: the masked index is a slot of the table.
                 unsafe { atomic::compare_exchange_u32(slot, NO_STREAM, number) }
             });
             if found == NO_STREAM {
@@ -120,21 +118,19 @@ impl Table {
     }
 }
 
-/// The logs of a stream, as a warp has read them.
 #[derive(Clone, Copy)]
 struct StreamRead {
     memory: DeviceLogs,
     stream: StreamLogs,
     track: u32,
-    /// The log of this lane.
     start: Cursor,
-    /// The lanes that have a log.
+    /// Mask of the lanes that have a log.
     having: u32,
 }
 
 impl StreamRead {
-    /// Reads where the logs of a stream are; `None` if there are none, something was lost, or the stream can be in no
-    /// class.
+    /// Locates the logs of a stream. Returns `None` if the stream has no entries, has lost events, or can
+    /// have no class.
     #[inline(always)]
     fn of(pool: &PoolDescriptor, launches: Launches, number: u32) -> Option<Self> {
         let StreamOf { launch, in_launch, track, warp, .. } = launches.stream(number);
@@ -151,7 +147,6 @@ impl StreamRead {
         Some(Self { memory, stream, track, start, having })
     }
 
-    /// The only log.
     #[inline(always)]
     fn single(self) -> SingleLog {
         let of_owner = |word: u32| shuffle(word, self.having.trailing_zeros());
@@ -160,7 +155,8 @@ impl StreamRead {
         SingleLog { memory: self.memory, stream: self.stream, track: self.track, cursor }
     }
 
-    /// The entries of all logs, merged; `None` if they are too many, or the times of a log have wrapped.
+    /// Merges the entries of all logs. Returns `None` if there are too many, or if the times of a log have
+    /// wrapped.
     #[inline(always)]
     fn merged(self) -> Option<MergedRuns> {
         let (mut shared, lane) = (WarpShared::new(), simt::lane());
@@ -172,7 +168,7 @@ impl StreamRead {
         let mut cursor = self.start;
         let mut next = cursor.seek_words(self.memory, self.stream);
         let base = earliest(next.map(|words| Entry::from_words(words).time)).unwrap_or(0);
-        // Other lanes may still read the stream before.
+        // Other lanes may still read the previous stream.
         sync_warp();
         let (mut at, mut last, mut ascends) = (behind - self.start.remaining, 0, true);
         while let Some([mask, key, low, high]) = next {
@@ -184,7 +180,7 @@ impl StreamRead {
             cursor.advance();
             next = cursor.seek_words(self.memory, self.stream);
         }
-        // Entries that hold no run come last.
+        // Entries without a run come last.
         while at < behind {
             shared.set_entry(at, [0; 2], NEVER);
             at += 1;
@@ -197,7 +193,7 @@ impl StreamRead {
         while at < entries {
             let (since, mut rank, mut other) = (shared.since(at), 0, 0);
             while other < entries {
-                // Of the same time the lower lane's comes first, each lane's as they are.
+                // At equal times, the lower lane comes first; a lane's entries keep their order.
                 let before = shared.since(other);
                 rank += u32::from(before < since || before == since && other < at);
                 other += 1;
@@ -217,11 +213,11 @@ impl StreamRead {
     }
 }
 
-/// The masks and keys of a stream in which several lanes have logs, in the order in which the runs began.
+/// With several logs. Ordered by start time.
 struct MergedRuns {
     track: u32,
     entries: u32,
-    /// The lane's part: number `lane`, `lane + 32`, and so on.
+    /// This lane's part: runs `lane`, `lane + 32`, and so on.
     runs: [[u32; 2]; PARTS],
 }
 
@@ -246,7 +242,7 @@ impl MergedRuns {
     }
 }
 
-/// The log of a stream in which one lane has one. The same in all lanes of the warp that reads it.
+/// The log of a stream with only one. Uniform across the reading warp.
 #[derive(Clone, Copy)]
 struct SingleLog {
     memory: DeviceLogs,
@@ -256,7 +252,7 @@ struct SingleLog {
 }
 
 impl SingleLog {
-    /// How many entries follow each other from the cursor on, at most one for each lane; 0 at the end.
+    /// Returns the number of consecutive entries at the cursor, at most one per lane; 0 at the end.
     #[inline(always)]
     fn row(&mut self) -> u32 {
         let cursor = &mut self.cursor;
@@ -269,7 +265,6 @@ impl SingleLog {
         (cursor.link - cursor.index).min(cursor.remaining).min(WARP_LANES)
     }
 
-    /// The mask and the key of the lane's entry of a row.
     #[inline(always)]
     fn of_lane(&self) -> [u32; 2] {
         let [mask, key, ..] = self.memory.entry(self.cursor.index + simt::lane());
@@ -282,7 +277,6 @@ impl SingleLog {
         self.cursor.remaining -= row;
     }
 
-    /// A hash of masks and keys in their order.
     #[inline(always)]
     fn hash(mut self) -> u32 {
         let (mut hash, mut position) = (0_u32, self.track);
@@ -300,7 +294,7 @@ impl SingleLog {
         sum(hash)
     }
 
-    /// Whether the other log has the same masks and keys in the same order.
+    /// Returns true if the other log has the same masks and keys in the same order.
     #[inline(always)]
     fn equals(mut self, mut other: Self) -> bool {
         if self.track != other.track || self.cursor.remaining != other.cursor.remaining {
@@ -319,7 +313,6 @@ impl SingleLog {
     }
 }
 
-/// A hash of a run's mask and key, and of where it stands.
 #[inline(always)]
 fn mix_run([mask, key]: [u32; 2], at: u32) -> u32 {
     mix(mask ^ mix(key ^ mix(at + 1)))
@@ -333,7 +326,6 @@ fn mix(word: u32) -> u32 {
     word ^ word >> 16
 }
 
-/// A warp's part of the block's shared memory.
 #[derive(Clone, Copy)]
 struct WarpShared(SharedMemory);
 
@@ -354,7 +346,6 @@ impl WarpShared {
         self.0.get64(8 * at)
     }
 
-    /// Time from the first run of the stream on.
     #[inline(always)]
     fn since(self, at: u32) -> u32 {
         self.0.get32(TIMES + 4 * at)
@@ -372,6 +363,6 @@ impl WarpShared {
 }
 
 block_memory! {
-    /// The block's memory from `at` on. Only the kernel that finds classes takes it.
+    /// Returns the block's memory from `at` onward. Only the kernel that finds classes calls it.
     fn memory(at) = "warptrace_comparing", WARP_BYTES * MAX_WARPS;
 }

@@ -1,10 +1,10 @@
-//! The codecs that kernels encode with.
+//! The codecs of the encoding kernels.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::codec::{EclParams, PredictParams};
 
-/// Parameters of `ecl` in compiled kernels. Constants there, so that shifts and masks cost nothing.
+/// Parameters of `ecl` in compiled kernels. They are constants there, so that shifts and masks fold.
 pub const DEVICE_ECL: EclParams = EclParams::DEFAULT;
 /// Parameters of `predict` in compiled kernels.
 pub const DEVICE_PREDICT: PredictParams = PredictParams::DEFAULT;
@@ -13,16 +13,16 @@ pub const DEVICE_PREDICT: PredictParams = PredictParams::DEFAULT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Codec {
-    /// Six bytes an event.
+    /// Six bytes per event.
     Raw,
-    /// CUT, LZa2, RLE.
+    /// The transformations CUT, LZa2 and RLE.
     Ecl,
-    /// Whole events predicted.
+    /// Prediction of whole events.
     Predict,
 }
 
 impl Codec {
-    /// The codec of a specification; `None` for one that this version does not know.
+    /// Returns the codec of a specification, or `None` if this version does not support it.
     #[cfg(not(target_arch = "nvptx64"))]
     pub const fn new(spec: CodecSpec) -> Option<Self> {
         match spec {
@@ -33,7 +33,7 @@ impl Codec {
         }
     }
 
-    /// The codec whose number this is, as kernels are given it; `Raw` for any other number.
+    /// Returns the codec for the number in a kernel's arguments; `Raw` for unknown numbers.
     #[inline(always)]
     pub(crate) const fn from_number(number: u32) -> Self {
         match number {
@@ -43,7 +43,7 @@ impl Codec {
         }
     }
 
-    /// What a track's events are encoded with, where this is the codec of the trace.
+    /// Returns the codec for a track's events, if `self` is the codec of the trace.
     #[inline(always)]
     pub(crate) const fn of_track(self, track: u32) -> Self {
         if track == 0 { self } else { Self::Raw }

@@ -1,14 +1,14 @@
-//! Makes flat logs of the segments in which streamed logs lie, for warps that have left their kernel while
-//! others run.
+//! Builds flat logs from the segments of streamed logs, for warps that have left their kernel while others
+//! still run.
 //!
-//! The host names the warps of a *round*. First all segments are looked at, a thread each
-//! ([`link_segments`]): what a header says of the segment before makes chains of the round's segments, from
-//! the first one of each lane on. Then a warp for each of the round's ([`flatten_warps`]) claims room for all
-//! entries of its chains, copies the originals there, and lists the segments, which are free from then on.
-//! Copies of runs are left out: of a warp that has left, all originals are there.
+//! The host lists the warps of a *round*. First, [`link_segments`] reads the headers of all segments, one
+//! thread per segment. Each header names the previous segment of its lane, which links the round's segments
+//! into one chain per lane. Then [`flatten_warps`] assigns a warp to each warp of the round. It reserves
+//! entries for the chains, copies the originals there, and lists the segments as free. It omits copies of
+//! runs, because all originals of a warp that has left are in memory.
 //!
-//! A warp that has lost something is left to the host: then a copy may tell what its original does not. One
-//! for which there is no room waits for another round.
+//! The host handles warps that have lost events, because a copy may then hold a run whose original is
+//! missing. If too few entries remain, a warp waits for another round.
 
 use core::ptr::with_exposed_provenance_mut;
 
@@ -23,65 +23,66 @@ use warptrace_format::Memory;
 use crate::memory::{GlobalMemory, at_entry};
 use crate::warp::{self, NEVER, by_first, sum};
 
-/// The warp waits to be looked at: what [`FlattenJob::outcomes`] are before.
+/// The initial value in [`FlattenJob::outcomes`]: the warp is not processed yet.
 pub const PENDING: u32 = 0;
 /// The warp's logs are flat.
 pub const FLATTENED: u32 = 1;
-/// There was no room for the warp's logs. Its segments are as they were.
+/// Too few entries remained for the warp's logs. Its segments are unchanged.
 pub const NO_ROOM: u32 = 2;
-/// The warp has lost something. Its segments are as they were.
+/// The warp has lost events. Its segments are unchanged.
 pub const HAS_LOST: u32 = 3;
 
-/// The words of a job: what the kernels are given.
+/// Words of a job, which is the argument of the kernels.
 pub const JOB_WORDS: usize = 34;
 
-/// A round: where everything is. Addresses are multiples of 16.
+/// Addresses and sizes of a round. All addresses are multiples of 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FlattenJob {
-    /// Segment 0. Segments that nothing has used since they have this length are all zero.
+    /// Segment 0. Segments that were not used since the segment length was set are all zero.
     pub segments: u64,
-    /// Array of `u32`, an element for each segment: [`NEVER`](u32::MAX) before.
+    /// Array of `u32`, one per segment: the next segment of its lane. Initially [`NEVER`](u32::MAX).
     pub links: u64,
-    /// Array of `u32`, 32 for each stream of the round: `u32::MAX` before.
+    /// Array of `u32`, 32 per stream of the round: the first segment of each lane. Initially `u32::MAX`.
     pub firsts: u64,
-    /// Array of `u32`: the warps of the round, by their index in the launch's tables.
+    /// Array of `u32`: the warps of the round, as indices into the launch's tables.
     pub warps: u64,
-    /// Array of `u32`, for each warp of the launch its index in the round, or `u32::MAX`.
+    /// Array of `u32`, one per warp of the launch: its index in the round, or `u32::MAX`.
     pub indices: u64,
-    /// Array of `u32`: for each warp of the round what has become of it.
+    /// Array of `u32`, one per warp of the round: its outcome, such as [`FLATTENED`].
     pub outcomes: u64,
     /// The launch's table of lost events.
     pub lost: u64,
-    /// `u32`: how many segments are free, 0 before; 16 bytes later their numbers.
+    /// `u32`: the number of freed segments, initially 0. Their numbers follow at offset 16.
     pub freed: u64,
-    /// Log memory, for flat logs and where these are.
+    /// Log memory, which holds the flat logs and their positions.
     pub logs: u64,
-    /// `u64`: entries that were claimed behind [`flat_from`](Self::flat_from), 0 before. More than there are
-    /// may have been asked for.
+    /// `u64`: entries reserved from [`flat_from`](Self::flat_from) onward, initially 0. The value may exceed
+    /// the available entries.
     pub claimed: u64,
-    /// Array of `u32`, an element for each segment: the tag of the last header that a round has seen there.
-    /// All 0 when segments are laid out; stays from round to round.
+    /// Array of `u32`, one per segment: the tag of the last header that a round has seen there. 0 when the
+    /// segments are laid out; kept between rounds.
     pub seen: u64,
-    /// `u32`: how many headers are new, 0 before; 16 bytes later, 8 bytes for each: its segment, and its tag.
+    /// `u32`: the number of new headers, initially 0. From offset 16, 8 bytes per header: its segment and its
+    /// tag.
     pub new_headers: u64,
-    /// Warps of the launch that record.
+    /// Recorded warps of the launch.
     pub launch_warps: u32,
     /// Number of the launch.
     pub launch: u32,
-    /// How many segments there are.
+    /// Number of segments.
     pub segment_count: u32,
-    /// Entries of a segment, header included.
+    /// Entries per segment, including the header.
     pub segment_entries: u32,
     /// Warps of the round.
     pub round_warps: u32,
-    /// Tracks of the launch. Streams of the round are numbered `track * round_warps + index`.
+    /// Tracks of the launch. Streams of the round have the numbers `track * round_warps + index`.
     pub tracks: u32,
-    /// Index of the first of the entries that say where flat logs are.
+    /// Index of the first entry with positions of flat logs.
     pub flat_logs: u32,
     /// Index of the first entry for flat logs.
     pub flat_from: u32,
-    /// Index of the entry behind the last one for flat logs.
+    /// Index after the last entry for flat logs.
     pub flat_end: u32,
     /// Not used; 0.
     pub unused: u32,
@@ -90,7 +91,7 @@ pub struct FlattenJob {
 const _: () = assert!(size_of::<FlattenJob>() == 4 * JOB_WORDS);
 
 impl FlattenJob {
-    /// The memory that a round reads and writes: addresses and lengths.
+    /// Returns the address and length in bytes of each memory region that a round uses.
     pub fn parts(&self) -> [(u64, u64); 12] {
         let [segments, warps, launch_warps] =
             [self.segment_count, self.round_warps, self.launch_warps].map(u64::from);
@@ -111,19 +112,17 @@ impl FlattenJob {
         ]
     }
 
-    /// Address of a segment.
     #[inline(always)]
     pub(crate) fn segment(&self, number: u32) -> u64 {
         self.segments + u64::from(number) * u64::from(self.segment_entries * ENTRY_BYTES)
     }
 
-    /// Streams of the launch.
     #[inline(always)]
     pub(crate) fn launch_streams(&self) -> u32 {
         self.launch_warps * self.tracks
     }
 
-    /// Where a segment belongs in the round, as its header says: `None` if it does not.
+    /// Finds the warp and lane that a segment's header names. Returns `None` if they are not in the round.
     #[inline(always)]
     pub(crate) fn place(&self, header: [u32; 4], index_of: impl FnOnce(u32) -> u32) -> Option<SegmentPlace> {
         let (lane, before) = lane_and_before(header);
@@ -131,7 +130,7 @@ impl FlattenJob {
         if !is_header || header[1] != self.launch || header[0] >= self.launch_streams() || lane >= LANES {
             return None;
         }
-        // `max` rules the division by 0 out for the compiler.
+        // `max` shows the compiler that the divisor is not 0.
         let warps = self.launch_warps.max(1);
         let (track, index) = (header[0] / warps, index_of(header[0] % warps));
         if index >= self.round_warps {
@@ -141,7 +140,8 @@ impl FlattenJob {
         Some(SegmentPlace { index, first, before })
     }
 
-    /// Whether an entry of a segment goes into its lane's flat log, and its words there.
+    /// Returns the words of a segment's entry in the flat log of its lane, or `None` if the entry is not an
+    /// original run.
     #[inline(always)]
     pub(crate) fn flat(words: [u32; 4], tag: u32, lane: u32) -> Option<[u32; 4]> {
         let fits = has_tag(words, tag) & is_original(words, lane);
@@ -150,14 +150,12 @@ impl FlattenJob {
     }
 }
 
-/// Where a segment belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct SegmentPlace {
-    /// Its warp's index in the round.
     pub(crate) index: u32,
-    /// Index of its lane among the round's.
+    /// Index of the lane among all lanes of the round.
     pub(crate) first: u32,
-    /// What its header says of the segment before.
+    /// The previous segment, as encoded in the header.
     pub(crate) before: u32,
 }
 
@@ -166,7 +164,7 @@ fn at(array: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(array + 4 * u64::from(index))
 }
 
-/// Links the segments of the round's lanes. From any number of threads.
+/// Links the segments of the round's lanes. Any number of threads may call it.
 #[inline(always)]
 pub(crate) fn link_segments(job: &FlattenJob) {
     let mut number = simt::global_thread_x();
@@ -186,20 +184,20 @@ pub(crate) fn link_segments(job: &FlattenJob) {
     }
 }
 
-/// Lists a header if it is new: its lane has been given the segment, and knows it.
+/// Lists a header if it is new. Its lane has then taken the segment from the queue.
 #[inline(always)]
 fn note_header(job: &FlattenJob, number: u32, tag: u32) {
     let mut seen = at(job.seen, number);
     if tag >= TAG_STEP && seen.get32(0) != tag {
         seen.set32(0, tag);
         let counter = with_exposed_provenance_mut::<u32>(job.new_headers as usize);
-        // SAFETY: the round's counter.
+        // SAFETY: `new_headers` is the address of the round's counter.
         let listed = unsafe { atomic::add_u32(counter, 1) };
         GlobalMemory::new(job.new_headers + 16 + 8 * u64::from(listed)).set64(0, [number, tag]);
     }
 }
 
-/// Flattens the logs of the round's warps. From whole warps, any number of them.
+/// Flattens the logs of the round's warps. Any number of whole warps may call it.
 #[inline(always)]
 pub(crate) fn flatten_warps(job: &FlattenJob) {
     let warps = simt::block_threads() / simt::WARP_LANES;
@@ -218,7 +216,7 @@ fn flatten_warp(job: &FlattenJob, index: u32) -> u32 {
     let lane = simt::lane();
     let first_of =
         |track: u32, lane: u32| at(job.firsts, (track * job.round_warps + index) * LANES + lane).get32(0);
-    // Until the end the logs are empty.
+    // The logs stay empty until they are complete.
     let head_of = |track: u32, lane: u32| {
         let flat_logs = job.flat_logs + (track * job.round_warps + index) * FLAT_ENTRIES;
         at_entry(job.logs, flat_logs + lane / 2)
@@ -267,7 +265,7 @@ fn flatten_warp(job: &FlattenJob, index: u32) -> u32 {
         return NO_ROOM;
     }
     let freed = with_exposed_provenance_mut::<u32>(job.freed as usize);
-    // SAFETY: the round's counter.
+    // SAFETY: `freed` is the address of the round's counter.
     let mut listed = by_first(|| unsafe { atomic::add_u32(freed, remaining) });
     track = 0;
     while track < job.tracks {
@@ -294,12 +292,12 @@ fn flatten_warp(job: &FlattenJob, index: u32) -> u32 {
     FLATTENED
 }
 
-/// Claims entries for flat logs: the index of the first, or [`NEVER`] if there are not that many.
+/// Reserves entries for flat logs. Returns the index of the first, or [`NEVER`] if too few remain.
 #[inline(always)]
 fn claim(job: &FlattenJob, entries: u64) -> u32 {
     let counter = with_exposed_provenance_mut::<u64>(job.claimed as usize);
     let there_are = u64::from(job.flat_end - job.flat_from);
-    // SAFETY: the round's counter.
+    // SAFETY: `claimed` is the address of the round's counter.
     unsafe {
         if atomic::load_u64(counter) + entries > there_are {
             return NEVER;
@@ -309,8 +307,8 @@ fn claim(job: &FlattenJob, entries: u64) -> u32 {
     }
 }
 
-/// Finds the originals of a lane's segment, and puts them into the entries from `next` to `end` if they are
-/// to be `COPIED`; returns the index behind the last. From all lanes of the warp.
+/// Finds the originals in a lane's segment. If `COPIED`, writes them to the entries from `next` to `end`.
+/// Returns the index after the last. All lanes of the warp call it.
 #[inline(always)]
 fn copy_segment<const COPIED: bool>(
     job: &FlattenJob,

@@ -1,4 +1,4 @@
-//! The kernels. Each is given the pool, with device addresses, and the address of a table of
+//! The kernels. Most take the pool, with device addresses, and the address of a table of
 //! [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es.
 #![expect(unreachable_pub, reason = "the host finds them by their names in the PTX")]
 
@@ -19,11 +19,11 @@ use crate::merge::merge_streams;
 
 core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
 
-/// The thread's part of dynamic shared memory: for an encoder's state, and its tables behind it.
+/// Returns the thread's part of dynamic shared memory: the encoder's state, and its tables after it.
 #[inline(always)]
 fn own_memory<E: Encoder>(codec: Codec) -> [SharedMemory; 2] {
     let base: u32;
-    // SAFETY: reads an address.
+    // SAFETY: reads the address of a declared symbol.
     unsafe {
         core::arch::asm!("mov.u32 {}, warptrace_dynamic;", out(reg32) base,
             options(pure, nomem, nostack, preserves_flags));
@@ -32,11 +32,11 @@ fn own_memory<E: Encoder>(codec: Codec) -> [SharedMemory; 2] {
     [SharedMemory::new(own), SharedMemory::new(own + state_bytes::<E>())]
 }
 
-/// Merges the logs of `streams` streams of the launches in `table`, and cuts them for a codec given by its
-/// number: a grid of any size along x, in blocks of up to 4 whole warps.
+/// Merges the logs of `streams` streams of the launches in `table`, and cuts them for the codec with the
+/// number `codec`. The grid has any size along x, in blocks of up to 4 whole warps.
 ///
 /// # Safety
-/// Launched by the host, with a pool, log memory and accounts of the sizes that the descriptors imply.
+/// The host launches it with a pool, log memory and accounts of the sizes that the descriptors imply.
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn warptrace_merge(
     pool: PoolDescriptor,
@@ -48,8 +48,8 @@ pub unsafe extern "ptx-kernel" fn warptrace_merge(
     merge_streams(&pool, Launches { table, count: launches }, streams, Codec::from_number(codec));
 }
 
-/// Finds the classes of `streams` streams of the launches in `table`: a grid of any size along x, in blocks of whole
-/// warps.
+/// Finds the classes of `streams` streams of the launches in `table`. The grid has any size along x, in
+/// blocks of up to 8 whole warps.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -63,8 +63,8 @@ pub unsafe extern "ptx-kernel" fn warptrace_find_classes(
     find_classes(&pool, Launches { table, count: launches }, streams);
 }
 
-/// Encodes with `predict` what waits for half a warp each, for the first `count` chunks of the pool: a grid
-/// of any size along x, in blocks of up to 4 whole warps.
+/// Encodes with `predict` the stretches that wait for half a warp, in the first `count` chunks of the pool.
+/// The grid has any size along x, in blocks of up to 4 whole warps.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -78,8 +78,8 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_predict(
     encode_cooperatively(&pool, Launches { table, count: launches }, count, DEVICE_PREDICT);
 }
 
-/// Encodes with `raw` what waits for one thread each, for the first `count` chunks of the pool: a grid of any
-/// size along x, with [`serial_shared_bytes`] of dynamic shared memory a thread.
+/// Encodes with `raw` the stretches that wait for one thread, in the first `count` chunks of the pool. The
+/// grid has any size along x, with [`serial_shared_bytes`] of dynamic shared memory per thread.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -99,7 +99,7 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_raw_serial(
     );
 }
 
-/// Encodes like [`warptrace_encode_raw_serial`], with `ecl`.
+/// Like [`warptrace_encode_raw_serial`], with `ecl`.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -119,7 +119,7 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_ecl_serial(
     );
 }
 
-/// Encodes like [`warptrace_encode_raw_serial`], with `predict`.
+/// Like [`warptrace_encode_raw_serial`], with `predict`.
 ///
 /// # Safety
 /// As for [`warptrace_merge`].
@@ -140,17 +140,17 @@ pub unsafe extern "ptx-kernel" fn warptrace_encode_predict_serial(
     );
 }
 
-/// Links the segments of a round's lanes: a grid of any size along x.
+/// Links the segments of a round's lanes. The grid has any size along x.
 ///
 /// # Safety
-/// Launched by the host, with memory of the sizes that the job implies.
+/// The host launches it with memory of the sizes that the job implies.
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn warptrace_link_segments(job: FlattenJob) {
     link_segments(&job);
 }
 
-/// Makes flat logs of the segments of a round's warps, behind [`warptrace_link_segments`]: a grid of any size
-/// along x, in blocks of whole warps.
+/// Builds flat logs from the segments of a round's warps, after [`warptrace_link_segments`]. The grid has any
+/// size along x, in blocks of whole warps.
 ///
 /// # Safety
 /// As for [`warptrace_link_segments`].

@@ -1,4 +1,4 @@
-//! A lane's log, entry by entry: for those who read it by one thread, on either device.
+//! A lane's log, read entry by entry by one thread, on the device or on the host.
 
 use warptrace_abi::log::{ALL_LEFT, Entry, FLAT, FirstSegments, LoggedLaunch, RESERVED_ENTRIES, STOPPED};
 use warptrace_format::LANES;
@@ -6,17 +6,14 @@ use warptrace_format::LANES;
 use crate::memory::at_entry;
 use warptrace_format::Memory;
 
-/// Log memory that can be read.
 pub(crate) trait LogMemory: Copy {
-    /// Index of the entry after the last one that may belong to a log.
+    /// Returns the index after the last entry that may belong to a log.
     fn end(self) -> u32;
-    /// The words of an entry before [`end`](Self::end).
     fn entry(self, index: u32) -> [u32; 4];
-    /// The first word of an entry: of a link, where it leads.
+    /// Reads the first word of an entry. In a link, it is the index of the next segment.
     fn first_word(self, index: u32) -> u32;
 }
 
-/// Log memory behind an address.
 #[derive(Clone, Copy)]
 pub(crate) struct DeviceLogs {
     pub(crate) logs: u64,
@@ -40,38 +37,35 @@ impl LogMemory for DeviceLogs {
     }
 }
 
-/// Where the logs of a stream are.
+/// The position and layout of a stream's logs.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamLogs {
-    /// Index of the first entry of lane 0's first segment; of flat logs, of the entries that say where they
-    /// are.
+    /// Index of the first entry of lane 0's first segment. For flat logs, index of the entries with their
+    /// positions.
     pub(crate) first: u32,
-    /// Lanes that have a first segment behind it.
+    /// Lanes with a first segment from the start.
     pub(crate) first_lanes: u32,
     /// Entries of such a first segment, at least 2.
     pub(crate) first_entries: u32,
     /// Entries of any other segment, at least 2.
     pub(crate) segment_entries: u32,
-    /// The lanes that the warp has.
+    /// Mask of the lanes that exist in the warp.
     pub(crate) lanes: u32,
-    /// How the logs are laid out.
     pub(crate) layout: Layout,
 }
 
-/// How logs are laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Layout {
     /// Segments, each with a link to the next one.
     Linked = 0,
-    /// Rings, whose two segments are the first segment's halves.
+    /// Rings. Their two segments are the halves of the first segment.
     Ring = 1,
-    /// One array of runs each.
+    /// One array of runs per log.
     Flat = FLAT,
 }
 
 impl Layout {
-    /// That of a launch with this [`LoggedLaunch::ring`].
     #[inline(always)]
     pub(crate) const fn from_number(number: u32) -> Self {
         match number {
@@ -82,11 +76,10 @@ impl Layout {
     }
 }
 
-/// Entries that a flat log has room for, as far as its cursor knows: it never comes to a link.
+/// Entries after which a flat log's cursor expects a link. More than any log has, so no link is followed.
 const UNLINKED: u32 = 1 << 31;
 
 impl StreamLogs {
-    /// Gives the logs of a launch's stream: `track * warps + warp`.
     #[inline(always)]
     pub(crate) fn new(launch: &LoggedLaunch, stream: u32, warp: u32) -> Self {
         Self {
@@ -103,20 +96,20 @@ impl StreamLogs {
         }
     }
 
-    /// Whether logs are rings.
     #[inline(always)]
     pub(crate) fn is_ring(self) -> bool {
         matches!(self.layout, Layout::Ring)
     }
 
-    /// Index of the first entry of the first segment of a lane that has one from the start.
+    /// Returns the index of the first entry of a lane's first segment, which exists from the start.
     #[inline(always)]
     fn first_segment(self, lane: u32) -> u32 {
         self.first + FirstSegments { lanes: self.first_lanes, entries: self.first_entries }.offset(0, lane)
     }
 
-    /// Finds the first segment of a lane, and how many entries it has. `list` is the first of those that were
-    /// claimed; or where each lane has a first segment, the lanes whose logs hold entries.
+    /// Finds the first segment of a lane and its number of entries. `list` is the head of the list of
+    /// reserved first segments. If each lane has a first segment from the start, `list` is the mask of lanes
+    /// whose logs hold entries.
     #[inline(always)]
     fn find_first(self, memory: impl LogMemory, lane: u32, list: u32) -> Option<[u32; 2]> {
         if lane < self.first_lanes {
@@ -136,14 +129,14 @@ impl StreamLogs {
     }
 }
 
-/// Whether a claimed segment that begins there is inside of log memory.
+/// Returns true if a reserved segment that begins at `first` lies inside log memory.
 #[inline(always)]
 fn is_segment(memory: impl LogMemory, first: u32, logs: StreamLogs) -> bool {
     first >= RESERVED_ENTRIES && first <= memory.end().saturating_sub(logs.segment_entries)
 }
 
-/// The segment to which a link leads: none that is not inside of log memory. From a half of a ring, the other
-/// one.
+/// Returns the segment that a link leads to, or `None` if it lies outside log memory. In a ring, returns the
+/// other half.
 #[inline(always)]
 pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Option<u32> {
     if logs.is_ring() {
@@ -153,20 +146,19 @@ pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Opt
     if is_segment(memory, segment, logs) { Some(segment) } else { None }
 }
 
-/// What is known of a lane's log before its entries are read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LaneLog {
-    /// The first entry. What remains from there on are all entries, those included that hold no run.
+    /// Cursor at the first entry. Its remaining entries include entries without a run.
     pub(crate) start: Cursor,
-    /// When the first run of the lane was lost, or of lanes without a log, if one was. Not of a ring.
+    /// Start time of the first run that was lost, by this lane or by lanes without a log. Not used for rings.
     pub(crate) lost_from: Option<u32>,
-    /// Of a ring whose lane has lost something: the clock of the first run that it has.
+    /// For a ring that has lost runs: the clock of its oldest run.
     pub(crate) oldest: Option<u64>,
 }
 
 impl LaneLog {
-    /// Counts the entries of a lane's log along the links. A log that is damaged ends where it leads out of
-    /// memory; one that is longer than memory is empty.
+    /// Counts the entries of a lane's log along the links. A damaged log ends where a link leaves log memory.
+    /// A log longer than log memory counts as empty.
     #[inline(always)]
     pub(crate) fn read(memory: impl LogMemory, logs: StreamLogs, lane: u32) -> Self {
         let lane = lane % LANES;
@@ -212,7 +204,7 @@ impl LaneLog {
         }
     }
 
-    /// Reads where a lane's flat log is. One that leads out of memory is empty.
+    /// Reads the position of a lane's flat log. A log that leaves log memory counts as empty.
     #[inline(always)]
     fn read_flat(memory: impl LogMemory, flat_logs: u32, lane: u32) -> Self {
         let [a, b, c, d] = memory.entry(flat_logs + lane / 2);
@@ -223,7 +215,7 @@ impl LaneLog {
         Self { start: Cursor { index, link, remaining }, ..Self::default() }
     }
 
-    /// Reads a ring, from its state. One that is damaged is empty.
+    /// Reads the state of a ring. A damaged ring counts as empty.
     #[inline(always)]
     fn read_ring(memory: impl LogMemory, logs: StreamLogs, first: u32) -> Self {
         let length = logs.segment_entries - 1;
@@ -248,8 +240,8 @@ impl LaneLog {
         log
     }
 
-    /// Passes over the runs of a ring that began before a clock, and over what holds no run before others;
-    /// returns how many events they had.
+    /// Skips the runs of a ring that began before the clock `from`, and entries without a run. Returns the
+    /// number of skipped events.
     #[inline(always)]
     pub(crate) fn pass_over(&mut self, memory: impl LogMemory, logs: StreamLogs, from: u64) -> u64 {
         let mut events = 0;
@@ -264,36 +256,35 @@ impl LaneLog {
     }
 }
 
-/// Whether a clock is later than another one, which it is not by half of its range.
+/// Returns true if `clock` is later than `other`. They must differ by less than half of the clock's range.
 #[inline(always)]
 pub(crate) fn is_later(clock: u64, other: u64) -> bool {
     (other.wrapping_sub(clock) as i64) < 0
 }
 
-/// How far a log has been read.
+/// The position up to which a log has been read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Cursor {
-    /// Index of the next entry, if there is one.
     pub(crate) index: u32,
-    /// Index of its segment's link.
+    /// Index of the link of its segment.
     pub(crate) link: u32,
-    /// Entries from there on.
+    /// Remaining entries, including the next one.
     pub(crate) remaining: u32,
 }
 
 impl Cursor {
-    /// Moves to the next run, past entries that hold none; returns the run.
+    /// Moves to the next run, past entries without one, and returns it.
     #[inline(always)]
     pub(crate) fn seek(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<Entry> {
         self.seek_words(memory, logs).map(Entry::from_words)
     }
 
-    /// Moves to the next run; returns the words of its entry.
+    /// Like [`seek`](Self::seek), but returns the words of the entry.
     #[inline(always)]
     pub(crate) fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {
             if self.index == self.link {
-                // It was there when the entries were counted.
+                // The link was valid when the entries were counted.
                 self.index = follow(memory, self.link, logs)?;
                 self.link = self.index + (logs.segment_entries - 1);
             }
@@ -306,7 +297,6 @@ impl Cursor {
         None
     }
 
-    /// Moves past an entry.
     #[inline(always)]
     pub(crate) fn advance(&mut self) {
         self.index += 1;

@@ -1,4 +1,4 @@
-//! The table of launches whose logs are to be merged, in the device's memory.
+//! The table of launches to merge, in device memory.
 
 use core::mem::offset_of;
 
@@ -15,17 +15,14 @@ const _: () =
 const _: () =
     assert!(offset_of!(LoggedLaunch, launch) == 28 && offset_of!(LoggedLaunch, first_segments) == 40);
 
-/// A table of launches.
 #[derive(Clone, Copy)]
 pub(crate) struct Launches {
-    /// Address of the first [`LoggedLaunch`].
     pub(crate) table: u64,
-    /// How many there are, at least one.
+    /// Number of launches, at least one.
     pub(crate) count: u32,
 }
 
 impl Launches {
-    /// The launch with this index.
     #[inline(always)]
     pub(crate) fn get(self, index: u32) -> LoggedLaunch {
         let at = self.at(index);
@@ -35,7 +32,6 @@ impl Launches {
         LoggedLaunch::from_words([a, b, c, d, e, f, g, h, i, j, k, l])
     }
 
-    /// Index of the launch of a stream.
     #[inline(always)]
     pub(crate) fn of_stream(self, stream: u32) -> u32 {
         let (mut from, mut to) = (0, self.count - 1);
@@ -47,13 +43,12 @@ impl Launches {
         from
     }
 
-    /// The stream with this number.
     #[inline(always)]
     pub(crate) fn stream(self, number: u32) -> StreamOf {
         let index = self.of_stream(number);
         let launch = self.get(index);
         let in_launch = number - launch.first_stream;
-        // `max` rules the division by 0 out for the compiler.
+        // `max` shows the compiler that the divisor is not 0.
         let warps = launch.warps.max(1);
         StreamOf { launch, index, in_launch, track: in_launch / warps, warp: in_launch % warps }
     }
@@ -64,19 +59,17 @@ impl Launches {
     }
 }
 
-/// Where a stream belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamOf {
     pub(crate) launch: LoggedLaunch,
-    /// Index of the launch in the table.
     pub(crate) index: u32,
-    /// Number of the stream among those of its launch.
+    /// Index of the stream within its launch.
     pub(crate) in_launch: u32,
     pub(crate) track: u32,
     pub(crate) warp: u32,
 }
 
-/// Address of the account of a launch's stream: `track * warps + warp`.
+/// Returns the address of the account of a launch's stream: `track * warps + warp`.
 #[inline(always)]
 pub(crate) fn account(launch: &LoggedLaunch, stream: u32) -> u64 {
     launch.accounts + u64::from(stream) * size_of::<WarpAccount>() as u64

@@ -1,24 +1,23 @@
 //! Merges the logs of traced kernels and encodes them into chunks.
 //!
-//! A traced kernel leaves, for each lane, a log of the runs that the lane has kept (`warptrace_abi::log`).
-//! Before the host takes chunks out of the pool, the logs of all launches since the last time go through two
-//! steps, before which a third one can save most of them:
+//! A traced kernel leaves one log of runs per lane (`warptrace_abi::log`). Before the host collects chunks
+//! from the pool, the logs of all launches since the last collection pass through these steps:
 //!
-//! 0. *Classes* (`classes`) are found, if the host asks for them: streams whose logs hold the same runs. One
-//!    stream of a class stands for it and goes through the two steps; its chunks are the others', too.
-//! 1. *Merging* (`merge`) brings the logs of each stream, a warp's track, into one sequence by the times at
-//!    which runs began, and cuts the sequence into *stretches* that are sure to fit into a chunk each. It
-//!    claims a chunk for each stretch.
-//! 2. *Encoding* (`encode`) fills those chunks: cooperatively, half a warp a stretch, with `predict`;
-//!    serially, one thread a stretch, with the other codecs, and where an event is repeated too often for
-//!    that.
+//! 0. *Classes* (`classes`), if the host requests them: finds streams whose logs hold the same runs. Only one
+//!    stream of a class goes through the next steps. Its chunks represent the whole class.
+//! 1. *Merging* (`merge`): brings the logs of each stream (one track of a warp) into one sequence, ordered by
+//!    the start times of the runs. Cuts the sequence into *stretches* that are certain to fit into a chunk
+//!    each, and reserves a chunk for each stretch.
+//! 2. *Encoding* (`encode`): fills those chunks. With `predict`, half a warp encodes a stretch cooperatively.
+//!    With other codecs, and where an event repeats too often for that, one thread encodes a stretch
+//!    serially.
 //!
-//! Of streamed logs (`warptrace_abi::stream`), those of warps that have left their kernel can go through the
-//! same steps while other warps still run, when `flatten` has gathered them.
+//! With streamed logs (`warptrace_abi::stream`), warps that have left their kernel can go through these steps
+//! while other warps still run, after `flatten` has gathered their logs.
 //!
-//! On a GPU both are kernels of one module, for all codecs; [`merge_call`], [`encode_predict_call`] and
-//! [`encode_serial_call`] describe them to the host. On the host [`native`] does the same without a
-//! simulator: it makes the same chunks and accounts.
+//! On a GPU, the steps are kernels of one module, for all codecs. [`merge_call`], [`encode_predict_call`] and
+//! [`encode_serial_call`] describe them to the host. [`native`] does the same on the host without simulating
+//! lanes, and produces the same chunks and counts.
 //!
 //! # A chunk that waits for its stretch
 //! ```text
@@ -26,7 +25,7 @@
 //!      0     4  warp      as in a chunk
 //!      4     4  sequence  as in a chunk
 //!      8     4  runs of the stretch
-//!     12     4  who is to encode it, 0xfffffffc to 0xffffffff; see `Waiting`
+//!     12     4  encoder, 0xfffffffc to 0xffffffff; see `Waiting`
 //!     16     4  index of the launch in the table
 //!     20     4  track     as in a chunk
 //!     24     8  address of the first run
@@ -37,7 +36,8 @@
 //! offset  size  field
 //!      0     4  mask
 //!      4     4  location
-//!      8     8  count
+//!      8     4  count
+//!     12     4  start time, in units of 16 cycles
 //! ```
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]

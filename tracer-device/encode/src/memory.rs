@@ -7,14 +7,14 @@ pub(crate) use device::{GlobalMemory, SharedMemory};
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) use host::{HostMemory as GlobalMemory, HostMemory as SharedMemory};
 
-/// Memory from an entry of log memory on.
 #[inline(always)]
 pub(crate) fn at_entry(logs: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(logs + u64::from(index) * u64::from(ENTRY_BYTES))
 }
 
-/// Declares an array in block shared memory, by its name in PTX and its bytes, and a function that gives its memory from
-/// an offset on. The bytes may depend on a parameter: on the device it has the given value, in the simulator the caller's.
+/// Declares an array in block shared memory, by its PTX name and its size in bytes, and a function that
+/// returns its memory from an offset onward. The size may depend on a parameter: the device uses the given
+/// value, the simulator uses the caller's.
 macro_rules! block_memory {
     ($(#[$doc:meta])* fn $name:ident($at:ident $(, $parameter:ident: $kind:ty = $value:expr)?) = $array:literal, $bytes:expr;) => {
         $(#[$doc])*
@@ -56,13 +56,12 @@ mod device {
 
     use warptrace_format::Memory;
 
-    /// Block shared memory from an address of the `.shared` window.
+    /// Block shared memory from an address onward.
     #[derive(Clone, Copy)]
     pub(crate) struct SharedMemory {
         pub(crate) address: u32,
     }
 
-    /// Global memory from an address.
     #[derive(Clone, Copy)]
     pub(crate) struct GlobalMemory {
         address: u64,
@@ -86,8 +85,8 @@ mod device {
             self.address
         }
 
-        /// Reads four words at once, past caches in which they may be old: others write them while this
-        /// kernel runs.
+        /// Reads four words at once and bypasses caches that may be stale, because other threads write these
+        /// words while this kernel runs.
         #[inline(always)]
         pub(crate) fn get128_now(self, at: u32) -> [u32; 4] {
             let (a, b, c, d): (u32, u32, u32, u32);
@@ -101,11 +100,10 @@ mod device {
         }
     }
 
-    // Conditional writes are predicated, not branched around: lanes then have nowhere to separate.
+    // Conditional writes use predication instead of branches, so lanes cannot diverge here.
     macro_rules! memory {
         ($name:ident, $space:literal, $register:ident, $offset:ty) => {
             impl $name {
-                /// Writes two words if `condition` holds.
                 #[inline(always)]
                 #[allow(dead_code, reason = "only shared memory needs it")]
                 pub(crate) fn set64_if(self, condition: bool, at: u32, value: [u32; 2]) {
@@ -119,7 +117,7 @@ mod device {
                 }
             }
 
-            // The constructors' callers promise that every offset in use lies in the region.
+            // The callers of the constructors guarantee that every offset in use lies in the region.
             impl Memory for $name {
                 #[inline(always)]
                 fn get8(&self, at: u32) -> u8 {
@@ -232,9 +230,8 @@ mod device {
 mod host {
     use warptrace_format::Memory;
 
-    /// Memory of the host behind an address, for kernels on simulated lanes. The simulator runs the lanes of
-    /// a block one after another on one thread and switches at operations of the warp only, so plain accesses
-    /// are enough.
+    /// Host memory from an address onward, for kernels on simulated lanes. The simulator runs the lanes of a
+    /// block in turn on one thread and switches only at warp operations, so plain accesses are sufficient.
     #[derive(Clone, Copy)]
     pub(crate) struct HostMemory(u64);
 
@@ -265,22 +262,23 @@ mod host {
     impl Memory for HostMemory {
         #[inline]
         fn get8(&self, at: u32) -> u8 {
-            // SAFETY: the creator of the region promises that it holds `at`.
+            // SAFETY: the creator of the region guarantees that it contains `at`.
             unsafe { self.at::<u8>(at).read() }
         }
         #[inline]
         fn set8(&mut self, at: u32, value: u8) {
-            // SAFETY: as above.
+            // SAFETY: the creator of the region guarantees that it contains `at`.
             unsafe { self.at::<u8>(at).write(value) }
         }
         #[inline]
         fn get32(&self, at: u32) -> u32 {
-            // SAFETY: as above; the region is 8-byte aligned and `at` a multiple of 4.
+            // SAFETY: the creator of the region guarantees that it contains `at..at + 4`. The region is
+            // 8-byte aligned and `at` is a multiple of 4.
             unsafe { self.at::<u32>(at).read() }
         }
         #[inline]
         fn set32(&mut self, at: u32, value: u32) {
-            // SAFETY: as above.
+            // SAFETY: see `get32`.
             unsafe { self.at::<u32>(at).write(value) }
         }
     }

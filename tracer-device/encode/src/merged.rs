@@ -1,4 +1,4 @@
-//! Merged runs, and which of them fit into a chunk.
+//! Merged runs, and upper bounds for their encoded size.
 
 use warptrace_abi::log::{ENTRY_BYTES, Entry};
 use warptrace_abi::pool::PoolDescriptor;
@@ -6,57 +6,52 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 
 use crate::codec::Codec;
 
-/// Bytes of a merged run: those of a log entry, so that one takes the other's room.
+/// Bytes of a merged run. Equal to a log entry, because both use the same memory.
 pub(crate) const RUN_BYTES: u32 = ENTRY_BYTES;
 const _: () = assert!(RUN_BYTES == 16);
 
-/// Bytes of a chunk's payload that a stretch does not use, for what an encoder keeps back and for what lies
-/// between events and times.
+/// Bytes of a chunk's payload that a stretch leaves free, for data that an encoder holds back and for the
+/// padding between events and times.
 const SLACK: u32 = 64;
 /// Bytes of an event with `raw`.
 const RAW_BYTES: u32 = 6;
-/// Bytes by which an event can lengthen `ecl`, at most.
+/// Maximum bytes that an event adds with `ecl`.
 const ECL_BYTES: u32 = 11;
-/// Bytes of a run with `predict`, if all counts of a chunk add up to less than 2^24.
+/// Maximum bytes of a run with `predict`, if the counts of a chunk sum to less than 2^24.
 const PREDICT_RUN_BYTES: u32 = 12;
-/// Stands for the bytes of a run that may be too long for any chunk.
+/// Size of a run that may be too long for any chunk.
 const ANY_LENGTH: u32 = u32::MAX;
 
-/// The words of a merged run.
 #[inline(always)]
 pub(crate) const fn merged_words(entry: Entry) -> [u32; 4] {
     [entry.mask, entry.location as u32, entry.count, entry.time]
 }
 
-/// Where in a merged run it stands how often it repeats.
 pub(crate) const COUNT_AT: u32 = 8;
 
-/// The time of a run as a chunk holds it. `next`: the run behind it in the chunk, if there is one.
+/// Returns the time of a run as stored in a chunk. `next` is the following run in the same chunk, if any.
 #[inline(always)]
 pub(crate) const fn time_words(run: [u32; 4], next: Option<[u32; 4]>) -> [u32; 2] {
     let is_same = matches!(next, Some(next) if next[0] == run[0] && next[1] == run[1]);
     [run[3], if is_same { run[2] } else { 0 }]
 }
 
-/// How much of a chunk's payload the runs of a stretch take at most.
+/// The capacity of a chunk for the runs of a stretch.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) codec: Codec,
-    /// Bytes of each run's time.
     time_bytes: u32,
-    /// Bytes that a stretch may take.
     pub(crate) bytes: u32,
 }
 
 impl Room {
-    /// That of chunks with a track's events.
     #[inline(always)]
     pub(crate) const fn new(pool: &PoolDescriptor, codec: Codec, track: u32) -> Self {
         let bytes = pool.chunk_bytes - CHUNK_HEADER_BYTES - SLACK;
         Self { codec, time_bytes: pool.time_bytes(track), bytes }
     }
 
-    /// Bytes that a run takes at most; more than any chunk has if that is not known.
+    /// Returns the maximum bytes of a run, or [`ANY_LENGTH`] if no bound is known.
     #[inline(always)]
     pub(crate) const fn max_bytes(self, count: u32) -> u32 {
         match self.codec {
@@ -69,29 +64,26 @@ impl Room {
         }
     }
 
-    /// Whether a run is sure to fit.
     #[inline(always)]
     pub(crate) const fn fits(self, count: u32) -> bool {
         self.max_bytes(count) <= self.bytes
     }
 
-    /// Runs of a stretch with `predict`, where each run fits into a chunk.
+    /// Returns the runs per stretch with `predict`, if each run fits into a chunk.
     #[inline(always)]
     pub(crate) const fn predict_runs(self) -> u32 {
         self.bytes / (PREDICT_RUN_BYTES + self.time_bytes)
     }
 }
 
-/// Sums over the runs of a stream.
 #[derive(Clone, Copy)]
 pub(crate) struct RunSums {
     pub(crate) attempted: u64,
     pub(crate) lost: u64,
-    /// Whether each run that is kept fits into a chunk.
+    /// Whether each kept run fits into a chunk.
     pub(crate) fits: bool,
 }
 
-/// A lane's share of a stream's runs.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
     pub(crate) kept: u32,
@@ -101,7 +93,6 @@ pub(crate) struct Share {
 impl Share {
     pub(crate) const NOTHING: Self = Self { kept: 0, sums: RunSums { attempted: 0, lost: 0, fits: true } };
 
-    /// Takes a run into account, which is `kept` or lost.
     #[inline(always)]
     pub(crate) fn count(&mut self, entry: Entry, kept: bool, room: Room) {
         self.sums.attempted = self.sums.attempted.wrapping_add(u64::from(entry.count));
@@ -113,7 +104,6 @@ impl Share {
         }
     }
 
-    /// Takes lost events into account.
     #[inline(always)]
     pub(crate) fn with_lost(mut self, events: u64) -> Self {
         self.sums.attempted = self.sums.attempted.wrapping_add(events);

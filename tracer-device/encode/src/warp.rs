@@ -1,16 +1,15 @@
-//! What the lanes of a whole warp find out by shuffles and votes.
+//! Shuffles, votes, scans and reductions of a whole warp.
 
 use warptrace_device::simt;
 
 use crate::lane_log::is_later;
 
-/// All lanes of a warp.
 pub(crate) const ALL: u32 = u32::MAX;
-/// Later than any time, and more than any number.
+/// Later than any time, and greater than any index.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// Votes and exchanges of a whole warp. The kernels of this crate branch on what is the same in all lanes of
-/// a warp wherever they call these.
+/// Votes and exchanges of a whole warp. The kernels of this crate call these only where control flow is
+/// uniform across the warp.
 macro_rules! by_all {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?
         = $operation:ident($($passed:expr),*);)*) => {$(
@@ -18,28 +17,25 @@ macro_rules! by_all {
         #[inline(always)]
         #[track_caller]
         pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
-            // SAFETY: all lanes of the warp, or threads of the block, come here: see above.
+            // SAFETY: all lanes of the warp (all threads of the block for `sync_threads`) reach this call;
+            // see above.
             unsafe { simt::$operation($($passed),*) }
         }
     )*};
 }
 
 by_all! {
-    /// The lanes whose predicate holds.
     ballot(predicate: bool) -> u32 = ballot(ALL, predicate);
-    /// The value of lane `source`.
     shuffle(value: u32, source: u32) -> u32 = shuffle(ALL, value, source);
-    /// The value of the lane `delta` below; lanes without one keep their own.
+    /// Returns the value of the lane `delta` below. The lowest `delta` lanes keep their own value.
     shuffle_up(value: u32, delta: u32) -> u32 = shuffle_up_all(value, delta);
-    /// The value of the lane whose number differs by the bits of `lanes`.
+    /// Returns the value of the lane whose number is this lane's, XOR `lanes`.
     shuffle_xor(value: u32, lanes: u32) -> u32 = shuffle_xor(ALL, value, lanes);
-    /// Waits for the warp's lanes.
     sync_warp() = sync_warp(ALL);
-    /// Waits for the block's threads.
     sync_threads() = sync_threads();
 }
 
-/// Has the first lane run `act`; broadcasts its answer.
+/// Runs `act` on lane 0 and broadcasts its result.
 #[inline(always)]
 pub(crate) fn by_first(act: impl FnOnce() -> u32) -> u32 {
     let mut value = 0;
@@ -49,7 +45,7 @@ pub(crate) fn by_first(act: impl FnOnce() -> u32) -> u32 {
     shuffle(value, 0)
 }
 
-/// Sum over the lane and all lower ones; 2^32 - 1 if it is larger than that.
+/// Returns the sum over this lane and all lower ones, saturating at 2^32 - 1.
 #[inline(always)]
 pub(crate) fn sum_up_to(mut value: u32) -> u32 {
     let lane = simt::lane();
@@ -62,7 +58,6 @@ pub(crate) fn sum_up_to(mut value: u32) -> u32 {
     value
 }
 
-/// Sum over the lanes of the warp, modulo 2^32.
 #[inline(always)]
 pub(crate) fn sum(mut value: u32) -> u32 {
     let mut step = 1;
@@ -73,7 +68,6 @@ pub(crate) fn sum(mut value: u32) -> u32 {
     value
 }
 
-/// Sum of numbers of 64 bits over the lanes of the warp.
 #[inline(always)]
 pub(crate) fn sum_of_events(mut value: u64) -> u64 {
     let mut step = 1;
@@ -86,7 +80,7 @@ pub(crate) fn sum_of_events(mut value: u64) -> u64 {
     value
 }
 
-/// Sum of numbers of 64 bits over the lane and all lower ones.
+/// Modulo 2^64.
 #[inline(always)]
 pub(crate) fn sum_of_events_up_to(mut value: u64) -> u64 {
     let lane = simt::lane();
@@ -101,7 +95,6 @@ pub(crate) fn sum_of_events_up_to(mut value: u64) -> u64 {
     value
 }
 
-/// Minimum over the lanes of the warp.
 #[inline(always)]
 pub(crate) fn minimum(mut value: u32) -> u32 {
     let mut step = 1;
@@ -112,13 +105,11 @@ pub(crate) fn minimum(mut value: u32) -> u32 {
     value
 }
 
-/// Maximum over the lanes of the warp.
 #[inline(always)]
 pub(crate) fn maximum(value: u32) -> u32 {
     !minimum(!value)
 }
 
-/// The latest clock of the lanes that have one.
 #[inline(always)]
 pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
     let owners = ballot(clock.is_some());
@@ -139,8 +130,8 @@ pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
     Some(latest)
 }
 
-/// The earliest time of the lanes that have one. Times are compared with that of the lowest lane, so they may
-/// wrap.
+/// Returns the earliest time of the lanes that have one. Times may wrap: they are compared relative to the
+/// time of the lowest such lane.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
     let owners = ballot(time.is_some());

@@ -3,22 +3,19 @@
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 
-/// What stands in `#[kernels(...)]`.
+/// The arguments of `#[kernels(...)]`.
 pub(crate) struct Arguments {
-    /// Where the device crate is found.
     pub(crate) device: Path,
-    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it: one
-    /// that names the device crate has its code compiled elsewhere.
+    /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it. False
+    /// for a module that names the device crate: its code is compiled elsewhere.
     pub(crate) is_users: bool,
-    /// Whether `trace!` and `trace_loop!` are all that is traced.
+    /// Whether only `trace!` and `trace_loop!` are traced.
     pub(crate) only_marked: bool,
-    /// Id of the first location of a copy in which every decision is traced instead, if there is to be one.
-    /// For the evaluation only: `warptrace-bench record --automatic` and tests compare automatic points with
-    /// those placed by hand in the same source.
+    /// First location id of a copy in which every decision is traced, if one is requested. For evaluation
+    /// only: `warptrace-bench record --automatic` and tests compare automatic trace points with manual ones
+    /// in the same source.
     pub(crate) automatic: Option<u16>,
-    /// Traced functions of other modules.
     pub(crate) callees: Vec<UseTree>,
-    /// Id of the module's first location.
     pub(crate) first_id: u16,
 }
 
@@ -48,7 +45,6 @@ impl Parse for Arguments {
 }
 
 impl Arguments {
-    /// Takes `= value` of the argument `name`.
     fn value(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         let known = ["device", "first_id", "automatic", "callees"];
         if !known.iter().any(|known| name == known) {
@@ -77,14 +73,13 @@ impl Arguments {
     }
 }
 
-/// Parses the id of a location.
 pub(crate) fn id(input: ParseStream<'_>) -> syn::Result<u16> {
     let number: LitInt = input.parse()?;
     let id = number.base10_parse().ok().filter(|id| *id != 0);
     id.ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))
 }
 
-/// The names that a tree brings in.
+/// Returns the names that a use tree imports.
 pub(crate) fn names(tree: &UseTree) -> Vec<String> {
     match tree {
         UseTree::Path(path) => names(&path.tree),

@@ -1,4 +1,4 @@
-//! What a decision is, and which code has one.
+//! Definition of decisions, and the search for code with decisions.
 
 use std::collections::HashSet;
 
@@ -7,51 +7,47 @@ use syn::{AngleBracketedGenericArguments, Attribute, Expr, ExprRepeat, Item, Loc
 
 use crate::syntax::call_of;
 
-/// Names of functions whose calls leave events.
+/// Names of functions whose calls record events.
 pub(crate) type Noisy = HashSet<String>;
 
-/// Whether an attribute of this name is there.
 pub(crate) fn has(attributes: &[Attribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident(name))
 }
 
-/// Whether it is `trace!`.
 pub(crate) fn is_trace(call: &Macro) -> bool {
     call.path.is_ident("trace")
 }
 
-/// Whether it is `trace_loop!`.
 pub(crate) fn is_trace_loop(call: &Macro) -> bool {
     call.path.is_ident("trace_loop")
 }
 
-/// What leaves events, besides calls of functions that do.
+/// The code that records events, in addition to calls of functions that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Traced {
     /// Every decision.
     Decisions,
     /// `trace!` and `trace_loop!`.
     Marks,
-    /// Nothing.
     Nothing,
 }
 
-/// Whether running these statements may leave an event: something that is `traced`, or a call of a function
-/// in `noisy`.
+/// Returns true if these statements may record an event: they contain something that is `traced`, or call a
+/// function in `noisy`.
 pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy, traced: Traced) -> bool {
     let mut search = Search { noisy, traced, found: false };
     statements.iter().for_each(|statement| search.visit_stmt(statement));
     search.found
 }
 
-/// As [`in_statements`], for an expression of which every decision is traced.
+/// Like [`in_statements`], for an expression with every decision traced.
 pub(crate) fn in_expression(expression: &Expr, noisy: &Noisy) -> bool {
     let mut search = Search { noisy, traced: Traced::Decisions, found: false };
     search.visit_expr(expression);
     search.found
 }
 
-/// The first `trace!` or `trace_loop!` in an expression, closures and all.
+/// Returns the first `trace!` or `trace_loop!` in an expression, including closures.
 pub(crate) fn first_trace(expression: &Expr) -> Option<&Macro> {
     struct First<'a>(Option<&'a Macro>);
     impl<'a> Visit<'a> for First<'a> {
@@ -66,7 +62,7 @@ pub(crate) fn first_trace(expression: &Expr) -> Option<&Macro> {
     first.0
 }
 
-/// Attributes of the expressions that can be left out.
+/// Returns the attributes of an expression that `#[untraced]` can exclude.
 pub(crate) fn attributes(expression: &mut Expr) -> Option<&mut Vec<Attribute>> {
     Some(match expression {
         Expr::If(found) => &mut found.attrs,
@@ -131,7 +127,7 @@ impl<'ast> Visit<'ast> for Search<'_> {
 
     fn visit_item(&mut self, _: &'ast Item) {}
 
-    // What the compiler evaluates is no decision of a lane.
+    // The compiler evaluates code in types and patterns, so it holds no decision of a lane.
     fn visit_type(&mut self, _: &'ast Type) {}
 
     fn visit_pat(&mut self, _: &'ast Pat) {}

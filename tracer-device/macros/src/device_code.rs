@@ -1,4 +1,4 @@
-//! What the user's build script has compiled for GPUs.
+//! The GPU code that the user's build script has compiled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,29 +10,28 @@ use syn::Ident;
 use crate::errors::{self, Error};
 use crate::twins;
 
-/// Names the file with the kernels' PTX; the build script of the user's package sets it.
+/// Path of the file with the kernels' PTX. The build script of the user's package sets it.
 const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
-/// Leaves the kernels without code for GPUs on purpose.
+/// Disables GPU code for the kernels.
 const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 
-/// The code of a module for GPUs.
 #[derive(Default)]
 pub(crate) struct DeviceCode {
-    /// An expression of the PTX, empty if there is none.
+    /// Expression for the PTX; empty if none exists.
     pub(crate) ptx: TokenStream,
-    /// Why there is none, as the end of a sentence; empty if there may be some.
+    /// Reason for missing PTX, as the end of a sentence. Empty if PTX may exist.
     pub(crate) without: String,
-    /// Items beside the module's own.
+    /// Additional items for the module.
     pub(crate) items: TokenStream,
 }
 
-/// Returns the code that the build script has left of a module, if it has compiled its file.
+/// Returns the GPU code of a module, if the build script has compiled its file.
 ///
-/// `tokens` are the module's, `name` is its name. If it `is_users`, and not one whose code another package
-/// has, the compiler warns where it is without code and that was not asked for.
+/// `tokens` is the module and `name` is its name. If `is_users` is set and GPU code is missing
+/// unintentionally, the compiler emits a warning. Without `is_users`, another package holds the code.
 ///
 /// # Errors
-/// If a kernel has the name of one before it.
+/// If a kernel has the same name as an earlier one.
 pub(crate) fn device_code(tokens: &TokenStream, name: &Ident, is_users: bool) -> syn::Result<DeviceCode> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = Span::call_site().local_file();
@@ -67,7 +66,7 @@ pub(crate) fn device_code(tokens: &TokenStream, name: &Ident, is_users: bool) ->
     })
 }
 
-/// Says what of a build was forgotten, so that there is no code of a file; and what to write.
+/// Explains why the build has no GPU code of a file, and how to add it.
 fn forgotten(ptx: Option<&Path>, has_script: bool, file: Option<&Path>) -> String {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let shown = |file: &Path| file.strip_prefix(&package).unwrap_or(file).display().to_string();
@@ -93,8 +92,8 @@ fn forgotten(ptx: Option<&Path>, has_script: bool, file: Option<&Path>) -> Strin
     }
 }
 
-/// Has the compiler warn that there is no code of the module `name`. On stable Rust an attribute can do so by
-/// the use of something deprecated only.
+/// Makes the compiler warn that the module `name` has no GPU code. On stable Rust, an attribute macro can
+/// only emit a warning through a use of a deprecated item.
 fn warning(name: &Ident, without: &str) -> TokenStream {
     let note = format!(
         "`{name}` runs on the simulator only, as there is no code of it for GPUs: {without}. To leave it so, set \
@@ -112,7 +111,7 @@ fn warning(name: &Ident, without: &str) -> TokenStream {
     }
 }
 
-/// Whether `file` is one of those that went into the PTX. What cannot be known is taken for true.
+/// Returns true if `file` was compiled into the PTX, or if that is unknown.
 fn has_compiled(ptx: &Path, file: Option<&Path>) -> bool {
     let (Some(file), Ok(compiled)) = (file, fs::read_to_string(ptx.with_extension("files"))) else {
         return true;
@@ -121,17 +120,17 @@ fn has_compiled(ptx: &Path, file: Option<&Path>) -> bool {
     compiled.lines().any(|compiled| Path::new(compiled).canonicalize().is_ok_and(|found| found == file))
 }
 
-/// Fails the build with an error of the device compiler, at the token that it points at.
+/// Fails the build with an error of the device compiler, at the token that it refers to.
 ///
-/// It is evaluated when code is generated. So the host's compiler, which finds most mistakes itself, shows
-/// those first, and only them.
+/// The error is evaluated at code generation. The host compiler finds most mistakes itself, and then reports
+/// only those.
 fn complaint(error: &Error<'_>, module: &TokenStream) -> TokenStream {
     let message = format!(
         "the kernels do not compile for the GPU, where they may use `core` and `warptrace::device` only:\n{}\n",
         error.text
     );
     let span = token_at(module, error.line, error.column).unwrap_or_else(Span::call_site);
-    // Not the format itself: a message may have braces.
+    // Passed as an argument, because the message may contain braces.
     let panic = quote_spanned!(span=> ::core::panic!("{}", #message));
     quote! {
         #[cfg(not(target_arch = "nvptx64"))]
@@ -149,7 +148,7 @@ fn complaint(error: &Error<'_>, module: &TokenStream) -> TokenStream {
     }
 }
 
-/// The first token at this place, or else in this line.
+/// Returns the token at this position, or the first token in this line otherwise.
 fn token_at(tokens: &TokenStream, line: usize, column: usize) -> Option<Span> {
     fn all(tokens: TokenStream, found: &mut Vec<Span>) {
         for token in tokens {

@@ -1,4 +1,4 @@
-//! What a kernel becomes: an entry on the GPU, and a function that returns a call on the host.
+//! Expansion of a kernel: an entry on the GPU, and a function on the host that returns a call.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -6,7 +6,6 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{FnArg, Ident, ItemFn, Pat, Path, ReturnType, Safety, Type};
 
-/// An argument of a kernel.
 pub(crate) struct Argument {
     name: Ident,
     mutable: Option<syn::Token![mut]>,
@@ -14,17 +13,16 @@ pub(crate) struct Argument {
     role: Role,
 }
 
-/// What an argument is to the kernel.
 enum Role {
-    /// A number, or what the compiler takes for one.
+    /// A number, or any other type that is not listed below.
     Value,
-    /// `Global<T>`: an array of which nothing is known.
+    /// `Global<T>`: an array with unsafe access.
     Global,
-    /// `&[T]`, by its elements' type.
+    /// `&[T]`, with the element type.
     Slice(Type),
-    /// `DisjointSlice<T>`, by its elements' type.
+    /// `DisjointSlice<T>`, with the element type.
     Disjoint(Type),
-    /// `AtomicSlice<T>`, by its elements' type.
+    /// `AtomicSlice<T>`, with the element type.
     Atomic(Type),
 }
 
@@ -58,7 +56,6 @@ impl Role {
         })
     }
 
-    /// Type of an array's elements.
     fn element(&self) -> Option<&Type> {
         match self {
             Self::Slice(element) | Self::Disjoint(element) | Self::Atomic(element) => Some(element),
@@ -70,7 +67,7 @@ impl Role {
 /// Returns a kernel's arguments.
 ///
 /// # Errors
-/// If the function cannot be a kernel, at the token that says so.
+/// If the function cannot be a kernel. The error is at the invalid token.
 pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
     let signature = &function.sig;
     macro_rules! refuse {
@@ -124,19 +121,18 @@ fn argument(input: &FnArg) -> syn::Result<Argument> {
     }
 }
 
-/// In which of a module's versions a kernel is.
+/// The version of a module that a kernel belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// The only one.
+    /// The only version.
     Only,
-    /// The one in which marks alone are traced, next to the other.
+    /// The version that traces only marks, next to an automatic copy.
     Marked,
-    /// The copy in which every decision is traced, next to the other.
+    /// The copy that traces every decision.
     Automatic,
 }
 
 impl Version {
-    /// Name of a kernel's entry.
     pub(crate) fn entry(self, kernel: &Ident) -> String {
         match self {
             Self::Only | Self::Marked => kernel.unraw().to_string(),
@@ -145,7 +141,6 @@ impl Version {
     }
 }
 
-/// The kernel for both devices.
 pub(crate) fn kernel(
     function: &ItemFn,
     arguments: &[Argument],
@@ -162,7 +157,7 @@ pub(crate) fn kernel(
         Some(element) => quote!(#name: #device::Global<#element>),
         None => quote!(#mutable #name: #kind),
     });
-    // What the user's code sees, of what the device is given.
+    // Converts the arguments that the device receives to the types that the user's code declares.
     let opened: TokenStream = arguments.iter().map(|argument| open(argument, device)).collect();
     let taken = arguments.iter().map(|Argument { name, kind, role, .. }| match role.element() {
         Some(element) => quote_spanned!(kind.span()=> #name: &'arrays impl #device::DeviceArray<#element>),
@@ -170,7 +165,7 @@ pub(crate) fn kernel(
     });
     let arrays = arguments.iter().filter(|argument| argument.role.element().is_some());
     let arrays: Vec<&Ident> = arrays.map(|argument| &argument.name).collect();
-    // The compiler's message about a type that cannot be an argument points at the type.
+    // The span makes the compiler report an invalid argument type at the type.
     let bytes = arguments.iter().map(|Argument { name, kind, role, .. }| match role.element() {
         Some(element) => quote!(<#device::Global<#element> as #device::KernelArg>::to_bytes(&#name)),
         None => quote_spanned!(kind.span()=> <#kind as #device::KernelArg>::to_bytes(&#name)),
@@ -231,7 +226,7 @@ pub(crate) fn kernel(
         #(#attrs)*
         ///
         /// # Safety
-        /// Launched by a host that gives it valid arguments.
+        /// The host that launches the kernel passes valid arguments.
         #[unsafe(export_name = #text)]
         #vis unsafe extern "ptx-kernel" fn #name(#(#declared),*) {
             #opened
@@ -247,20 +242,20 @@ pub(crate) fn kernel(
     }
 }
 
-/// Makes a slice of the array that the device is given, where the user's code takes one.
+/// Converts the device's array to the slice type that the user's code declares.
 fn open(argument: &Argument, device: &Path) -> TokenStream {
     let Argument { name, mutable, kind, role } = argument;
     match role {
         Role::Slice(_) => quote! {
-            // SAFETY: who launches promises that the array is valid, and that nothing writes it.
+            // SAFETY: the host guarantees that the array is valid and that nothing writes it.
             let #mutable #name: #kind = unsafe { #device::trace::slice(&#name) };
         },
         Role::Disjoint(_) => quote! {
-            // SAFETY: who launches promises that the array is valid, and that it is no other argument.
+            // SAFETY: the host guarantees that the array is valid and overlaps no other argument.
             let #mutable #name: #kind = unsafe { #device::DisjointSlice::new(&#name) };
         },
         Role::Atomic(_) => quote! {
-            // SAFETY: who launches promises that the array is valid, and that it is no other argument.
+            // SAFETY: the host guarantees that the array is valid and overlaps no other argument.
             let #mutable #name: #kind = unsafe { #device::AtomicSlice::new(&#name) };
         },
         _ => TokenStream::new(),

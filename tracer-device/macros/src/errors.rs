@@ -1,4 +1,4 @@
-//! Errors of the device compiler, and which module says which: each is said once.
+//! Errors of the device compiler. Each is reported once, by one module.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,17 @@ use syn::spanned::Spanned;
 use crate::functions::modules;
 use crate::text::{Positions, canonical};
 
-/// An error of the device compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Error<'a> {
-    /// Line and column, from 1, in the module's file; 0 if it is elsewhere.
+    /// Line and column in the module's file, from 1; 0 if the error is elsewhere.
     pub(crate) line: usize,
     pub(crate) column: usize,
     pub(crate) text: &'a str,
 }
 
-/// Returns those of `errors`, as the build script has written them, that the module at line `start` of `file`
-/// says: the ones inside of it, and, if it is the first module of the first of `files`, all that are in no
-/// module.
+/// Returns the errors that the module at line `start` of `file` reports, from `errors` as written by the
+/// build script. These are the errors inside the module. The first module of the first file in `files` also
+/// reports all errors outside of any module.
 pub(crate) fn of_module<'a>(
     errors: &'a str,
     files: &str,
@@ -38,7 +37,7 @@ pub(crate) fn of_module<'a>(
     };
     let speaks_for_others = match first {
         Some((file, lines)) => is_mine(file, lines),
-        // Nothing can be known: every module says all.
+        // Without a known module, every module reports all errors.
         None => true,
     };
     let read = |record: &'a str| {
@@ -59,7 +58,7 @@ pub(crate) fn of_module<'a>(
     errors.split('\u{1e}').filter_map(read).collect()
 }
 
-/// The first and the last line of each module of kernels in a file.
+/// Returns the first and last line of each module of kernels in a file.
 fn lines(file: &str) -> Vec<[usize; 2]> {
     let positions = Positions::keep();
     let Some(file) = positions.parse(Path::new(file)) else { return Vec::new() };

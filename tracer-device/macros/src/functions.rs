@@ -1,4 +1,4 @@
-//! The functions of a module, and which of them leave events.
+//! The functions of a module, and which of them record events.
 
 use syn::{Attribute, Block, ImplItem, Item, ItemMod, Signature, Type};
 
@@ -6,7 +6,7 @@ use crate::decisions::{Noisy, Traced, has, in_statements};
 
 /// A function or method of the module.
 pub(crate) struct Function<'a> {
-    /// As the table names it: `draw`, or `Walk::draw` for a method.
+    /// Name in the table: `draw`, or `Walk::draw` for a method.
     pub(crate) name: String,
     pub(crate) attributes: &'a mut Vec<Attribute>,
     pub(crate) signature: &'a Signature,
@@ -14,7 +14,7 @@ pub(crate) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// What of it is traced, in a module of which `traced` is.
+    /// Returns which parts of the function are traced, in a module that traces `traced`.
     pub(crate) fn traced(&self, traced: Traced) -> Traced {
         let is_left_out = traced == Traced::Decisions && has(self.attributes, "untraced");
         if self.signature.constness.is_some() || self.signature.asyncness.is_some() || is_left_out {
@@ -24,7 +24,6 @@ impl Function<'_> {
     }
 }
 
-/// Lists the module's functions and the methods of its `impl` blocks, in the order of the source.
 pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for item in items {
@@ -57,9 +56,9 @@ pub(crate) fn list(items: &mut [Item]) -> Vec<Function<'_>> {
     functions
 }
 
-/// Names of the functions whose calls leave events: they have something that is `traced`, or call a function
-/// that does. `known` are such functions of other modules. Names are compared without their paths, so a
-/// function may be taken for another of the same name.
+/// Returns the names of the functions that record events when called: they contain something that is
+/// `traced`, or call such a function. `known` lists such functions of other modules. Names are compared
+/// without paths, so a function may be confused with another of the same name.
 pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -> Noisy {
     let mut noisy = known.clone();
     loop {
@@ -75,13 +74,13 @@ pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -
     }
 }
 
-/// Whether attributes make a module one of kernels.
+/// Returns true if a module has the attribute `#[kernels]`.
 pub(crate) fn is_kernels(attributes: &[Attribute]) -> bool {
     let is_it = |last: &syn::PathSegment| last.ident == "kernels";
     attributes.iter().any(|attribute| attribute.path().segments.last().is_some_and(is_it))
 }
 
-/// The modules of kernels of a file, in the order of the source.
+/// Returns the modules with `#[kernels]` in a file, in source order.
 pub(crate) fn modules(items: &[Item]) -> Vec<&ItemMod> {
     let modules = items.iter().filter_map(|item| match item {
         Item::Mod(module) => Some(module),

@@ -1,4 +1,4 @@
-//! Puts trace points into functions.
+//! Insertion of trace points into functions.
 
 mod visit;
 
@@ -18,34 +18,28 @@ use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 use crate::waits;
 
-/// Walks through a function, puts a trace point at each decision, or at marks alone, and tells the simulator
-/// the function's structure.
+/// Visitor that inserts a trace point at each decision, or only at marks, and reports the function's
+/// structure to the simulator.
 pub(crate) struct Insert<'a> {
     pub(crate) device: &'a Path,
-    /// Whether marks alone are traced.
     only_marked: bool,
-    /// Whether waits alone are traced.
     only_waits: bool,
     pub(crate) noisy: &'a Noisy,
-    /// Names of the module's functions.
     own: HashSet<String>,
     pub(crate) table: &'a mut LocationTable,
     pub(crate) errors: &'a mut Vec<syn::Error>,
-    /// The function's name.
     function: String,
-    /// Id of the location that the visited code lies in; 0 before the function's entry.
+    /// Id of the location that contains the visited code; 0 before the function's entry.
     parent: u16,
-    /// Where the function ends.
     end: LineColumn,
-    /// Whether the function is no kernel.
+    /// Whether the function records events and is not a kernel.
     is_called: bool,
-    /// Whether the visited code lies in a loop.
     in_loop: bool,
-    /// A `return` at this position needs no event: it comes first in a branch.
+    /// Position of a `return` that needs no event, because it comes first in a branch.
     implied: Option<LineColumn>,
-    /// Names of the function's variables, which may be those of functions, too.
+    /// Names of the function's variables. A call may refer to one.
     variables: HashSet<String>,
-    /// Function, name and line of each trace point that was named by hand.
+    /// Line of each manual trace point, by function and name.
     marks: BTreeMap<(String, String), usize>,
 }
 
@@ -77,7 +71,7 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces a function. `is_called`: it is no kernel.
+    /// Traces a function. `is_called` is true if it records events and is not a kernel.
     pub(crate) fn function(&mut self, name: &str, ident: &Ident, block: &mut Block, is_called: bool) {
         (self.function, self.parent, self.end) = (name.to_owned(), 0, end(block));
         (self.implied, self.is_called, self.in_loop) = (None, is_called, false);
@@ -100,7 +94,6 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Whether each decision of the visited code is traced.
     fn traces_decisions(&self) -> bool {
         !self.only_marked && !self.only_waits
     }
@@ -113,7 +106,7 @@ impl<'a> Insert<'a> {
         self.only_waits = false;
     }
 
-    /// Whether a call is a wait that is traced, and of no function or variable of the module.
+    /// Returns true if a call is a traced wait, and does not call a function or variable of the module.
     fn is_wait(&self, call: &Expr) -> bool {
         let Some((name, is_short)) = waits::wait_call(call).and_then(|(call, _)| waits::callee(call)) else {
             return false;
@@ -122,12 +115,12 @@ impl<'a> Insert<'a> {
         !self.only_marked && !is_own
     }
 
-    /// The function's name, and the location that the visited code lies in.
+    /// Returns the function's name, and the location that contains the visited code.
     pub(crate) fn place(&self) -> (String, u16) {
         (self.function.clone(), self.parent)
     }
 
-    /// Whether what is called is a variable.
+    /// Returns true if the callee is a variable.
     fn calls_variable(&self, call: &Expr) -> bool {
         match call {
             Expr::Call(call) => match &*call.func {
@@ -140,33 +133,30 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Adds a location and returns its id; `what` follows the function's name in its own.
+    /// Adds a location and returns its id. The location's name is the function's name, followed by `what`.
     fn add(&mut self, kind: Kind, what: &str, span: Span, rejoin: LineColumn) -> u16 {
         let function = &self.function;
         let name = if what.is_empty() { function.clone() } else { format!("{function}: {what}") };
         self.add_as(None, kind, name, span, rejoin)
     }
 
-    /// Adds a location of this name and returns its id, which is `id` if that is given.
+    /// Adds a location with this name and returns its id, which is `id` if that is set.
     fn add_as(&mut self, id: Option<u16>, kind: Kind, name: String, span: Span, rejoin: LineColumn) -> u16 {
         let (function, parent) = (self.function.clone(), self.parent);
         self.table.add(Location { kind, name, function, parent, at: span.start(), rejoin }, id, span)
     }
 
-    /// The statement that traces location `id`, as if it stood at `span`.
     fn point(&self, id: u16, span: Span) -> TokenStream {
         let device = self.device;
         at(span, quote!(#device::trace::point::<#id>();))
     }
 
-    /// Visits what lies in location `id`.
     fn inside(&mut self, id: u16, visit: impl FnOnce(&mut Self)) {
         let parent = std::mem::replace(&mut self.parent, id);
         visit(self);
         self.parent = parent;
     }
 
-    /// Traces the branch `block`, whose event is that of `id`.
     fn branch(&mut self, id: u16, span: Span, block: &mut Block) {
         if let Some(Stmt::Expr(Expr::Return(first), _)) = block.stmts.first() {
             self.implied = Some(first.return_token.span.start());
@@ -175,7 +165,7 @@ impl<'a> Insert<'a> {
         prepend(block, self.point(id, span));
     }
 
-    /// Traces both outcomes of `if`, and of each `if` that follows its `else`. They rejoin at `rejoin`.
+    /// Traces both outcomes of `if`, and of each `else if`. The outcomes reconverge at `rejoin`.
     fn if_else(&mut self, found: &mut ExprIf, rejoin: LineColumn) {
         let condition = format!("if {}", source(&found.cond));
         self.visit_expr_mut(&mut found.cond);
@@ -202,7 +192,7 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces the arms of `match`, if there is a choice.
+    /// Traces the arms of `match`, if it has more than one.
     fn arms(&mut self, found: &mut ExprMatch) {
         let (subject, rejoin) = (source(&found.expr), end(found));
         self.visit_expr_mut(&mut found.expr);
@@ -238,9 +228,9 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces the iterations of a loop and its end. Of a loop that `is_last` in its function the block around
-    /// it sees what follows it, so that lanes that have left it may go ahead of those that may yet return
-    /// from in it.
+    /// Traces the iterations of a loop and its end. If the loop `is_last` in its function, code after it runs
+    /// in the enclosing block, so that lanes that have left the loop can run ahead of lanes that may still
+    /// return from inside it.
     fn looped(&mut self, expression: &mut Expr, is_last: bool) {
         let Some(Loop { name, is_plain, has_end, has_value, open, close }) =
             Loop::new(expression, self.noisy)
@@ -248,7 +238,7 @@ impl<'a> Insert<'a> {
             return;
         };
         if let Expr::ForLoop(found) = expression {
-            // Once, before the loop.
+            // The iterator is evaluated once, before the loop.
             self.visit_expr_mut(&mut found.expr);
         }
         let id = self.add(Kind::LoopBody, &name, open, close.end());
@@ -260,7 +250,7 @@ impl<'a> Insert<'a> {
         let goes_ahead = is_last && has_end && !has_value && returns(body);
         let counter = format_ident!("_warptrace_loop_{id}", span = open);
         let (before, after) = if is_plain {
-            // It has no decision beside its end.
+            // The body has no decision.
             let around = std::mem::replace(&mut self.only_waits, true);
             self.inside(id, |insert| insert.visit_block_mut(body));
             self.only_waits = around;
@@ -288,7 +278,7 @@ impl<'a> Insert<'a> {
             *expression = Expr::Verbatim(quote!(#before #expression #ahead #after));
             return;
         }
-        // Attributes may stand before a statement only: before all of it, then.
+        // Attributes are valid only before a statement, so they move before the whole block.
         let attributes = attributes(expression).map(std::mem::take).unwrap_or_default();
         let value = format_ident!("_warptrace_value_{id}", span = open);
         let tokens = if has_value {
@@ -299,19 +289,20 @@ impl<'a> Insert<'a> {
         *expression = braced(attributes, vec![statement(tokens)]);
     }
 
-    /// Whether lanes that have left a loop go ahead of those that may yet return from in it, where marks
-    /// alone are traced and the loop is the last of its function.
+    /// Returns true if lanes that have left a loop run ahead of lanes that may still return from inside it.
+    /// Used for the last loop of a function, in modules that trace only marks.
     fn goes_ahead(&self, expression: &mut Expr) -> bool {
         loops::body(expression).is_some_and(|body| returns(body) && self.leaves_events(body))
     }
 
-    /// Whether a block leaves events where marks alone are traced; counted iterations leave theirs behind the
-    /// loop.
+    /// Returns true if a block records events where only marks are traced. Counted iterations record theirs
+    /// after the loop.
     fn leaves_events(&self, block: &Block) -> bool {
         in_statements(&block.stmts, self.noisy, Traced::Marks)
     }
 
-    /// Visits a loop of which marks alone are traced: lanes meet at the end of its body if it leaves events.
+    /// Visits a loop in a module that traces only marks. Lanes reconverge at the end of its body, if the body
+    /// records events.
     fn joined(&mut self, expression: &mut Expr) {
         let guard = loops::body(expression).filter(|body| self.leaves_events(body)).map(|body| {
             let device = self.device;
@@ -326,7 +317,6 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces both outcomes of `?`.
     fn question(&mut self, found: &mut ExprTry) {
         let text = source(&*found.expr);
         self.visit_expr_mut(&mut found.expr);
@@ -337,7 +327,7 @@ impl<'a> Insert<'a> {
         let [returned, passed] = [returns, has_value_id].map(|id| self.point(id, span));
         let value = format_ident!("_warptrace_value_{has_value_id}", span = span);
         let fails = at(span, quote!(#device::trace::Fallible::fails(&#value)));
-        // What the value borrows from lives as long as without this.
+        // `match` does not change the lifetimes of temporaries in the value.
         let mut looked_at: ExprMatch = parse_quote!(match () {
             #value => {
                 if #fails { #returned } else { #passed }
@@ -348,7 +338,6 @@ impl<'a> Insert<'a> {
         *found.expr = Expr::Match(looked_at);
     }
 
-    /// Adds the location that `trace!` or `trace_loop!` names.
     fn mark(&mut self, call: &Macro, mark: Mark) -> (u16, Mark) {
         let span = call.path.span();
         let name = mark.name.value();
@@ -358,13 +347,13 @@ impl<'a> Insert<'a> {
                 format!("line {line} of this function has a trace point of this name: the trace could not tell them apart"),
             ));
         }
-        // Of marks alone each name says all; next to decisions, which are named by their functions, so are
-        // marks.
+        // With only marks, the name of the mark is sufficient. Otherwise it starts with the function's name,
+        // like the names of decisions.
         let name = if self.only_marked { name } else { format!("{}: {name}", self.function) };
         (self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark)
     }
 
-    /// Replaces `trace!` by a trace point, or by the values that it names.
+    /// Returns the replacement of `trace!`: a trace point, or the values that it names.
     fn marked(&mut self, call: &Macro) -> TokenStream {
         match call.parse_body::<Mark>() {
             Ok(Mark { values, .. }) if !values.is_empty() => {
@@ -372,7 +361,7 @@ impl<'a> Insert<'a> {
                 let statements = values.into_iter().map(|(name, value)| {
                     let id = self.table.add_value(name.value(), self.parent, span);
                     let called = at(span, quote!(#device::trace::value::<#id>));
-                    // What is wrong with the value is said of the value.
+                    // The span makes the compiler report errors about the value at the value.
                     quote_spanned!(value.span()=> #called(#value);)
                 });
                 statements.collect()
@@ -389,7 +378,7 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Replaces `trace_loop!` by what counts a loop.
+    /// Returns the replacement of `trace_loop!`: the counter of a loop.
     fn marked_loop(&mut self, call: &Macro) -> TokenStream {
         let refuse = |text: &str| Err(syn::Error::new(call.path.span(), text));
         let mark = call.parse_body::<Mark>();
@@ -416,7 +405,7 @@ impl<'a> Insert<'a> {
         }
     }
 
-    /// Traces a `let ... else`; returns what follows it.
+    /// Traces a `let ... else` and returns the statement to insert after it.
     fn let_else(&mut self, local: &mut Local) -> Option<Stmt> {
         let init = local.init.as_mut()?;
         self.visit_expr_mut(&mut init.expr);

@@ -1,12 +1,13 @@
-//! The attribute behind [`macro@kernels`]: kernels, their trace points and the table of these.
+//! The attribute macro [`macro@kernels`]: expands kernels, inserts their trace points, and generates the
+//! location table.
 //!
 //! ```text
-//! module ── functions.rs: which functions are traced ── insert.rs: a call at each decision ── emit.rs: entries, table
-//! decisions.rs: what a decision is         table.rs, text.rs: ids, positions, names
+//! module ── functions.rs: traced functions ── insert.rs: a call at each decision ── emit.rs: entries, table
+//! decisions.rs: defines decisions             table.rs, text.rs: ids, positions, names
 //! ```
 //!
-//! Calls that are put into a function have the span of the user's own token, so that the simulator and the
-//! compiler's messages see the position in the user's file.
+//! Inserted calls have the span of a user's token, so the simulator and compiler messages refer to positions
+//! in the user's file.
 
 mod arguments;
 mod decisions;
@@ -27,8 +28,8 @@ mod waits;
 
 use proc_macro::TokenStream;
 
-/// Makes kernels of the functions of an inline module that have `#[kernel]`, and traces every decision of all
-/// its functions.
+/// Turns the functions with `#[kernel]` in an inline module into kernels, and traces every decision of all
+/// functions in the module.
 ///
 /// ```
 /// # use warptrace_device as device;
@@ -63,54 +64,54 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// # Kernels
-/// A function with `#[kernel]` becomes an entry of its own name on the GPU. On the host it is a function of
-/// the same arguments that returns a call, ready to be launched. It returns nothing and has no type
+/// A function with `#[kernel]` becomes a GPU entry of the same name. On the host, it becomes a function with
+/// the same arguments that returns a call, ready for launch. A kernel has no return value and no type
 /// parameters.
 ///
 /// | argument | in the kernel | on the host |
 /// | --- | --- | --- |
 /// | a number | the number | the number |
-/// | `&[T]` | a slice that nothing writes | an array of the device (`&impl DeviceArray<T>`) |
-/// | `DisjointSlice<T>` | each thread writes its own element | the same; no other argument may overlap it |
-/// | `AtomicSlice<T>` | all threads use its elements, by atomics | the same; no other argument may overlap it |
+/// | `&[T]` | a slice that nothing writes | a device array (`&impl DeviceArray<T>`) |
+/// | `DisjointSlice<T>` | each thread writes its own element | an array; no other argument may overlap it |
+/// | `AtomicSlice<T>` | threads use its elements atomically | an array; no other argument may overlap it |
 /// | `Global<T>` | address and length; reading and writing are `unsafe` | the same |
 ///
-/// Without `Global<T>` the call is a `SafeCall`, which can be launched by safe code; else a `KernelCall`.
+/// Without `Global<T>`, the call is a `SafeCall`, which safe code can launch. Otherwise it is a `KernelCall`.
 ///
 /// # What is traced
 /// | construct | locations |
 /// | --- | --- |
 /// | a function | its entry |
-/// | `if`, `if let`, and chains of them | each branch; `else` too where it is not written |
-/// | `let ... else` | the pattern matched, or did not |
-/// | `match` of two arms or more | each arm |
+/// | `if`, `if let`, and chains of them | each branch, including an `else` that is not written |
+/// | `let ... else` | the pattern matched, or did not match |
+/// | `match` with at least two arms | each arm |
 /// | `while`, `for`, `loop` | each iteration, and the end |
-/// | `return` | it was reached; not where it comes first in a branch, whose own event says so |
+/// | `return` | the `return`, unless it comes first in a branch, whose event implies it |
 /// | `?` | it had a value, or returned |
-/// | `trace!("name")`, `trace!("name", if condition)` | it was reached (and the condition holds) |
-/// | `sync_threads()`, `spin_hint()`, with times of runs | the wait begins, and is over |
+/// | `trace!("name")`, `trace!("name", if condition)` | the point (if the condition holds) |
+/// | `sync_threads()`, `spin_hint()`, with times of runs | start and end of the wait |
 ///
-/// - All functions of the module are traced, methods included, but for: `const fn`, functions with
-///   `#[untraced]`, functions of traits, functions in functions and in modules of the module. A function
-///   without any decision (and without `trace!`) is not traced: its caller's events tell that it ran.
-/// - Points at waits record only with times of runs. They are found by the functions' names, whatever the
-///   path before them, also in functions without a decision; not in modules with `only_marked`.
-/// - `#[untraced]` before an expression, such as a loop, leaves all of it out.
-/// - `&&` and `||` are no decisions of their own. Bodies of closures and arguments of macros are not looked
-///   into; `trace!` is an error there.
-/// - A loop without another decision in it, and without a call of a traced function, is *counted*: see
-///   `LoopTrace`. So is a `loop` whose one `break` stands in an `if` that does nothing else.
+/// - All functions of the module are traced, including methods, except: `const fn` and `async fn`, functions
+///   with `#[untraced]`, functions of traits, and functions in functions or in nested modules. A function
+///   without decisions and without `trace!` is not traced: events of its caller show that it ran.
+/// - Trace points at waits record only with times of runs. The macro finds these calls by the function's
+///   name, with any path, also in functions without decisions, but not in modules with `only_marked`.
+/// - `#[untraced]` before an expression, such as a loop, excludes all of it.
+/// - `&&` and `||` are not decisions. Closure bodies and macro arguments are not searched; `trace!` in a
+///   closure is an error.
+/// - A loop is *counted* if it contains no other decision and no call of a traced function: see `LoopTrace`.
+///   A `loop` is also counted if its only `break` is in an `if` without `else` and without other decisions.
 ///
 /// # The table
-/// `LOCATIONS` has all locations, `MODULE` the module as a session takes it. Ids count from 1 in the order of
-/// the source, module by module, so unchanged code before a change keeps them. Modules that go into one trace
-/// have ids of their own: `#[kernels(first_id = 1001)]` numbers a module from there. A location says in which
-/// one it lies (a function's entry, a branch, a loop's body), and where lanes that went another way meet
-/// again. `MODULE.waits` has the locations of waits, whose ids follow the last one of the others.
+/// `LOCATIONS` lists all locations. `MODULE` describes the module for a session. Ids count from 1 in source
+/// order, module by module, so a change does not affect the ids of code before it. Modules in the same trace
+/// need disjoint ids: `#[kernels(first_id = 1001)]` numbers a module from 1001. Each location names its
+/// enclosing location (a function's entry, a branch, a loop body) and the position where diverged lanes
+/// reconverge. `MODULE.waits` lists the locations of waits. Their ids follow the last id of the other
+/// locations.
 ///
-/// # Marks alone
-/// With `#[kernels(only_marked)]`, `trace!` and loops that are counted by `trace_loop!` are all that is
-/// traced:
+/// # Only marks
+/// With `#[kernels(only_marked)]`, the macro traces only `trace!` and loops that `trace_loop!` counts:
 ///
 /// ```
 /// # use warptrace_device as device;
@@ -133,7 +134,7 @@ use proc_macro::TokenStream;
 ///                 count += 1;
 ///             }
 ///             drop(steps);
-///             // SAFETY: as above.
+///             // SAFETY: `i` is below the length, and each thread has its own element.
 ///             unsafe { data.set(i, count) };
 ///         }
 ///     }
@@ -144,30 +145,31 @@ use proc_macro::TokenStream;
 /// assert_eq!(halving::at::STEP, 2);
 /// ```
 ///
-/// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` says an id, from which those after it count on,
-/// as discriminants of an `enum` do. The module `at`, made inside of this one, has the ids of marks whose
-/// names are identifiers.
+/// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` sets an id, from which the next ids continue,
+/// like discriminants of an `enum`. The generated nested module `at` has the ids of marks whose names are
+/// identifiers and unique.
 ///
-/// Functions of another module that leave events are named where they are called,
-/// `callees = { super::sums::{before, tally} }`: the simulator is told of their calls.
+/// `callees = { super::sums::{before, tally} }` names functions of another module that record events, so that
+/// the simulator is notified of their calls.
 ///
-/// With `automatic = 1`, too, the kernels and all functions that have a decision stand once more in the
-/// module `automatic`, made inside of this one: without the marks, and traced at every decision, with ids
-/// from 1; so the two can be compared. There are `LOCATIONS` and `MODULE` too. The entry of a kernel `step`
-/// is `step_automatic` on the GPU, and its call comes with that of the kernel (`KernelCall::automatic`). All
-/// launches are `unsafe`. Types and functions without a decision are those of the module itself. Methods
-/// cannot be copied, so they cannot have decisions.
+/// `automatic = 1` additionally generates a nested module `automatic`. It contains copies of the kernels and
+/// of all functions with decisions, without the marks, traced at every decision, with ids from 1. This allows
+/// a comparison of the two. The module also has `LOCATIONS` and `MODULE`. The GPU entry of the copy of a
+/// kernel `step` is `step_automatic`, and its call is part of the kernel's call (`KernelCall::automatic`).
+/// All launches are `unsafe`. The copies share types and functions without decisions with the original
+/// module. Methods cannot be copied, so they cannot have decisions.
 ///
 /// # Errors
-/// Ids above 65,535, or given twice; two `trace!` of one name in a function; a module that is not written
+/// If an id is above 65,535 or used twice, if two `trace!` in a function have the same name, if the module is
+/// not inline, or if a kernel is invalid.
 /// inline; a kernel that cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Says what is missing where `#[kernel]` stands in a module without [`macro@kernels`], which knows the word
-/// by itself.
+/// Reports an error for `#[kernel]` outside of a module with [`macro@kernels`], which handles `#[kernel]`
+/// itself.
 ///
 /// # Errors
 /// Always.

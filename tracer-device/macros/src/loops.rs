@@ -1,4 +1,4 @@
-//! How a loop is traced.
+//! Analysis of loops.
 
 use proc_macro2::Span;
 use syn::visit::{self, Visit};
@@ -7,23 +7,20 @@ use syn::{Block, Expr, ExprBreak, Label, Stmt};
 use crate::decisions::{self, Noisy, Traced, in_expression};
 use crate::text::source;
 
-/// A loop of which every iteration is traced.
+/// A loop with every iteration traced.
 pub(crate) struct Loop {
-    /// As its location is called: `while x < 3`.
+    /// Name of its location, such as `while x < 3`.
     pub(crate) name: String,
-    /// Whether its iterations can be counted.
     pub(crate) is_plain: bool,
-    /// Whether it may end at its end, where the trace says so.
+    /// Whether it can end by its condition or by `break`, so that its end is a location.
     pub(crate) has_end: bool,
-    /// Whether a `break` has a value.
     pub(crate) has_value: bool,
-    /// The braces of its body.
     pub(crate) open: Span,
     pub(crate) close: Span,
 }
 
 impl Loop {
-    /// The loop that an expression is.
+    /// Analyzes a loop expression. Returns `None` for other expressions.
     pub(crate) fn new(expression: &Expr, noisy: &Noisy) -> Option<Self> {
         let (name, is_plain, breaks, body) = match expression {
             Expr::While(found) => {
@@ -48,17 +45,15 @@ impl Loop {
     }
 }
 
-/// The ways out of a loop by `break`.
+/// The `break` expressions that leave a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Breaks {
-    /// How many there are.
     pub(crate) count: usize,
-    /// Whether one of them has a value.
     pub(crate) has_value: bool,
 }
 
 impl Breaks {
-    /// Those of `body` that end the loop with this label.
+    /// Finds the breaks in `body` that end the loop with this label.
     pub(crate) fn new(label: Option<&Label>, body: &Block) -> Self {
         let mut search = Search { label, depth: 0, breaks: Self::default() };
         search.visit_block(body);
@@ -68,7 +63,7 @@ impl Breaks {
 
 struct Search<'a> {
     label: Option<&'a Label>,
-    /// Loops around, the searched one aside.
+    /// Nesting depth inside the searched loop.
     depth: usize,
     breaks: Breaks,
 }
@@ -105,7 +100,6 @@ impl<'ast> Visit<'ast> for Search<'_> {
     fn visit_item(&mut self, _: &'ast syn::Item) {}
 }
 
-/// The body of a loop, if an expression is one.
 pub(crate) fn body(expression: &mut Expr) -> Option<&mut Block> {
     match expression {
         Expr::While(found) => Some(&mut found.body),
@@ -115,19 +109,19 @@ pub(crate) fn body(expression: &mut Expr) -> Option<&mut Block> {
     }
 }
 
-/// As [`decisions::in_statements`], where every decision is traced.
+/// Like [`decisions::in_statements`], with every decision traced.
 fn in_statements(statements: &[Stmt], noisy: &Noisy) -> bool {
     decisions::in_statements(statements, noisy, Traced::Decisions)
 }
 
-/// Whether the iterations of `while` or `for` can be counted: nothing in the body leaves an event. (A bare
-/// `break` would be a second way out, but stands behind a decision.)
+/// Returns true if the iterations of `while` or `for` can be counted: nothing in the body records an event.
+/// (A bare `break` would be a second exit, but it always follows a decision.)
 fn is_plain(body: &Block, noisy: &Noisy) -> bool {
     !in_statements(&body.stmts, noisy)
 }
 
-/// Whether the iterations of `loop` can be counted: its one `break` stands in an `if` of the body that does
-/// nothing else, and nothing else leaves an event.
+/// Returns true if the iterations of `loop` can be counted: its only `break` is in an `if` of the body
+/// without decisions, and nothing else records an event.
 fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
     let is_exit = |statement: &Stmt| is_exit(statement, noisy);
     let exits = body.stmts.iter().filter(|statement| is_exit(statement)).count();
@@ -136,11 +130,11 @@ fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
     exits == 1 && Breaks::new(label, body).count == 1 && body.stmts.iter().all(is_quiet)
 }
 
-/// The last of these statements that is a loop, if none has a loop inside after that.
+/// Returns the last statement with a loop, if it is itself a loop.
 ///
-/// On GPUs, lanes that leave such a loop at its end wait neither there nor behind it for those that may yet
-/// return from inside of it, but where both have come: at the function's end. Where another loop follows, or
-/// goes around, they do wait.
+/// On GPUs, lanes that leave such a loop at its end do not wait for lanes that may still return from inside
+/// it, neither there nor after the loop. They reconverge at the function's end. If another loop follows or
+/// encloses it, they do wait.
 pub(crate) fn last_loop(statements: &[Stmt]) -> Option<usize> {
     let has_loop = |statement: &Stmt| {
         let mut search = ExpressionSearch { wanted: is_loop, enters_functions: true, found: false };
@@ -155,7 +149,7 @@ fn is_loop(expression: &Expr) -> bool {
     matches!(expression, Expr::While(_) | Expr::ForLoop(_) | Expr::Loop(_))
 }
 
-/// Finds an expression; in closures and other functions, too, if it is to enter them.
+/// Search for an expression, optionally including closures and nested functions.
 struct ExpressionSearch<F> {
     wanted: F,
     enters_functions: bool,
@@ -178,7 +172,7 @@ impl<'ast, F: Fn(&Expr) -> bool> Visit<'ast> for ExpressionSearch<F> {
     }
 }
 
-/// Whether a `return` or `?` leaves the function from inside of a loop's body.
+/// Returns true if a `return` or `?` in a loop's body leaves the function.
 pub(crate) fn returns(body: &Block) -> bool {
     let is_return = |expression: &Expr| matches!(expression, Expr::Return(_) | Expr::Try(_));
     let mut search = ExpressionSearch { wanted: is_return, enters_functions: false, found: false };
@@ -186,7 +180,7 @@ pub(crate) fn returns(body: &Block) -> bool {
     search.found
 }
 
-/// Whether a statement is `if condition { ...; break }` without a decision in it.
+/// Returns true if a statement is `if condition { ...; break }` without other decisions.
 fn is_exit(statement: &Stmt, noisy: &Noisy) -> bool {
     let Stmt::Expr(Expr::If(branch), _) = statement else { return false };
     let Some((last, before)) = branch.then_branch.stmts.split_last() else { return false };

@@ -5,20 +5,17 @@ use syn::{Expr, LitStr, Token};
 
 use crate::arguments::id;
 
-/// A trace point that was written by hand.
 pub(crate) struct Mark {
     pub(crate) name: LitStr,
-    /// Its id, where that is not the next one.
+    /// Explicit id, if any.
     pub(crate) id: Option<u16>,
     pub(crate) condition: Option<Expr>,
-    /// Values that it names in place of a point, with their names; none, if it is a point.
+    /// Values to record, with their names. Empty for a trace point.
     pub(crate) values: Vec<(LitStr, Expr)>,
 }
 
-/// The most bytes of a value's name.
 const MAX_VALUE_NAME: usize = 200;
 
-/// Checks the name of a value.
 fn value_name(name: LitStr) -> syn::Result<LitStr> {
     let text = name.value();
     let refuse = |what: &str| Err(syn::Error::new(name.span(), what));

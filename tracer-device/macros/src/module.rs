@@ -1,4 +1,4 @@
-//! From the module as it is written to the module as it is compiled.
+//! Expansion of a module.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -19,8 +19,8 @@ use crate::waits;
 /// Expands `#[kernels]`.
 ///
 /// # Errors
-/// If the arguments, the module or one of its functions is not what it must be; all that is wrong with the
-/// functions is said at once.
+/// If the arguments, the module or one of its functions is invalid. All errors in functions are reported
+/// together.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = parse2(arguments)?;
     let tokens = module.clone();
@@ -67,12 +67,12 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result
     })
 }
 
-/// Refuses `#[kernel]` where it makes no kernel: before methods, and in modules of the module.
+/// Refuses `#[kernel]` in invalid places: before methods, and in nested modules.
 fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
     struct Search<'a>(&'a mut Vec<syn::Error>);
     impl<'ast> Visit<'ast> for Search<'_> {
         fn visit_item_mod(&mut self, module: &'ast ItemMod) {
-            // One that has the attribute itself is expanded by itself.
+            // A nested module with the attribute is expanded separately.
             if !is_kernels(&module.attrs) {
                 visit::visit_item_mod(self, module);
             }
@@ -96,18 +96,15 @@ fn misplaced(items: &[Item], errors: &mut Vec<syn::Error>) {
     }
 }
 
-/// What is said of a module's source.
 struct ModuleSource<'a> {
-    /// An expression for the text of its file.
     text: TokenStream,
-    /// The module as it is written.
     tokens: &'a TokenStream,
     name: &'a Ident,
     arguments: &'a Arguments,
 }
 
 impl ModuleSource<'_> {
-    /// The items with trace points, and their tables.
+    /// Returns the items with trace points, and their tables.
     fn traced(&self, items: &mut [Item], version: Version, errors: &mut Vec<syn::Error>) -> TokenStream {
         let Self { text, tokens, name, arguments } = self;
         let device = &arguments.device;
@@ -157,7 +154,7 @@ impl ModuleSource<'_> {
     }
 }
 
-/// The items as they are compiled, and the names of the kernels' entries.
+/// Returns the items after expansion, and the names of the kernels' entries.
 fn compiled(
     items: &mut [Item],
     device: &syn::Path,
@@ -183,12 +180,12 @@ fn compiled(
     (content, kernels)
 }
 
-/// Has attributes that were written inside of an item, such as `#![allow(...)]`, stand before it.
+/// Turns inner attributes, such as `#![allow(...)]`, into outer ones.
 fn goes_before(attributes: &mut [Attribute]) {
     attributes.iter_mut().for_each(|attribute| attribute.style = AttrStyle::Outer);
 }
 
-/// Copies the kernels and the functions that have decisions, without their marks.
+/// Copies the kernels and the functions with decisions, without their marks.
 fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -> Vec<Item> {
     let mut items = items.to_vec();
     let mut functions = functions::list(&mut items);
@@ -213,12 +210,11 @@ fn copies(items: &[Item], arguments: &Arguments, errors: &mut Vec<syn::Error>) -
     items
 }
 
-/// Names of traced functions of other modules.
 fn callees(arguments: &Arguments) -> Noisy {
     arguments.callees.iter().flat_map(arguments::names).collect()
 }
 
-/// Puts trace points into the functions, and takes the attributes out that only this macro knows.
+/// Inserts trace points into the functions, and removes the attributes that only this macro defines.
 fn insert(
     items: &mut [Item],
     arguments: &Arguments,
@@ -258,10 +254,10 @@ fn insert(
     }
 }
 
-/// Makes an expression for the text of the file that is being compiled.
+/// Returns an expression for the text of the file that is being compiled.
 fn text() -> TokenStream {
     let file = proc_macro2::Span::call_site().local_file();
     let name = file.as_deref().and_then(|file| file.file_name()?.to_str());
-    // The name is looked for in the folder of the file itself.
+    // `include_str!` resolves the name relative to the file's folder.
     name.map_or_else(|| quote!(""), |name| quote!(::core::include_str!(#name)))
 }

@@ -1,4 +1,4 @@
-//! Takes marks out of functions.
+//! Removal of marks from functions.
 
 use std::collections::HashSet;
 
@@ -8,18 +8,17 @@ use syn::{Block, Expr, Item, Pat, Stmt};
 use crate::decisions::{is_trace, is_trace_loop};
 use crate::syntax::last_name;
 
-/// Takes `trace!`, `trace_loop!` and what is done with the latter's value out of a function.
+/// Removes `trace!`, `trace_loop!` and all uses of the latter's value from a function.
 pub(crate) fn strip(block: &mut Block) {
     Strip { loops: HashSet::new() }.visit_block_mut(block);
 }
 
 struct Strip {
-    /// Names of the variables that hold the trace of a loop.
+    /// Names of the variables that hold a `LoopTrace`.
     loops: HashSet<String>,
 }
 
 impl Strip {
-    /// Whether a statement does nothing but trace.
     fn traces(&mut self, statement: &Stmt) -> bool {
         match statement {
             Stmt::Macro(call) => is_trace(&call.mac),

@@ -1,4 +1,4 @@
-//! Pieces of syntax, taken apart and put together.
+//! Helpers to take syntax apart and to build it.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use syn::{
 
 use crate::decisions::{Noisy, attributes};
 
-/// Gives all tokens one span.
+/// Sets the span of all tokens.
 pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
     let respan = |token| match token {
         TokenTree::Group(group) => {
@@ -28,7 +28,6 @@ pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
     tokens.into_iter().map(respan).collect()
 }
 
-/// Names of the variables that a function's patterns bind.
 pub(crate) fn variables(block: &Block) -> HashSet<String> {
     struct Names(HashSet<String>);
     impl<'ast> Visit<'ast> for Names {
@@ -41,7 +40,6 @@ pub(crate) fn variables(block: &Block) -> HashSet<String> {
     names.0
 }
 
-/// The last name of a path.
 pub(crate) fn last_name(path: &Expr) -> Option<&Ident> {
     match path {
         Expr::Path(path) => path.path.segments.last().map(|last| &last.ident),
@@ -49,7 +47,7 @@ pub(crate) fn last_name(path: &Expr) -> Option<&Ident> {
     }
 }
 
-/// Where a function in `noisy` is called, if that is what an expression does.
+/// Returns the position of the callee's name, if an expression calls a function in `noisy`.
 pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
     let name = match expression {
         Expr::Call(call) => last_name(&call.func)?,
@@ -59,9 +57,8 @@ pub(crate) fn call_of(expression: &Expr, noisy: &Noisy) -> Option<Span> {
     noisy.contains(&name.to_string()).then(|| name.span())
 }
 
-/// Lets the simulator know where a call stands: `calls(function)(arguments)`, or
-/// `(calls(()), call of a method).1`. Any operator may follow, and what the call borrows from lives as long
-/// as without it.
+/// Notifies the simulator of a call's position: `calls(function)(arguments)`, or `(calls(()), method
+/// call).1`. Any operator may follow. The lifetimes of temporaries in the call do not change.
 pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
     let here = |callee: Expr| {
         Expr::Call(ExprCall {
@@ -88,7 +85,7 @@ pub(crate) fn told(call: &mut Expr, span: Span, device: &Path) {
     });
 }
 
-/// A block as an expression; written such that it gets parentheses where it must have them.
+/// Builds a block expression. It gets parentheses where the syntax requires them.
 pub(crate) fn braced(attrs: Vec<Attribute>, stmts: Vec<Stmt>) -> Expr {
     Expr::Block(ExprBlock {
         attrs,
@@ -97,12 +94,12 @@ pub(crate) fn braced(attrs: Vec<Attribute>, stmts: Vec<Stmt>) -> Expr {
     })
 }
 
-/// The attributes that say whether code is there.
+/// Returns the `cfg` attributes, which control conditional compilation.
 pub(crate) fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
-/// A statement that is there where these attributes say so.
+/// Builds a statement under these `cfg` attributes.
 pub(crate) fn under(conditions: Vec<Attribute>, tokens: TokenStream) -> Stmt {
     if conditions.is_empty() {
         return statement(tokens);
@@ -110,17 +107,15 @@ pub(crate) fn under(conditions: Vec<Attribute>, tokens: TokenStream) -> Stmt {
     Stmt::Expr(braced(conditions, vec![statement(tokens)]), None)
 }
 
-/// What stands for an expression while it is taken apart.
+/// Returns a placeholder for an expression that is being rewritten.
 pub(crate) fn nothing() -> Expr {
     Expr::Verbatim(TokenStream::new())
 }
 
-/// Puts statements before those of a block.
 pub(crate) fn prepend(block: &mut Block, tokens: TokenStream) {
     block.stmts.insert(0, statement(tokens));
 }
 
-/// Tokens that stand where a statement does.
 pub(crate) fn statement(tokens: TokenStream) -> Stmt {
     Stmt::Expr(Expr::Verbatim(tokens), None)
 }

@@ -1,4 +1,4 @@
-//! The locations of a module.
+//! The location table of a module.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use proc_macro2::{LineColumn, Span, TokenStream};
 use quote::quote;
 use syn::Path;
 
-/// What a location stands for; the names are those of `LocationKind`.
+/// The kind of a location. The names match `LocationKind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Marked,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Waited,
 }
 
-/// A location: what a row of the table says.
+/// A row of the location table.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     pub(crate) kind: Kind,
@@ -33,38 +33,34 @@ pub(crate) struct Location {
     pub(crate) rejoin: LineColumn,
 }
 
-/// A value that the source names: what a row of the table of values says.
 struct Value {
     id: u16,
     name: String,
-    /// The location that it lies in.
     location: u16,
     at: LineColumn,
 }
 
-/// The locations so far.
 pub(crate) struct LocationTable {
-    /// Id of the next one that does not say its own.
+    /// Next automatic id.
     next: u32,
     locations: BTreeMap<u16, Location>,
-    /// Those of waits, whose ids follow the last of the others.
+    /// Locations of waits. Their ids follow the last id of `locations`.
     waits: Vec<Location>,
-    /// Values, whose ids are counted apart, from that of the first location on.
+    /// Values. They have separate ids, which start at the id of the first location.
     values: Vec<Value>,
     next_value: u32,
-    /// What is wrong with the ids, if anything is.
+    /// The first error in the ids.
     error: Option<syn::Error>,
 }
 
 impl LocationTable {
-    /// A table without locations, whose first will have this id.
+    /// Creates an empty table. `first` is the id of the first location.
     pub(crate) fn starting_at(first: u16) -> Self {
         let (next, next_value) = (first.into(), first.into());
         let (waits, values) = (Vec::new(), Vec::new());
         Self { next, locations: BTreeMap::new(), waits, values, next_value, error: None }
     }
 
-    /// Adds a value that lies in a location, and returns its id.
     pub(crate) fn add_value(&mut self, name: String, location: u16, span: Span) -> u16 {
         let Ok(id) = u16::try_from(self.next_value) else {
             let text = "ids of values end at 65,535: begin at a lower `first_id`, or name fewer values";
@@ -76,7 +72,7 @@ impl LocationTable {
         id
     }
 
-    /// The values, as an expression of type `&[SourceValue]`.
+    /// Returns the values as an expression of type `&[SourceValue]`.
     pub(crate) fn value_rows(&self, device: &Path) -> TokenStream {
         let rows = self.values.iter().map(|Value { id, name, location, at }| {
             let [line, column] = position(*at);
@@ -87,8 +83,7 @@ impl LocationTable {
         quote!(&[#(#rows),*])
     }
 
-    /// Adds a location and returns its id: `id`, or the one after that of the location before. The first that
-    /// cannot be had is remembered.
+    /// Adds a location and returns its id: `id`, or the id after the previous one. Remembers the first error.
     pub(crate) fn add(&mut self, location: Location, id: Option<u16>, span: Span) -> u16 {
         let number = id.map_or(self.next, u32::from);
         self.next = number + 1;
@@ -106,18 +101,17 @@ impl LocationTable {
         id
     }
 
-    /// Adds a location of a wait. Returns how far its id is behind the last one of the others.
+    /// Adds a location of a wait. Returns the difference between its id and the last id of other locations.
     pub(crate) fn add_wait(&mut self, location: Location) -> u16 {
         self.waits.push(location);
         u16::try_from(self.waits.len()).unwrap_or(u16::MAX)
     }
 
-    /// The locations of waits.
     pub(crate) fn waits(&self) -> &[Location] {
         &self.waits
     }
 
-    /// The last id of a location that is none of a wait.
+    /// Returns the last id, excluding waits.
     pub(crate) fn last(&self) -> u16 {
         self.locations.last_key_value().map_or(0, |(id, _)| *id)
     }
@@ -125,7 +119,7 @@ impl LocationTable {
     /// Checks the ids.
     ///
     /// # Errors
-    /// If one was given twice, or there were too many.
+    /// If an id was used twice, or there were too many.
     pub(crate) fn check(&mut self) -> syn::Result<()> {
         if usize::from(self.last()) + self.waits.len() > usize::from(u16::MAX) {
             let text = "the ids of its waits, behind those of all other locations, would be above 65,535: begin at a lower \
@@ -135,7 +129,7 @@ impl LocationTable {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// A module of constants: the ids of the marks, for names that are identifiers, and stand once.
+    /// Returns a module of constants with the ids of marks whose names are unique identifiers.
     pub(crate) fn marks(&self) -> TokenStream {
         let mut marks: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
         for (id, location) in self.locations.iter().filter(|(_, location)| location.kind == Kind::Marked) {
@@ -155,7 +149,7 @@ impl LocationTable {
         }
     }
 
-    /// The locations, and those of waits, as expressions of type `&[SourceLocation]`.
+    /// Returns the locations, and the locations of waits, as expressions of type `&[SourceLocation]`.
     pub(crate) fn rows(&self, device: &Path) -> [TokenStream; 2] {
         let row = |(id, location): (u16, &Location)| {
             let Location { kind, name, function, parent, at, rejoin } = location;
@@ -181,7 +175,7 @@ impl LocationTable {
     }
 }
 
-/// Line and column from 1.
+/// Returns line and column, from 1.
 fn position(at: LineColumn) -> [u32; 2] {
     [at.line, at.column + 1].map(|number| u32::try_from(number).unwrap_or(0))
 }

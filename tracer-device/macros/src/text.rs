@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
-/// Keeps the positions of what is parsed from a file, and not from the compiler's tokens, while it is there:
-/// the compiler gives all of that the position of the attribute.
+/// While it exists, tokens parsed from a file keep their positions in that file. Otherwise the compiler
+/// assigns the position of the attribute to all of them.
 pub(crate) struct Positions(());
 
 impl Positions {
-    /// Begins it. Tokens made meanwhile must not meet those of the compiler.
+    /// Enables this mode. Tokens created in this mode must not be combined with tokens of the compiler.
     pub(crate) fn keep() -> Self {
         proc_macro2::fallback::force();
         Self(())
     }
 
-    /// Parses a file; `None` if it cannot be read or is no Rust.
+    /// Parses a file. Returns `None` if it is unreadable or not valid Rust.
     pub(crate) fn parse(&self, file: &Path) -> Option<syn::File> {
         syn::parse_file(&fs::read_to_string(file).ok()?).ok()
     }
@@ -30,12 +30,11 @@ impl Drop for Positions {
     }
 }
 
-/// One name of a file.
+/// Returns the canonical path of a file, or `file` itself if that fails.
 pub(crate) fn canonical(file: &Path) -> PathBuf {
     file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
-/// One error of all, if there are any.
 pub(crate) fn combined(errors: Vec<syn::Error>) -> syn::Result<()> {
     let all = errors.into_iter().reduce(|mut all, error| {
         all.combine(error);
@@ -44,10 +43,10 @@ pub(crate) fn combined(errors: Vec<syn::Error>) -> syn::Result<()> {
     all.map_or(Ok(()), Err)
 }
 
-/// Characters of a name's part before it is cut.
+/// Maximum characters of a name's part. Longer parts are truncated.
 const MAX_CHARACTERS: usize = 60;
 
-/// Returns the source of `node` in one line, with blanks where the user has them, cut where it is long.
+/// Returns the source of `node` as one line, with spaces where the user has whitespace, truncated if long.
 pub(crate) fn source(node: &impl ToTokens) -> String {
     let mut writer = Writer { text: String::new(), end: None };
     writer.tokens(node.to_token_stream());
@@ -59,7 +58,6 @@ pub(crate) fn source(node: &impl ToTokens) -> String {
     writer.text
 }
 
-/// Returns where the last token of `node` ends.
 pub(crate) fn end(node: &impl ToTokens) -> LineColumn {
     match node.to_token_stream().into_iter().last() {
         Some(TokenTree::Group(group)) => group.span().end(),
@@ -68,14 +66,12 @@ pub(crate) fn end(node: &impl ToTokens) -> LineColumn {
     }
 }
 
-/// The position this many columns to the right.
 fn beside(at: LineColumn, columns: usize) -> LineColumn {
     LineColumn { column: at.column + columns, ..at }
 }
 
 struct Writer {
     text: String,
-    /// Where the last token ended.
     end: Option<LineColumn>,
 }
 
@@ -90,7 +86,8 @@ impl Writer {
                         Delimiter::Bracket => ("[", "]"),
                         Delimiter::None => ("", ""),
                     };
-                    // The span of the whole: the spans of its ends are lost where the group was parsed.
+                    // The span of the whole group, because the spans of its delimiters are lost after
+                    // parsing.
                     let (start, end) = (group.span().start(), group.span().end());
                     self.word(&open, start, beside(start, open.len()));
                     self.tokens(group.stream());

@@ -1,4 +1,4 @@
-//! Kernels of one name in the files that are one program on the GPU.
+//! Detection of kernels with the same name in files that form one GPU program.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,15 @@ use crate::decisions::has;
 use crate::functions::modules;
 use crate::text::{Positions, canonical, combined};
 
-/// A kernel, and where its name stands.
 struct Kernel {
     name: String,
     span: Span,
 }
 
-/// Refuses those kernels of a module that have the name of a kernel before them, in another module.
+/// Refuses kernels of a module that have the name of an earlier kernel in another module.
 ///
-/// `files` are the paths of the files that were compiled together, one a line. `module` is what stands in
-/// `file`, at line `start`. Kernels with `#[cfg]` are left out, as it is not known here whether they are
-/// there.
+/// `files` lists the paths of the files that were compiled together, one per line. `module` is at line
+/// `start` of `file`. Kernels with `#[cfg]` are ignored, because the macro cannot evaluate the condition.
 ///
 /// # Errors
 /// At the name of the second kernel.
@@ -51,7 +49,7 @@ pub(crate) fn check(module: &TokenStream, files: &str, file: Option<&Path>, star
     combined(errors)
 }
 
-/// The kernels that stand before line `start` of `file`, in the order of `files`, with their files.
+/// Returns the kernels before line `start` of `file`, in the order of `files`, with their files.
 fn earlier(files: &str, file: &Path, start: usize) -> Vec<(PathBuf, Kernel)> {
     let (mut found, positions) = (Vec::new(), Positions::keep());
     for listed in files.lines().map(|listed| canonical(Path::new(listed))) {

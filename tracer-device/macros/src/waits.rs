@@ -1,7 +1,7 @@
-//! Points where lanes wait: around calls of the functions of `warptrace::device` that wait.
+//! Trace points around calls of functions in `warptrace::device` that wait.
 //!
-//! Their ids stand behind those of all other locations, so that these do not depend on them: in the functions
-//! an id is a constant of the module and an offset.
+//! Their ids follow the ids of all other locations, so waits do not change other ids. In a function, such an
+//! id is the sum of a module constant and an offset.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
@@ -14,8 +14,8 @@ use crate::syntax::{at, braced, nothing, statement};
 use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 
-/// Returns how an expression waits, if it does: `sync_threads()` at a barrier, `spin_hint()` otherwise,
-/// whatever the path before the name.
+/// Returns the kind of wait of an expression, if it is one: `sync_threads()` is a barrier, `spin_hint()`
+/// another wait. The path before the name is ignored.
 pub(crate) fn wait_call(expression: &Expr) -> Option<(&ExprCall, Kind)> {
     let Expr::Call(call) = expression else { return None };
     let (name, _) = callee(call).filter(|_| call.args.is_empty())?;
@@ -26,7 +26,8 @@ pub(crate) fn wait_call(expression: &Expr) -> Option<(&ExprCall, Kind)> {
     }
 }
 
-/// Returns the name of the function that is called, and whether it is named without a path, or with `self`.
+/// Returns the name of the called function, and whether it has no path or a path that starts with `self` or
+/// `Self`.
 pub(crate) fn callee(call: &ExprCall) -> Option<(String, bool)> {
     let Expr::Path(path) = &*call.func else { return None };
     let segments = &path.path.segments;
@@ -35,19 +36,17 @@ pub(crate) fn callee(call: &ExprCall) -> Option<(String, bool)> {
     Some((segments.last()?.ident.to_string(), is_short))
 }
 
-/// The constant of a module from which the ids of its waits count.
 fn base() -> Ident {
     format_ident!("_WARPTRACE_WAITS")
 }
 
-/// Declares the constant, if the module has waits.
 pub(crate) fn declared(table: &LocationTable) -> TokenStream {
     let (name, last) = (base(), table.last());
     if table.waits().is_empty() { TokenStream::new() } else { quote!(const #name: u16 = #last;) }
 }
 
 impl Insert<'_> {
-    /// Puts a point before and behind a call that waits.
+    /// Inserts a trace point before and after a call that waits.
     pub(crate) fn waiting(&mut self, expression: &mut Expr) {
         let Some((call, kind)) = wait_call(expression) else { return };
         let (what, close, rejoin) = (source(call), call.paren_token.span.close(), end(call));
@@ -59,7 +58,7 @@ impl Insert<'_> {
         *expression = braced(attributes, vec![statement(begins), call, statement(ends)]);
     }
 
-    /// Adds a location of a wait, and returns the statement that traces it.
+    /// Adds a location of a wait and returns the statement that traces it.
     fn wait(&mut self, kind: Kind, what: &str, span: Span, rejoin: proc_macro2::LineColumn) -> TokenStream {
         let (function, parent) = self.place();
         let name = format!("{function}: {what}");

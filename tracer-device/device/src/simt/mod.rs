@@ -1,6 +1,6 @@
-//! SIMT operations, with the same meaning on the GPU and on the simulator.
+//! SIMT operations with the same semantics on the GPU and on the simulator.
 //!
-//! Indices and sizes are in threads and blocks as CUDA counts them. Masks have bit *i* for lane *i*.
+//! Indices and sizes count threads and blocks as in CUDA. In masks, bit *i* is lane *i*.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
@@ -24,96 +24,96 @@ pub(crate) use ops::{join, located, rejoin};
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;
 
-/// The thread's index in the whole grid along x: `blockIdx.x * blockDim.x + threadIdx.x`.
+/// Returns the thread's index in the grid along x: `blockIdx.x * blockDim.x + threadIdx.x`.
 #[inline(always)]
 pub fn global_thread_x() -> u32 {
     block_idx()[0].wrapping_mul(block_size()[0]).wrapping_add(thread_idx()[0])
 }
 
-/// Threads of the grid along x.
+/// Returns the number of threads in the grid along x.
 #[inline(always)]
 pub fn grid_threads_x() -> u32 {
     grid_size()[0].wrapping_mul(block_size()[0])
 }
 
-/// Linear index of the thread in its block: x fastest, then y, then z.
+/// Returns the linear index of the thread in its block. It counts x first, then y, then z.
 #[inline(always)]
 pub fn linear_thread() -> u32 {
     let (thread, size) = (thread_idx(), block_size());
     thread[0] + size[0] * (thread[1] + size[1] * thread[2])
 }
 
-/// Linear index of the block in its grid: x fastest, then y, then z. Grids of 2^32 blocks or more wrap; the
-/// host refuses to trace them.
+/// Returns the linear index of the block in its grid. It counts x first, then y, then z. Grids of 2^32 blocks
+/// or more wrap; the host refuses to trace them.
 #[inline(always)]
 pub fn linear_block() -> u32 {
     let (block, size) = (block_idx(), grid_size());
     block[0].wrapping_add(size[0].wrapping_mul(block[1].wrapping_add(size[1].wrapping_mul(block[2]))))
 }
 
-/// Threads of a block.
+/// Returns the number of threads in a block.
 #[inline(always)]
 pub fn block_threads() -> u32 {
     let size = block_size();
     size[0] * size[1] * size[2]
 }
 
-/// Index of the warp in its block.
+/// Returns the index of the warp in its block.
 #[inline(always)]
 pub fn warp_in_block() -> u32 {
     linear_thread() / WARP_LANES
 }
 
-/// This thread's lane, 0..32, as its linear index in the block gives it.
+/// Returns this thread's lane, 0..32, from its linear index in the block.
 #[inline(always)]
 pub fn lane() -> u32 {
     linear_thread() % WARP_LANES
 }
 
-/// Whether this lane is the lowest of `mask`.
+/// Returns true if this lane is the lowest of `mask`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) fn is_leader(mask: u32) -> bool {
     let own = 1 << lane();
     mask & (own | (own - 1)) == own
 }
 
-/// Value of the lane `delta` below in the group `mask`, as `__shfl_up_sync`; lanes without one keep their
-/// own.
+/// Returns the value of the lane `delta` below, like `__shfl_up_sync`. The lowest `delta` lanes keep their
+/// own value.
 ///
 /// # Safety
-/// As of [`shuffle`].
+/// As for [`shuffle`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn shuffle_up(mask: u32, value: u32, delta: u32) -> u32 {
     let lane = lane();
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shuffle(mask, value, if lane >= delta { lane - delta } else { lane }) }
 }
 
-/// As [`shuffle_up`], by all lanes of the warp. On the GPU it is the instruction of its own.
+/// Like [`shuffle_up`], for all lanes of the warp. A single instruction on the GPU.
 ///
 /// # Safety
-/// All lanes of the warp come to this call, and none has left the kernel.
+/// All lanes of the warp are still in the kernel and reach this call.
 #[inline(always)]
 #[track_caller]
 pub unsafe fn shuffle_up_all(value: u32, delta: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     return unsafe { nvptx::shuffle_up_all(value, delta) };
     #[cfg(not(target_arch = "nvptx64"))]
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         shuffle_up(u32::MAX, value, delta)
     }
 }
 
-/// Value of the lane whose index differs by the bits of `lanes`, as `__shfl_xor_sync`.
+/// Returns the value of the lane whose index is this lane's, XOR `lanes`, like `__shfl_xor_sync`.
 ///
 /// # Safety
-/// As of [`shuffle`].
+/// As for [`shuffle`].
 #[inline(always)]
 #[track_caller]
 pub unsafe fn shuffle_xor(mask: u32, value: u32, lanes: u32) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { shuffle(mask, value, lane() ^ lanes) }
 }

@@ -1,16 +1,16 @@
-//! `docs/reference/device-api.md` has every item that a kernel can use, and no other.
+//! Checks that `docs/reference/device-api.md` lists exactly the items that a kernel can use.
 //!
-//! The sources are read line by line, as rustfmt lays them out. What is found: public functions, types,
-//! traits and constants of public modules and of those that `pub use` names, methods of `impl` blocks,
-//! functions that the rows of a `macro_rules!` table make, exported macros, and the attributes with their
-//! arguments. Left out is what has `#[doc(hidden)]` or exists on the host alone. Whether a function is
-//! `unsafe` is compared, too; signatures are not.
+//! The test reads the sources line by line, as formatted by rustfmt. It finds public functions, types, traits
+//! and constants of public modules and of modules named in `pub use`, methods of `impl` blocks, functions
+//! from the rows of a `macro_rules!` table, exported macros, and the attributes with their arguments. It
+//! excludes items with `#[doc(hidden)]` and host-only items. It compares whether functions are `unsafe`, but
+//! not their signatures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names with their path in `warptrace::device`, and whether calling them is `unsafe`.
+/// Paths in `warptrace::device`, and whether a call is `unsafe`.
 type Items = BTreeMap<String, bool>;
 
 const HOST_ONLY: &str = "#[cfg(not(target_arch = \"nvptx64\"))]";
@@ -33,7 +33,7 @@ fn the_page_has_every_item_of_the_device_api_and_no_other() {
     );
 }
 
-/// Reads the names of the page: the code in the first cell of each table's rows.
+/// Reads the items of the page: the code in the first cell of each table row.
 fn page(path: &Path) -> Items {
     let text = read(path);
     let lines: Vec<&str> = text.lines().collect();
@@ -64,8 +64,7 @@ fn page(path: &Path) -> Items {
     items
 }
 
-/// The attributes that `warptrace` exports, and what the macro takes in them: `#[kernels`,
-/// `#[kernels(first_id`.
+/// Returns the attributes that `warptrace` exports, and their arguments: `#[kernels`, `#[kernels(first_id`.
 fn attributes(root: &Path) -> Items {
     let macros = root.join("tracer-device/macros/src");
     let mut found = BTreeSet::from(["#[untraced".to_owned()]);
@@ -87,27 +86,27 @@ fn attributes(root: &Path) -> Items {
     found.into_iter().map(|name| (name, false)).collect()
 }
 
-/// What stands between braces: a module, an `impl` block or a macro.
+/// A region in braces: a module, an `impl` block or a macro.
 struct Block {
     indent: usize,
-    /// What it adds to the path of its items; nothing is added by a macro.
+    /// Path segment of its items; none for a macro.
     name: Option<String>,
-    /// Whether what is in it cannot be used from outside.
+    /// Whether its items are inaccessible from outside.
     is_hidden: bool,
-    /// The macro whose definition it is.
+    /// The macro that it defines.
     defines: Option<String>,
 }
 
-/// A macro that makes functions of the rows of a table.
+/// A macro that generates functions from table rows.
 #[derive(Default)]
 struct SharedTable {
-    /// Variables of a row, in order; each takes a word.
+    /// Variables of a row, in order, one word each.
     variables: Vec<String>,
     /// Variables that name functions, and whether these are `unsafe`.
     functions: Vec<(String, bool)>,
 }
 
-/// Finds the items of a module's file and of the modules below it, with their paths in it.
+/// Finds the items of a module's file and of its submodules, with their paths.
 fn scan(file: &Path) -> Items {
     let text = read(file);
     let mut lines = text.lines();

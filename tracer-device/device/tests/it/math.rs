@@ -1,13 +1,11 @@
-//! Floating-point functions over the whole range of their arguments, against those of `std`.
+//! Compares floating-point functions with `std` over the whole range of their arguments.
 
 use warptrace_device::math;
 
-/// Every this many bit patterns of `f32` are tried.
 const STRIDE: usize = 4_093;
-/// Pairs of arguments, and arguments of `f64`, that are tried.
+/// Number of tested argument pairs, and of tested `f64` arguments.
 const SAMPLES: usize = 300_000;
 
-/// The distance of `f32` neighbours at a value.
 fn ulp(value: f64) -> f64 {
     let single = value as f32;
     if single.is_infinite() {
@@ -17,7 +15,7 @@ fn ulp(value: f64) -> f64 {
     f64::from(single.next_up()) - f64::from(single)
 }
 
-/// How far `got` is from the result, in units of the last place of an `f32`.
+/// Returns the error of `got` in ulp of an `f32`.
 fn error(got: f32, exact: f64) -> f64 {
     let rounded = exact as f32;
     if got.is_nan() || rounded.is_nan() {
@@ -32,7 +30,7 @@ fn error(got: f32, exact: f64) -> f64 {
     (reach(got) - exact.clamp(-f64::from(f32::MAX), f64::from(f32::MAX))).abs() / ulp(exact)
 }
 
-/// Different numbers of all magnitudes (splitmix64).
+/// Returns pseudorandom numbers of all magnitudes (splitmix64).
 fn bits(number: usize) -> u64 {
     let mut x = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -40,7 +38,7 @@ fn bits(number: usize) -> u64 {
     x ^ x >> 31
 }
 
-/// How many doubles lie between two, which may be of unlike signs.
+/// Returns the number of doubles between two values, which may differ in sign.
 fn apart(x: f64, y: f64) -> u64 {
     if x.is_nan() && y.is_nan() || x == y {
         return 0;
@@ -111,7 +109,7 @@ fn functions_of_two_f32_are_as_near_as_is_said() {
     for (name, bound, function, reference) in functions {
         for number in 0..SAMPLES {
             let word = bits(number);
-            // Half of them of any bits, half of them where results are in range.
+            // Half of them have arbitrary bits. For the others, the results are in range.
             let (x, y) = if number % 2 == 0 {
                 (f32::from_bits(word as u32), f32::from_bits((word >> 32) as u32))
             } else {

@@ -1,5 +1,5 @@
-//! Memory as kernels use it, by threads of the host in place of lanes. `cargo xtask miri` runs it under Miri,
-//! which notices accesses outside of the memory, races and values that are none.
+//! Tests of memory as kernels use it, with host threads in place of lanes. `cargo xtask miri` runs them under
+//! Miri, which detects out-of-bounds accesses, races and invalid values.
 
 use core::cell::RefCell;
 use std::thread;
@@ -17,12 +17,12 @@ const THREADS: u32 = 4;
 struct Alone {
     block: u32,
     thread: u32,
-    /// Shared memory of a block, of which it is the only thread that uses it.
+    /// Shared memory of a block. Only this thread of the block uses it.
     shared: RefCell<Vec<u128>>,
 }
 
-// SAFETY: each thread has indices of its own; shared memory is initialised, aligned to 16, and nothing
-// else's.
+// SAFETY: each thread has distinct indices. Shared memory is initialized, aligned to 16, and used by nothing
+// else.
 unsafe impl Lane for Alone {
     fn thread_index(&self) -> [u32; 3] {
         [self.thread, 0, 0]
@@ -73,7 +73,6 @@ unsafe impl Lane for Alone {
     }
 }
 
-/// Runs `kernel` in all threads of the grid at once.
 fn launch(kernel: impl Fn() + Sync) {
     thread::scope(|scope| {
         for block in 0..BLOCKS {
@@ -94,7 +93,7 @@ fn each_thread_writes_its_own_element() {
     let (mut values, mut blocks) = ([0u32; 10], [0u64; 3]);
     let (one_each, one_a_block) = (global(&mut values), global(&mut blocks));
     launch(|| {
-        // SAFETY: the arrays outlive the launch, and these are the only ones.
+        // SAFETY: the arrays outlive the launch, and only these slices access them.
         let (values, blocks): (DisjointSlice<'_, u32>, DisjointSlice<'_, u64, BlockIndex>) =
             unsafe { (DisjointSlice::new(&one_each), DisjointSlice::new(&one_a_block)) };
         assert_eq!(count(), 12);
@@ -115,7 +114,7 @@ fn threads_meet_in_atomics() {
     let (mut words, mut longs) = ([0u32, u32::MAX, 0, 7, 5], [1u64, 1 << 40, 0]);
     let (words_at, longs_at) = (global(&mut words), global(&mut longs));
     launch(|| {
-        // SAFETY: the arrays outlive the launch, and are reached by these only.
+        // SAFETY: the arrays outlive the launch, and only these slices access them.
         let (words, longs): (AtomicSlice<'_, u32>, AtomicSlice<'_, u64>) =
             unsafe { (AtomicSlice::new(&words_at), AtomicSlice::new(&longs_at)) };
         let own = index().get() as u32;
@@ -148,7 +147,6 @@ fn an_atomic_past_the_end_is_a_panic() {
 }
 
 shared_arrays! {
-    /// Some numbers.
     fn numbers() -> [u32; 6];
 }
 
@@ -157,10 +155,10 @@ fn shared_memory_holds_what_was_written() {
     launch(|| {
         let (words, vectors) = (numbers(), numbers().cast::<u128>());
         for number in 0..6 {
-            // SAFETY: below the length; no other thread has this block's memory.
+            // SAFETY: the index is below the length; no other thread has this block's memory.
             unsafe { words.set(number, number + 1) };
         }
-        // SAFETY: as above.
+        // SAFETY: the indices are below the length; no other thread has this block's memory.
         unsafe {
             assert_eq!(words.fetch_add(5, 10), 6);
             assert_eq!(words.get(5), 16);

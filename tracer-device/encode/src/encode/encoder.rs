@@ -1,4 +1,4 @@
-//! The codecs' encoders behind one trait: words that a thread keeps, tables, and a chunk's payload.
+//! The codecs' encoders behind one trait: state words that a thread keeps, tables, and a chunk's payload.
 
 use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
@@ -8,27 +8,24 @@ use warptrace_format::{Event, Memory};
 
 use crate::chunks::Waiting;
 
-/// An encoder. Its tables lie in `tables`, its output in `payload`.
+/// A codec's encoder. `tables` holds its tables, and `payload` its output.
 pub(crate) trait Encoder: Sized {
-    /// The codec's parameters.
     type Params: Copy;
-    /// Marks the stretches that one thread is to encode so.
+    /// Marks the stretches that wait for this encoder, with one thread each.
     const WAITING: Waiting;
-    /// Words of the encoder's own state, a multiple of four.
+    /// Words of the encoder's state, a multiple of four.
     const STATE_WORDS: usize;
-    /// The encoder before its first chunk.
+    /// The state before the first chunk.
     const FRESH: Self;
-    /// Bytes of the tables.
     fn table_bytes(params: Self::Params) -> u32;
-    /// Takes the state out of memory.
     fn load(state: &impl Memory, at: u32) -> Self;
-    /// Puts it back.
     fn store(&self, state: &mut impl Memory, at: u32);
-    /// Makes tables with any content ready for the first chunk.
+    /// Initializes tables with arbitrary content.
     fn prepare(_: Self::Params, _: &mut impl Memory) {}
     /// Starts a chunk from a fresh codec state.
     fn begin(&mut self, params: Self::Params, tables: &mut impl Memory);
-    /// Encodes `event` up to `count` times; returns how often, which is 0 if there is no room.
+    /// Encodes `event` up to `count` times. Returns how often, or 0 if the chunk is full. `capacity` is the
+    /// length in bytes that the events may fill.
     fn push(
         &mut self,
         params: Self::Params,
@@ -38,7 +35,7 @@ pub(crate) trait Encoder: Sized {
         count: u32,
         capacity: u32,
     ) -> u32;
-    /// Ends the chunk; returns the payload's length in bytes.
+    /// Ends the chunk and returns the length of its payload in bytes.
     fn finish(&mut self, params: Self::Params, tables: &mut impl Memory, payload: &mut impl Memory) -> u32;
 }
 

@@ -1,4 +1,4 @@
-//! Encoding stretches of merged runs into the chunks that wait for them.
+//! Encodes stretches of merged runs into the chunks that wait for them.
 
 pub(crate) mod cooperative;
 mod encoder;

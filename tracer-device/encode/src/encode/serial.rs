@@ -1,4 +1,4 @@
-//! Encoding by one thread a stretch.
+//! Serial encoding: one thread per stretch.
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt;
@@ -14,25 +14,25 @@ use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::launches::{Launches, account};
 use crate::memory::SharedMemory;
 
-/// Bytes of a thread's memory before the codec's tables.
+/// Returns the bytes of a thread's memory before the codec's tables.
 #[inline(always)]
 pub(crate) const fn state_bytes<E: Encoder>() -> u32 {
     HEADER_BYTES + 4 * E::STATE_WORDS as u32
 }
 
-/// Bytes of dynamic shared memory that each thread needs which encodes serially on a GPU.
+/// Returns the bytes of dynamic shared memory per thread for serial encoding on a GPU.
 pub const fn serial_shared_bytes(codec: Codec) -> u32 {
     let (words, table_bytes) = match codec {
         Codec::Raw => (RawState::WORDS, 0),
         Codec::Ecl => (EclState::WORDS, DEVICE_ECL.work_bytes()),
         Codec::Predict => (PredictState::WORDS, DEVICE_PREDICT.work_bytes()),
     };
-    // An odd multiple of 16: then the same words of two neighbours lie in different banks.
+    // An odd multiple of 16, so that the same words of adjacent threads are in different banks.
     (HEADER_BYTES + 4 * words as u32 + table_bytes.div_ceil(16) * 16) | 16
 }
 
-/// Encodes the stretches that wait for the encoder in the first `count` chunks, a thread each, with memory
-/// for [`state_bytes`] and tables.
+/// Encodes the waiting stretches of this encoder in the first `count` chunks, one thread per stretch. Each
+/// thread needs [`state_bytes`] of memory, and tables.
 #[inline(always)]
 pub(crate) fn encode_all<E: Encoder>(
     pool: &PoolDescriptor,
@@ -49,8 +49,7 @@ pub(crate) fn encode_all<E: Encoder>(
     }
 }
 
-/// Encodes the stretch that waits in the chunk with this index, if one does that is to be encoded so. From
-/// one thread, with [`state_bytes`] of memory and tables of its own.
+/// Encodes the stretch in the chunk at `index`, if it waits for this encoder.
 #[inline(always)]
 fn encode_serially<E: Encoder>(
     pool: &PoolDescriptor,

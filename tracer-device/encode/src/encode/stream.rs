@@ -1,6 +1,7 @@
-//! A stream that one thread writes: runs into the current chunk, a new chunk when it is full.
+//! The stream writer of one thread. It writes runs into the current chunk, and reserves a new chunk when that
+//! is full.
 //!
-//! Its state, in memory of the thread:
+//! Its state in the thread's memory:
 //!
 //! ```text
 //! offset  size  field
@@ -32,18 +33,15 @@ const RUNS: u32 = 32;
 /// Bytes of the state before the codec's words.
 pub(super) const HEADER_BYTES: u32 = 48;
 
-/// The pool was full when the stream asked: what is left of it waits for another round.
+/// The pool was full. The rest of the stream waits for another round.
 const STOPPED: u64 = 1;
 
-/// Merged runs, one behind the other.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
-    /// Address of the first.
     pub(super) address: u64,
     pub(super) runs: u32,
 }
 
-/// A stream, its state, and the codec's tables.
 #[derive(Clone, Copy)]
 pub(super) struct StreamWriter<'a, S, P> {
     pub(super) pool: &'a PoolDescriptor,
@@ -65,7 +63,7 @@ fn set64(memory: &mut impl Memory, at: u32, value: u64) {
 }
 
 impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
-    /// Begins with the chunk whose payload is at `payload`.
+    /// Starts with the chunk whose payload is at `payload`.
     #[inline(always)]
     pub(super) fn open<E: Encoder<Params = P>>(mut self, payload: u64, sequence: u32) {
         self.state.set128(PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, sequence]);
@@ -80,7 +78,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         encoder.store(&mut self.state, HEADER_BYTES);
     }
 
-    /// Records a stretch of runs, up to where the pool is full.
+    /// Records a stretch of runs, until the pool is full.
     #[inline(always)]
     pub(super) fn record<E: Encoder<Params = P>>(mut self, stretch: Stretch) {
         let mut done = 0;
@@ -105,9 +103,9 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes runs, as many as the chunk has room for: returns how many are whole, of how many there are
-    /// events, and these. Some events of the next run may be encoded as well: its count is then what remains
-    /// of it.
+    /// Encodes as many runs as the chunk has room for. Returns the number of complete runs, the number of
+    /// runs with events in the chunk, and the number of events. May also encode some events of the next run,
+    /// and then reduces its count.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,
@@ -116,12 +114,12 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         stretch: Stretch,
     ) -> (u32, u32, u32) {
         let time_bytes = self.pool.time_bytes(self.name.track);
-        // Less what may lie between events and times.
+        // Excludes the maximum padding between events and times.
         let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES - time_bytes;
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
         let (mut done, mut part, mut events) = (0, 0, 0_u32);
-        // Two are on their way while one is encoded, which takes less time than a read. After the last one,
-        // the first is read and not used.
+        // Two loads are in flight while one run is encoded, because a load takes longer. After the last run,
+        // the first is loaded and not used.
         let read = |log: &GlobalMemory, number: u32| {
             log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
         };
@@ -144,7 +142,6 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         (done, done + part, events)
     }
 
-    /// Closes the chunk and claims another.
     #[inline(always)]
     fn renew<E: Encoder<Params = P>>(mut self) {
         self.close::<E>();
@@ -156,12 +153,12 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         self.begin::<E>();
     }
 
-    /// Closes the current chunk, if there is one.
+    /// Closes the current chunk, if any.
     #[inline(always)]
     fn close<E: Encoder<Params = P>>(mut self) {
         let payload = get64(&self.state, PAYLOAD);
         let events = self.state.get32(EVENTS);
-        // A chunk without events stays as it was claimed, and the host passes over it.
+        // A chunk without events keeps length 0, and the host skips it.
         if payload == STOPPED || events == 0 {
             return;
         }
@@ -180,8 +177,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         self.state.set32(SEQUENCE, sequence + 1);
     }
 
-    /// Ends the stretch, which began at `sequence`, and adds what is recorded of it to the account at an
-    /// address. Only a stretch that is all of its stream can have been stopped.
+    /// Ends the stretch, whose first chunk has the number `sequence`, and adds the recorded events to the
+    /// account at an address. Only a stretch that is a whole stream can have been stopped.
     #[inline(always)]
     pub(super) fn finish<E: Encoder<Params = P>>(self, account: u64, sequence: u32) {
         self.close::<E>();

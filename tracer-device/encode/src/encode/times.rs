@@ -1,4 +1,4 @@
-//! When runs began, behind the encoded events of a chunk.
+//! Start times of runs, after the encoded events of a chunk.
 
 use warptrace_format::Memory;
 use warptrace_format::chunk::TIME_BYTES;
@@ -6,15 +6,15 @@ use warptrace_format::chunk::TIME_BYTES;
 use crate::memory::GlobalMemory;
 use crate::merged::{RUN_BYTES, time_words};
 
-/// Bytes between events of this many bytes and the times behind them.
+/// Returns the bytes of padding between events of `length` bytes and the times.
 #[inline(always)]
 pub(crate) const fn padding(length: u32) -> u32 {
     length.wrapping_neg() % TIME_BYTES
 }
 
-/// Writes the times of the `runs` merged runs from an address on into a chunk, behind `length` bytes of its
-/// payload; returns the payload's length with them. From each of `lanes` threads, of which this one has the
-/// number `lane`.
+/// Writes the start times of `runs` merged runs at the address `first` into a chunk, after `length` bytes of
+/// its payload. Returns the new length of the payload. `lanes` threads call it; this one has the number
+/// `lane`.
 #[inline(always)]
 pub(super) fn write(payload: u64, length: u32, first: u64, runs: u32, lane: u32, lanes: u32) -> u32 {
     let (mut to, log) = (GlobalMemory::new(payload), GlobalMemory::new(first));

@@ -1,4 +1,4 @@
-//! Cutting merged runs into stretches, each of which is sure to fit into a chunk.
+//! Cuts merged runs into stretches that are certain to fit into a chunk each.
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt::{self, WARP_LANES};
@@ -11,17 +11,17 @@ use crate::memory::at_entry;
 use crate::merged::{COUNT_AT, Room};
 use crate::warp::{self, by_first, sum_of_events_up_to, sum_up_to};
 
-/// Stretches that follow each other, one for each lane.
+/// Consecutive stretches, one per lane.
 struct Stretches {
-    /// The lane's: its first run, and how many it has.
+    /// First run of the lane's stretch, and its number of runs.
     first: u32,
     runs: u32,
-    /// How many stretches there are, and the position after the last one.
+    /// Number of stretches, and the position after the last one.
     count: u32,
     end: u32,
 }
 
-/// Who encodes the stretches of a stream, of which each run `fits` into a chunk or may not.
+/// Returns the encoder for the stretches of a stream. `fits`: each run fits into a chunk.
 #[inline(always)]
 const fn waiting_for(codec: Codec, fits: bool) -> Waiting {
     match codec {
@@ -32,18 +32,18 @@ const fn waiting_for(codec: Codec, fits: bool) -> Waiting {
     }
 }
 
-/// How far a stream was cut.
+/// Result of cutting a stream.
 pub(super) struct Cut {
-    /// Whether a stretch of it waits in a chunk.
+    /// Whether any stretch of it waits in a chunk.
     pub(super) is_begun: bool,
-    /// Whether all of it waits in chunks, or was recorded before.
+    /// Whether all of it waits in chunks or was recorded before.
     pub(super) is_whole: bool,
 }
 
-/// Cuts those merged runs of a stream that are not recorded yet, claims a chunk for each stretch, and writes
-/// into it what waits for it, as far as there are chunks. From all lanes of the warp.
+/// Cuts the merged runs of a stream that are not recorded yet. Reserves a chunk for each stretch, as long as
+/// the pool has chunks, and writes the description of the stretch into it. All lanes of the warp call it.
 ///
-/// Where a run may not fit into a chunk, all runs are one stretch, and who encodes it claims further chunks.
+/// If a run may not fit into a chunk, all runs form one stretch, and its encoder reserves further chunks.
 #[inline(always)]
 pub(super) fn cut(
     pool: &PoolDescriptor,
@@ -86,8 +86,8 @@ pub(super) fn cut(
     Cut { is_begun: sequence != stream.sequence, is_whole: done >= merged.kept }
 }
 
-/// Passes over the first runs, which have this many events: returns how many runs they are. Of a run that was
-/// recorded in part, the count becomes what remains. From all lanes of the warp.
+/// Skips the first `recorded` events and returns the number of skipped runs. Reduces the count of a run that
+/// was recorded partly. All lanes of the warp call it.
 #[inline(always)]
 fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
     let lane = simt::lane();
@@ -114,12 +114,12 @@ fn pass_over(pool: &PoolDescriptor, merged: &MergedRuns, recorded: u64) -> u32 {
     done
 }
 
-/// Cuts the next stretches from the run `done` on: as many as there are lanes, or until no run remains.
+/// Cuts the next stretches from the run `done` onward: one per lane, or fewer if no run remains.
 #[inline(always)]
 fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, room: Room, done: u32) -> Stretches {
     let (lane, remaining) = (simt::lane(), merged.kept - done);
     if let Codec::Predict = room.codec {
-        // All are of one length.
+        // All stretches have the same length.
         let each = room.predict_runs();
         let before = remaining.min(lane * each);
         return Stretches {
@@ -141,8 +141,8 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, room: Room, done: 
     stretches
 }
 
-/// Counts how many of the `remaining` runs from an entry on are sure to fit into a chunk. From all lanes of a
-/// warp.
+/// Returns how many of the `remaining` runs from an entry onward are certain to fit into a chunk. All lanes
+/// of the warp call it.
 #[inline(always)]
 fn fitting(pool: &PoolDescriptor, room: Room, index: u32, remaining: u32) -> u32 {
     let lane = simt::lane();

@@ -1,8 +1,8 @@
-//! Streams of addresses and values: their logs are copied into chunks as they are, lane after lane.
+//! Copies the logs of addresses and values into chunks unchanged, lane by lane.
 //!
-//! Nothing is sorted or encoded, so no memory for merged runs is taken. All chunks of a stream but its last
-//! one hold the same number of entries: where the pool has too few, another round goes on behind as many as
-//! the chunks that there are hold.
+//! This needs no sorting, no encoding, and no memory for merged runs. All chunks of a stream except the last
+//! hold the same number of entries. If the pool has too few chunks, another round computes the number of
+//! entries already copied from the number of chunks.
 
 use warptrace_abi::data::{DataEntry, accesses};
 use warptrace_abi::pool::PoolDescriptor;
@@ -18,25 +18,23 @@ use crate::launches::Launches;
 use crate::merged::RUN_BYTES;
 use crate::warp::{self, by_first, earliest, sum, sum_up_to};
 
-/// Offset of an entry's key.
 const KEY: u32 = 4;
 
-/// How a stream's entries lie in chunks.
+/// The distribution of a stream's entries over chunks.
 #[derive(Clone, Copy)]
 struct Pieces {
-    /// Entries of a chunk.
     each: u32,
     /// Entries that are in chunks already.
     done: u32,
-    /// All entries.
     total: u32,
-    /// Index of the first of the chunks that were claimed, and how many there are.
+    /// Index of the first reserved chunk, and number of reserved chunks that exist.
     first: u32,
     count: u32,
 }
 
 impl Pieces {
-    /// The memory of an entry with this position; `None` if it is in a chunk already or none was left for it.
+    /// Returns the chunk and the offset of the entry at a position. Returns `None` if the entry is in a chunk
+    /// already, or if no chunk is left for it.
     #[inline(always)]
     fn place(self, pool: &PoolDescriptor, position: u32) -> Option<(u32, u32)> {
         let since = position.wrapping_sub(self.done);
@@ -55,8 +53,8 @@ impl Pieces {
     }
 }
 
-/// Counts the entries of a stream's logs, a lane for each log. Returns for each lane the first entry of its
-/// log.
+/// Counts the entries of a stream's logs, one lane per log. Returns for each lane a cursor at the first entry
+/// of its log.
 #[inline(always)]
 pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
@@ -67,7 +65,7 @@ pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLo
         if keys == 0 {
             chunks::set_finished(account, true);
         } else {
-            // What there is no place for elsewhere: whether something was lost, and when.
+            // `lists` and `kept` store whether events were lost, and when.
             let (lists, kept) = (u32::from(lost_from.is_some()), lost_from.unwrap_or(0));
             work.set_merged(&MergedRuns { first: 0, keys, lists, kept });
             work.set_next(Step::Copy);
@@ -76,8 +74,8 @@ pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLo
     log.start
 }
 
-/// Copies the logs of the warp's stream, of which the lane's begins at `first`, if they are addresses and
-/// values.
+/// Copies the logs of the warp's stream, if it holds addresses and values. `first` is at the start of the
+/// lane's log.
 #[inline(never)]
 pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
     let work = WarpShared::new(simt::warp_in_block());
@@ -101,16 +99,16 @@ pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
     let start = sum_up_to(entries) - entries;
     let logs = Logs::new(&pool, stream.logs, first);
     let mut end = logs.for_each(work.slots(), start, |position, _, words| pieces.put(&pool, position, words));
-    // Of a damaged log.
+    // Entries missing from a damaged log.
     while end < start + entries {
         pieces.put(&pool, end, [0; 4]);
         end += 1;
     }
     if lane == 0 && has_lost != 0 {
-        // Of a time only the upper bits are known where something was lost.
+        // Where events were lost, only the upper bits of the time are known.
         pieces.put(&pool, merged.keys, DataEntry::Cut { time: merged.kept & !1 }.to_words());
     }
-    // What others have written.
+    // Makes the entries of other lanes visible.
     warp::sync_warp();
     let launch = Launches { table, count }.get(stream.launch).launch;
     let (mut recorded, mut chunk) = (0_u64, 0);

@@ -1,9 +1,10 @@
-//! The runs of a stream's logs, read by a warp.
+//! Reads the runs of a stream's logs with one warp.
 //!
-//! How many entries its log has, each lane has counted along the links. Now the warp reads all logs segment
-//! by segment: the first segment of each log, which lie one behind the other, then the second of each log
-//! that has one, and so on; a long segment in pieces. Of each such row of pieces the lanes read neighbouring
-//! entries, four of each lane on their way at a time, and the links to the next row with them.
+//! Each lane has counted the entries of its log along the links. The warp now reads all logs segment by
+//! segment: the first segment of each log (these are adjacent in memory), then the second segment of each log
+//! that has one, and so on. It splits long segments into pieces. The pieces that are read together form a
+//! row. Lanes read adjacent entries of a row, with four loads per lane in flight, together with the links to
+//! the next row.
 
 use warptrace_abi::log::{Entry, MAX_SEGMENT_ENTRIES};
 use warptrace_abi::pool::PoolDescriptor;
@@ -14,33 +15,32 @@ use crate::lane_log::{Cursor, DeviceLogs, LogMemory, StreamLogs, follow};
 use crate::memory::SharedMemory;
 use crate::warp::{self, ALL, maximum};
 
-/// Entries of a piece, at most.
 const MAX_PIECE: u32 = MAX_SEGMENT_ENTRIES;
-/// Bytes of a slot: index of the piece's first entry, its entries, position of its next run.
+/// Bytes of a slot: index of the piece's first entry, its number of entries, position of its next run.
 const SLOT_BYTES: u32 = 16;
 const POSITION: u32 = 8;
-/// Entries that a warp reads ahead: four of each lane.
+/// Entries that a warp prefetches: four per lane.
 const AHEAD: u32 = 4 * simt::WARP_LANES;
 
-/// The logs of a stream; each lane has its own.
+/// The logs of a stream, one per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Logs {
     memory: DeviceLogs,
     stream: StreamLogs,
-    /// The first entry of the lane's log.
     first: Cursor,
 }
 
 impl Logs {
-    /// The logs of a stream, of which the lane's begins at an entry, not at a link.
+    /// Creates a reader. `first` is at an entry of the lane's log, not at a link.
     #[inline(always)]
     pub(super) fn new(pool: &PoolDescriptor, stream: StreamLogs, first: Cursor) -> Self {
         Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, first }
     }
 
-    /// Hands over all runs, each with its position, the index of its entry and its words: those of the lane's
-    /// own log have the positions from `start` on. Which lane hands over which does not matter. Returns the
-    /// position after the last run of the lane's own log. From all lanes of the warp; `slots` are its own.
+    /// Calls `take` for all runs with their position, the index of their entry, and their words. The lane's
+    /// log has the positions from `start` onward, but any lane may pass its runs to `take`. Returns the
+    /// position after the last run of the lane's log. All lanes of the warp call it; each warp needs separate
+    /// `slots`.
     #[inline(always)]
     pub(super) fn for_each(
         &self,
@@ -51,8 +51,8 @@ impl Logs {
         let (mut slots, lane) = (slots, simt::lane());
         let Cursor { index: mut piece, link, mut remaining } = self.first;
         let mut position = start;
-        // Entries of a segment that have not been read, without its link: the same for all logs that go on,
-        // unless they are rings of which some entries were passed over.
+        // Unread entries of a segment, without its link. All remaining logs have the same number, except
+        // rings in which entries were skipped.
         let mut length = link - piece;
         loop {
             let most = length.min(MAX_PIECE);
@@ -94,38 +94,35 @@ impl Logs {
             if has_piece {
                 position = slots.get32(SLOT_BYTES * rank + POSITION);
             }
-            // The next row takes the slots.
+            // The next row overwrites the slots.
             warp::sync_warp();
         }
     }
 }
 
-/// One piece of each log that goes on.
 #[derive(Clone, Copy)]
 struct PieceRow {
     slots: SharedMemory,
     /// Entries of the longest piece, at least one.
     length: u32,
-    /// How many pieces there are, at least one.
+    /// At least one.
     pieces: u32,
 }
 
-/// The number of an entry in a row.
+/// The location of an entry in a row.
 #[derive(Clone, Copy)]
 struct Number {
-    /// Number of its piece.
     rank: u32,
-    /// Whether there is such an entry.
     is_there: bool,
-    /// Its index; of none, that of some other.
+    /// Index of the entry. If it does not exist, index of another entry.
     index: u32,
 }
 
 impl PieceRow {
-    /// Finds the entry with a number among those of the row.
+    /// Locates an entry by its number in the row.
     #[inline(always)]
     fn find(self, number: u32) -> Number {
-        // `max` rules the division by 0 out for the compiler.
+        // `max` shows the compiler that the divisor is not 0.
         let rank = (number / self.length.max(1)).min(self.pieces - 1);
         let offset = number - rank * self.length;
         let [piece, here] = self.slots.get64(SLOT_BYTES * rank);
@@ -133,22 +130,22 @@ impl PieceRow {
         Number { rank, is_there, index: if is_there { piece + offset } else { piece } }
     }
 
-    /// Reads the entry with the number `first` and the lane's. If there is none, another is read and not
-    /// used.
+    /// Reads the lane's entry: number `first` plus the lane. If it does not exist, another one is read and
+    /// not used.
     #[inline(always)]
     fn read(self, memory: DeviceLogs, first: u32) -> [u32; 4] {
         memory.entry(self.find(first + simt::lane()).index)
     }
 
-    /// Hands over what [`read`](Self::read) has answered to each lane that has found a run. From all lanes of
-    /// the warp.
+    /// Passes the entries from [`read`](Self::read) to `take`, if they hold runs. All lanes of the warp call
+    /// it.
     #[inline(always)]
     fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, [u32; 4])) {
         let (mut slots, lane) = (self.slots, simt::lane());
         let Number { rank, is_there, index } = self.find(first + lane);
         let is_run = is_there & Entry::from_words(words).is_run();
         let runs = warp::ballot(is_run);
-        // The lanes that look at the same piece.
+        // Mask of the lanes with runs of the same piece.
         let begin = (rank * self.length).saturating_sub(first);
         let end = (rank * self.length + self.length - first).min(simt::WARP_LANES);
         let same = runs & (ALL >> (simt::WARP_LANES - end)) & !((1 << begin) - 1);

@@ -1,23 +1,23 @@
-//! The logs of streams, merged into one sequence of runs each.
+//! Merges the logs of each stream into one sequence of runs.
 //!
-//! A warp takes a stream: it counts the entries of the logs, claims memory for all of them, and writes a key
-//! for each, log by log. If only one log has any, nothing has to be sorted, and the runs are copied at once.
-//! Otherwise the keys are sorted (`sort`) by the warp, or, if they are more than its part of shared memory
-//! holds, by all warps of its block, one such stream after another. In the end the warp cuts the merged runs
-//! into stretches.
+//! A warp takes a stream, counts the entries of its logs, reserves memory for all of them, and writes a key
+//! for each entry, log by log. If only one log has entries, no sort is needed, and the warp copies the runs
+//! directly. Otherwise the keys are sorted (`sort`). The warp sorts them alone if they fit into its part of
+//! shared memory. If not, all warps of the block sort them, one such stream after another. Finally, the warp
+//! cuts the merged runs into stretches.
 //!
-//! Where memory for merged runs or chunks are used up, a stream waits for another round, in which it is
-//! merged again; what is recorded of it by then, which is a beginning, its account says.
+//! If chunks or memory for merged runs are used up, a stream waits for another round and is merged again. Its
+//! account then holds the length of the prefix that is already recorded.
 //!
-//! Keys are times since the earliest, so that times may wrap once. Where a log shows that they have wrapped
-//! again, as they do in half a minute, one lane merges the logs, run by run (`serial`).
+//! Keys are times since the earliest run, so times may wrap once. They wrap about every half minute. If a log
+//! shows that its times have wrapped again, one lane merges the logs run by run (`serial`).
 //!
-//! A long stream is the block's: it is the longest that the launch ends with, and the other warps of the
-//! block have nothing else to do. A short one is its warp's: most of its time are waits at the beginning and
-//! at the end, which the warps of a block have at the same time.
+//! All warps of a block sort a long stream, because such a stream determines the end of the launch, and the
+//! other warps have no other work. One warp sorts a short stream: most of its time is latency at the
+//! beginning and at the end, and the warps of a block wait at the same time.
 //!
-//! The steps are functions that are not inlined, and hand on what they have found in the block's shared
-//! memory: in one function, with what each needs kept through all, the kernel took 146 registers.
+//! The steps are functions that are not inlined, and pass their results in the block's shared memory. As one
+//! function, with all values live throughout, the kernel used 146 registers.
 
 mod cut;
 mod data;
@@ -47,7 +47,7 @@ use crate::memory::at_entry;
 use crate::merged::{Room, RunSums, Share, merged_words};
 use crate::warp::{self, ALL, NEVER, by_first, earliest, latest, minimum, sum, sum_of_events, sum_up_to};
 
-/// Merges the logs of all streams. From all threads of blocks of up to [`MAX_WARPS`] whole warps.
+/// Merges the logs of all streams. All threads of blocks of up to [`MAX_WARPS`] whole warps call it.
 #[inline(always)]
 pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: u32, codec: Codec) {
     shared::share(pool, codec);
@@ -66,7 +66,7 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
             sort_by_block(long.trailing_zeros());
             long &= long - 1;
         }
-        // No warp looks at another warp's shared memory from here on.
+        // No warp reads another warp's shared memory after this point.
         warp::sync_threads();
         finish();
         first = first.saturating_add(simt::grid_size()[0] * warps);
@@ -74,7 +74,6 @@ pub(crate) fn merge_streams(pool: &PoolDescriptor, launches: Launches, streams: 
 }
 
 impl Share {
-    /// Adds up the shares of all lanes.
     #[inline(always)]
     fn of_all(self) -> Self {
         Self {
@@ -88,20 +87,20 @@ impl Share {
     }
 }
 
-/// Takes the stream with this number, if there is one that is the first of its class, and counts the entries of
-/// its logs: claims memory for them, and writes down what reading them needs. Returns for each lane the first
-/// entry of its log.
+/// Takes the stream with this number, if it exists and represents its class. Counts the entries of its logs,
+/// reserves memory for them, and stores the parameters for reading them. Returns for each lane a cursor at
+/// the first entry of its log.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32, classes: u64) -> Cursor {
     let (work, lane) = (WarpShared::new(simt::warp_in_block()), simt::lane());
-    // What others have read there.
+    // Other lanes may still read the shared memory.
     warp::sync_warp();
     let is_there = number < streams;
     let number = number.min(streams - 1);
     let StreamOf { launch, index, in_launch, track, warp } = Launches { table, count }.stream(number);
     let logs = StreamLogs::new(&launch, in_launch, warp);
     let account = account(&launch, in_launch);
-    // In an earlier round.
+    // Excludes streams that an earlier round has finished.
     let is_there = is_there && !chunks::is_finished(account) && classes::is_first(classes, number);
     if lane == 0 {
         work.set_next(Step::Nothing);
@@ -123,11 +122,11 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32, classes: u64) 
     first
 }
 
-/// Counts the entries of a stream's logs, a lane for each log, and claims memory for what is merged of them.
-/// Where that, or the chunks, are used up, the stream waits for another round; what is more than all there is
-/// for merged runs is lost.
+/// Counts the entries of a stream's logs, one lane per log, and reserves memory for the merged runs. If that
+/// memory or the chunks are used up, the stream waits for another round. If the entries exceed the total
+/// memory for merged runs, they are lost.
 ///
-/// Of rings it passes over the runs that began before the last loss of any lane.
+/// In rings, skips the runs that began before the last loss of any lane.
 #[inline(always)]
 fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let lane = simt::lane();
@@ -159,7 +158,7 @@ fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, acco
     let mut cursor = log.start;
     let first_time = cursor.seek(memory, logs).map(|entry| entry.time);
     let base = earliest(first_time).unwrap_or(0);
-    // What is recorded is a beginning.
+    // The recorded part is a prefix.
     let mut kept = Kept { base, before: NEVER, passed_over };
     if let Some(from) = lost_from {
         let since = from.wrapping_sub(base);
@@ -183,8 +182,8 @@ fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, acco
     log.start
 }
 
-/// Reads the logs of the warp's stream, of which the lane's begins at `first`. Writes the keys of the runs;
-/// if only one log has entries, the merged runs themselves.
+/// Reads the logs of the warp's stream. `first` is at the start of the lane's log. Writes the keys of the
+/// runs, or, if only one log has entries, the merged runs.
 #[inline(never)]
 fn read_logs(first: Cursor) {
     let work = WarpShared::new(simt::warp_in_block());
@@ -211,7 +210,7 @@ fn read_logs(first: Cursor) {
     let logs = Logs::new(&pool, stream.logs, first);
     let mut end = logs.for_each(work.slots(), start, |position, index, words| {
         let entry = Entry::from_words(words);
-        // The last of all numbers is for entries without a run.
+        // `NEVER` is reserved for entries without a run.
         let since = entry.time.wrapping_sub(base).min(NEVER - 1);
         let kept = since < before;
         share.count(entry, kept, room);
@@ -223,7 +222,6 @@ fn read_logs(first: Cursor) {
             first_lost = first_lost.min(position);
         }
     });
-    // Entries that hold no run.
     while !is_single && end < start + entries {
         set_key(end, Key::NO_RUN);
         end += 1;
@@ -246,7 +244,6 @@ fn read_logs(first: Cursor) {
     warp::sync_warp();
 }
 
-/// Sorts the warp's stream, if that is its own task.
 #[inline(never)]
 fn sort_by_warp() {
     let work = WarpShared::new(simt::warp_in_block());
@@ -260,7 +257,7 @@ fn sort_by_warp() {
     }
 }
 
-/// Sorts the stream of a warp of the block. From all threads of the block.
+/// Sorts the stream of a warp of the block. All threads of the block call it.
 #[inline(never)]
 fn sort_by_block(warp: u32) {
     let (pool, work) = (shared::pool(), WarpShared::new(warp));
@@ -272,7 +269,7 @@ fn sort_by_block(warp: u32) {
     }
 }
 
-/// Cuts what has been merged, and adds it all to the account.
+/// Cuts the merged runs and updates the account.
 #[inline(never)]
 fn finish() {
     let work = WarpShared::new(simt::warp_in_block());
@@ -288,7 +285,7 @@ fn finish() {
     }
     let Cut { is_begun, is_whole } = cut(&pool, &stream, &merged, sums.fits, codec);
     if simt::lane() == 0 {
-        // Once for a stream, whatever the number of its rounds.
+        // Added once per stream, not once per round.
         if stream.sequence == 0 && (is_begun || is_whole) {
             chunks::add_to_account(stream.account, [sums.attempted, 0, sums.lost], 0);
         }
@@ -300,7 +297,7 @@ fn finish() {
     }
 }
 
-/// Merges a stream by one lane, whatever times there are. It takes long.
+/// Merges a stream with one lane, for arbitrary times. This is slow.
 #[inline(always)]
 fn merge_serially(
     pool: &PoolDescriptor,
@@ -310,7 +307,7 @@ fn merge_serially(
     codec: Codec,
 ) -> Share {
     let mut share = Share::NOTHING;
-    // What others have read there.
+    // Other lanes may still read the shared memory.
     warp::sync_warp();
     if simt::lane() == 0 {
         let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };

@@ -1,8 +1,8 @@
-//! The logs of a stream, merged by one thread, whatever times they hold.
+//! Merges the logs of a stream with one thread, for arbitrary times.
 //!
-//! The thread looks at the next run of each log and takes the earliest. As long as a log's next run comes
-//! before all others', it is taken without another look. Times are compared from the last run taken on, so
-//! that they may wrap again and again.
+//! The thread compares the next runs of all logs and takes the earliest. It continues with the same log while
+//! that log's next run comes before all others. Times are compared relative to the last run taken, so they
+//! may wrap repeatedly.
 
 use warptrace_abi::log::Entry;
 use warptrace_format::LANES;
@@ -11,33 +11,32 @@ use warptrace_format::Memory;
 use crate::lane_log::{Cursor, LaneLog, LogMemory, StreamLogs, is_later};
 use crate::warp::NEVER;
 
-/// What is kept of each log that has runs, in this order: the cursor at its next run, and the time of that.
+/// Bytes per log with runs: the cursor at its next run, and that run's time.
 const HEAD_BYTES: u32 = 16;
 const TIME: u32 = 12;
 
-/// Bytes of memory that merging by one thread needs.
 pub(crate) const HEADS_BYTES: u32 = HEAD_BYTES * LANES;
 
-/// The logs of a stream, on their way into one sequence.
+/// A merge of the logs of a stream.
 pub(crate) struct SerialMerge<H, L> {
     heads: H,
     memory: L,
     stream: StreamLogs,
-    /// Logs that have runs.
+    /// Number of logs with remaining runs.
     logs: u32,
-    /// Time of the run that was taken last.
+    /// Time of the last run taken.
     last: u32,
-    /// From which log; [`NEVER`] if the earliest is to be looked for.
+    /// Log of that run; [`NEVER`] if the next step must search for the earliest run.
     current: u32,
-    /// How long after the last run the earliest of the other logs comes; [`NEVER`] without another log.
+    /// Time from the last run to the earliest run of the other logs; [`NEVER`] without another log.
     other: u32,
-    /// Time of the first run that found no memory, if one did not.
+    /// Time of the first run that was lost for lack of memory.
     pub(crate) lost_from: Option<u32>,
-    /// Events of runs that were passed over in rings.
+    /// Events that were skipped in rings.
     pub(crate) passed_over: u64,
 }
 
-/// The clock from which on the rings of a stream have all runs, if one has lost some.
+/// Returns the clock from which all rings of a stream are complete, if one has lost runs.
 #[inline(always)]
 fn complete_from(memory: impl LogMemory, stream: StreamLogs) -> Option<u64> {
     let (mut latest, mut lane) = (None, 0);
@@ -53,7 +52,7 @@ fn complete_from(memory: impl LogMemory, stream: StreamLogs) -> Option<u64> {
 }
 
 impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
-    /// Opens the logs of a stream. `heads` are [`HEADS_BYTES`] of memory.
+    /// Opens the logs of a stream. `heads` has [`HEADS_BYTES`] bytes.
     #[inline(always)]
     pub(crate) fn open(mut heads: H, memory: L, stream: StreamLogs) -> Self {
         let (mut logs, mut lost, mut first_lost) = (0, false, 0);
@@ -76,13 +75,12 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
             }
             lane += 1;
         }
-        // Some time before all of them.
+        // A time before all of them.
         let last = if logs == 0 { 0 } else { heads.get32(TIME).wrapping_sub(1 << 31) };
         let lost_from = if lost { Some(first_lost) } else { None };
         Self { heads, memory, stream, logs, last, current: NEVER, other: 0, lost_from, passed_over }
     }
 
-    /// Takes the next run.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Entry> {
         if self.logs == 0 {
@@ -116,7 +114,7 @@ impl<H: Memory, L: LogMemory> SerialMerge<H, L> {
         Some(entry)
     }
 
-    /// Finds the earliest next run, and how much later the one after it comes.
+    /// Finds the log with the earliest next run, and the time to the second earliest.
     #[inline(always)]
     fn look(&mut self) {
         let (mut first, mut other, mut current) = (NEVER, NEVER, 0);

@@ -1,5 +1,5 @@
-//! What the steps of merging hand on to each other, and the threads of a block to each other, in shared
-//! memory.
+//! Shared memory layout of the merging kernel. Steps pass their results here, and threads of a block exchange
+//! data.
 //!
 //! For the block:
 //! ```text
@@ -11,15 +11,15 @@
 //! For each warp:
 //! ```text
 //! offset  size  field
-//!      0   512  while logs are read: the slots; where one lane merges: its heads
-//!    512   144  where each list of keys begins
+//!      0   512  while logs are read: the slots; while one lane merges: its heads
+//!    512   144  start positions of the lists of keys
 //!    656    16  the merged runs
 //!    672    48  the stream
 //!    720    16  the next step; whether all runs fit into chunks; whether a list of keys was not sorted
 //!    736    16  attempted and lost events
-//!    752    16  which runs are kept; events of those that were passed over
+//!    752    16  which runs are kept; skipped events
 //! ```
-//! Behind all that, the warps' keys.
+//! The keys of all warps follow.
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::simt::WARP_LANES;
@@ -33,12 +33,11 @@ use crate::memory::{SharedMemory, block_memory};
 use crate::merged::RunSums;
 use crate::warp;
 
-/// Warps of a block that merges, at most.
 pub(crate) const MAX_WARPS: u32 = 4;
-/// Runs of a stream whose keys are in shared memory, at most: more than most streams have, and so few that a
-/// multiprocessor has room for eight blocks.
+/// Maximum runs of a stream whose keys are in shared memory. Most streams have fewer, and a multiprocessor
+/// still has room for eight blocks.
 pub(super) const MAX_SHARED_KEYS: u32 = 384;
-/// Bytes of the slots in which a warp tells itself which segments it reads.
+/// Bytes of the slots for the pieces that a warp reads.
 pub(super) const SLOTS_BYTES: u32 = 16 * WARP_LANES;
 
 const BLOCK_BYTES: u32 = 48;
@@ -60,28 +59,24 @@ const _: () = assert!(size_of::<PoolDescriptor>() == 64);
 /// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
 pub(super) struct MergedRuns {
-    /// Index of the first entry of log memory that was claimed for them; [`NEVER`](crate::warp::NEVER) for
-    /// none.
+    /// Index of the first reserved entry of log memory; [`NEVER`](crate::warp::NEVER) without a reservation.
     pub(super) first: u32,
-    /// Keys that there are, those included that stand for no run.
+    /// Number of keys, including keys of entries without a run.
     pub(super) keys: u32,
-    /// Into how many lists the keys are divided.
     pub(super) lists: u32,
-    /// How many of the first runs are recorded.
+    /// Number of recorded runs, which come first.
     pub(super) kept: u32,
 }
 
-/// Which runs of a stream are kept: all that began less than `before` after `base`, the beginning of the
-/// first.
+/// The kept runs of a stream: all that began less than `before` after `base`, the start of the first run.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub(super) base: u32,
     pub(super) before: u32,
-    /// Events of runs of rings that were passed over: they are neither kept nor among the keys.
+    /// Skipped events of rings. Their runs are neither kept nor among the keys.
     pub(super) passed_over: u64,
 }
 
-/// A stream whose logs are merged.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     pub(super) account: u64,
@@ -89,32 +84,26 @@ pub(super) struct Stream {
     /// Sequence number of its next chunk.
     pub(super) sequence: u32,
     pub(super) warp: u32,
-    /// Index of its launch in the table.
     pub(super) launch: u32,
     pub(super) track: u32,
 }
 
-/// What follows for a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(super) enum Step {
-    /// Nothing: there is no stream, or it has no run.
+    /// None: the stream does not exist or has no runs.
     Nothing,
-    /// Copying its logs, which are of addresses and values.
+    /// Copy its logs of addresses and values.
     Copy,
-    /// Reading its logs.
     Read,
-    /// Cutting: its runs are merged.
     Cut,
-    /// Sorting its keys, by its warp.
     SortByWarp,
-    /// Sorting its keys, by the block.
     SortByBlock,
-    /// Merging its logs by one lane. (It follows as well where a list was not sorted.)
+    /// Merge its logs with one lane. Also done when a list was not sorted.
     MergeSerially,
 }
 
-/// Hands the pool and the codec to all threads of the block. From all of them, before anything else.
+/// Stores the pool and the codec for all threads of the block. All of them call it first.
 #[inline(always)]
 pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
     let mut memory = memory(0);
@@ -129,7 +118,7 @@ pub(super) fn share(pool: &PoolDescriptor, codec: Codec) {
     warp::sync_threads();
 }
 
-/// The pool that [`share`] was given.
+/// Returns the pool that [`share`] has stored, without classes.
 #[inline(always)]
 pub(super) fn pool() -> PoolDescriptor {
     let memory = memory(0);
@@ -148,36 +137,33 @@ pub(super) fn pool() -> PoolDescriptor {
         merged_end,
         times: last & 1,
         data_track: last >> 1,
-        // Who takes streams looks at classes, and no one after that.
+        // Only `take_stream` uses classes.
         classes: 0,
         class_slots: 0,
         reserved: 0,
     }
 }
 
-/// The codec that [`share`] was given.
 #[inline(always)]
 pub(super) fn codec() -> Codec {
     Codec::from_number(memory(40).get32(0))
 }
 
-/// A warp's part of the block's shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct WarpShared {
     memory: SharedMemory,
-    /// Keys of its stream, if they are few.
+    /// Keys of its stream, if they fit.
     pub(super) keys: SharedMemory,
 }
 
 impl WarpShared {
-    /// That of the warp with this number in the block.
     #[inline(always)]
     pub(super) fn new(warp: u32) -> Self {
         let warp = warp % MAX_WARPS;
         Self { memory: memory(BLOCK_BYTES + WARP_BYTES * warp), keys: memory(KEYS + KEYS_BYTES * warp) }
     }
 
-    /// [`SLOTS_BYTES`] for reading logs, or for merging them by one lane.
+    /// Returns [`SLOTS_BYTES`] of memory for reading logs, or for serial merging.
     #[inline(always)]
     pub(super) fn slots(self) -> SharedMemory {
         self.memory
@@ -195,7 +181,7 @@ impl WarpShared {
         self.memory.set128(KEPT, [base, before, passed_over as u32, (passed_over >> 32) as u32]);
     }
 
-    /// Where a list of keys begins. Missing lists are empty and come last.
+    /// Returns the start position of a list of keys. Missing lists are empty and come last.
     #[inline(always)]
     pub(super) fn start(self, list: u32) -> u32 {
         self.memory.get32(STARTS + 4 * list)
@@ -264,7 +250,7 @@ impl WarpShared {
         }
     }
 
-    /// Writes down the sums. No list is known to be unsorted so far.
+    /// Stores the sums, and resets the flag for unsorted lists.
     #[inline(always)]
     pub(super) fn set_sums(mut self, sums: &RunSums) {
         let RunSums { attempted, lost, fits } = *sums;
@@ -274,8 +260,8 @@ impl WarpShared {
         self.memory.set32(UNSORTED, 0);
     }
 
-    /// Notes that a list of keys was not sorted. The next step stays as it is, for others may not have
-    /// seen it yet.
+    /// Notes that a list of keys was not sorted. Keeps the next step, because other warps may not have read
+    /// it yet.
     #[inline(always)]
     pub(super) fn set_unsorted(mut self) {
         self.memory.set32(UNSORTED, 1);
@@ -288,6 +274,6 @@ impl WarpShared {
 }
 
 block_memory! {
-    /// The block's memory from `at` on. Only the kernel that merges takes it.
+    /// Returns the block's memory from `at` onward. Only the merging kernel calls it.
     fn memory(at) = "warptrace_merging", ALL_BYTES;
 }

@@ -1,15 +1,15 @@
-//! Sorted lists of keys, merged into one, and the runs brought into that order.
+//! Merges sorted lists of keys into one, and brings the runs into that order.
 //!
-//! Each run of a stream has a key of 8 bytes: when it began, since the earliest run, and the index of its
-//! entry. There is memory for two keys a run. So keys move from one half into the other and back, each time
-//! with half as many lists. Each thread of the team makes an equal part of the new lists, key by key; a
-//! binary search finds where its part begins in the two old ones. Keys of few runs are in shared memory;
-//! those of more in the memory that has been claimed for the merged runs.
+//! Each run of a stream has a key of 8 bytes: its start time since the earliest run, and the index of its
+//! entry. Memory holds two keys per run. Keys move from one half of the memory to the other and back, and
+//! each move halves the number of lists. Each thread of the team writes an equal part of the new lists, key
+//! by key. A binary search finds where its part begins in the two old lists. Small sets of keys are in shared
+//! memory. Larger ones are in the memory that is reserved for the merged runs.
 //!
-//! Entries that hold no run have keys too, which come last; their lists are then sorted all the same.
+//! Entries without a run have keys too. They come last, so their lists stay sorted.
 //!
-//! In the end the keys are in the second half, and the merged runs are written from the start on: a run
-//! overwrites no key but those of runs before it and its own.
+//! At the end, the keys are in the second half, and the merged runs are written from the start. A run
+//! overwrites only its own key and keys of earlier runs.
 
 use warptrace_abi::log::Entry;
 use warptrace_abi::pool::PoolDescriptor;
@@ -21,10 +21,9 @@ use crate::memory::{GlobalMemory, SharedMemory, at_entry};
 use crate::merged::merged_words;
 use crate::warp::{self, NEVER};
 
-/// Bytes of a key.
 pub(super) const KEY_BYTES: u32 = 8;
 
-/// The threads that sort a stream: those of a warp, or all of a block.
+/// The threads that sort a stream: a warp, or a block.
 #[derive(Clone, Copy)]
 pub(super) struct Team<const BLOCK: bool>;
 
@@ -39,7 +38,7 @@ impl<const BLOCK: bool> Team<BLOCK> {
         if BLOCK { simt::block_threads() } else { simt::WARP_LANES }
     }
 
-    /// Waits for all of the team. What they have written can be read then.
+    /// Synchronizes the team and makes its writes visible to all members.
     #[inline(always)]
     fn meet(self) {
         if BLOCK {
@@ -50,29 +49,24 @@ impl<const BLOCK: bool> Team<BLOCK> {
     }
 }
 
-/// When a run began, and where it is.
 #[derive(Clone, Copy)]
 pub(super) struct Key {
     /// Time since the earliest run.
     pub(super) since: u32,
-    /// Index of its entry.
     pub(super) index: u32,
 }
 
 impl Key {
-    /// The key of an entry that holds no run: it comes after all others.
+    /// The key of an entry without a run. It sorts last.
     pub(super) const NO_RUN: Self = Self { since: NEVER, index: 0 };
 }
 
-/// The keys of a stream, one half of their memory.
+/// One half of the key memory of a stream.
 pub(super) trait Keys: Copy {
-    /// Reads the key at a position.
     fn get(self, position: u32) -> Key;
-    /// Writes the key at a position.
     fn set(self, position: u32, key: Key);
 }
 
-/// Keys in shared memory.
 #[derive(Clone, Copy)]
 pub(super) struct SharedKeys {
     memory: SharedMemory,
@@ -80,7 +74,6 @@ pub(super) struct SharedKeys {
 }
 
 impl SharedKeys {
-    /// Both halves, of the warp's own.
     #[inline(always)]
     pub(super) fn halves(work: WarpShared) -> [Self; 2] {
         let memory = work.keys;
@@ -101,14 +94,13 @@ impl Keys for SharedKeys {
     }
 }
 
-/// Keys in log memory.
 #[derive(Clone, Copy)]
 pub(super) struct GlobalKeys {
     address: u64,
 }
 
 impl GlobalKeys {
-    /// Both halves, where the merged runs are to be.
+    /// Returns both halves of the memory for the merged runs.
     #[inline(always)]
     pub(super) fn halves(pool: &PoolDescriptor, merged: &MergedRuns) -> [Self; 2] {
         let address = at_entry(pool.logs, merged.first).address();
@@ -134,19 +126,19 @@ impl Keys for GlobalKeys {
     }
 }
 
-/// How often lists become half as many until there is one.
+/// Returns how often the number of lists must be halved until one is left.
 #[inline(always)]
 fn levels(lists: u32) -> u32 {
     (lists - 1).checked_ilog2().map_or(0, |highest| highest + 1)
 }
 
-/// Chooses the half in which keys must be at first, so that they are in the second one when they are sorted.
+/// Returns the half that must hold the unsorted keys, so that the sorted keys are in the second half.
 #[inline(always)]
 pub(super) fn unsorted<K: Keys>([first, second]: [K; 2], lists: u32) -> K {
     if levels(lists).is_multiple_of(2) { second } else { first }
 }
 
-/// Sorts the keys of a stream that has more than one list. If a list is not sorted, says so in shared memory.
+/// Sorts the keys of a stream with several lists. If a list is not sorted, sets a flag in shared memory.
 #[inline(always)]
 pub(super) fn sort<const BLOCK: bool, K: Keys>(
     work: WarpShared,
@@ -155,7 +147,7 @@ pub(super) fn sort<const BLOCK: bool, K: Keys>(
     team: Team<BLOCK>,
 ) {
     let levels = levels(merged.lists);
-    // Of odd length, so that threads find their keys in different banks.
+    // An odd length, so that threads access different banks.
     let each = merged.keys.div_ceil(team.threads()) | 1;
     let begin = (team.index() * each).min(merged.keys);
     let end = (begin + each).min(merged.keys);
@@ -174,9 +166,8 @@ pub(super) fn sort<const BLOCK: bool, K: Keys>(
 /// Two lists that become one.
 #[derive(Clone, Copy)]
 struct Pair {
-    /// Number of the first.
     list: u32,
-    /// Where they start, the second one starts, and they end.
+    /// Start of the first list, start of the second, and end of both.
     start: u32,
     middle: u32,
     end: u32,
@@ -189,11 +180,11 @@ impl Pair {
         Self { list, start, middle, end: work.start(list + 2 * step) }
     }
 
-    /// The pair that holds a position. Lists become half as many `levels` times, and have done so `level`
-    /// times.
+    /// Returns the pair that contains a position. The number of lists is halved `levels` times in all, and
+    /// `level` times so far.
     #[inline(always)]
     fn at_position(work: WarpShared, levels: u32, level: u32, position: u32) -> Self {
-        // Bit by bit: the last list that starts at that position or before it.
+        // Binary search for the last list that starts at or before the position.
         let (mut list, mut step) = (0, 1 << (levels - 1));
         while step > 1 << level {
             list += if work.start(list + step) <= position { step } else { 0 };
@@ -202,7 +193,7 @@ impl Pair {
         Self::new(work, list, step)
     }
 
-    /// How many keys of the first list are among the first `count` of both merged.
+    /// Returns how many of the first `count` merged keys are from the first list.
     #[inline(always)]
     fn split<K: Keys>(&self, keys: K, count: u32) -> u32 {
         let mut minimum = count.saturating_sub(self.end - self.middle);
@@ -220,13 +211,13 @@ impl Pair {
     }
 }
 
-/// Writes the positions from `begin` to `end` of the lists that pairs become.
+/// Writes the positions from `begin` to `end` of the merged lists.
 #[inline(always)]
 fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K, begin: u32, end: u32) {
     let mut pair = Pair::at_position(work, levels, level, begin);
     let firsts = pair.split(from, begin - pair.start);
     let (mut one, mut other) = (pair.start + firsts, pair.middle + (begin - pair.start - firsts));
-    // After the end of a list, some key of its own part is read and not used.
+    // At the end of a list, reads an arbitrary valid key that is not used.
     let get = |position: u32, end: u32| from.get(if position < end { position } else { begin });
     let (mut first, mut second) = (get(one, pair.middle), get(other, pair.end));
     let mut position = begin;
@@ -236,8 +227,8 @@ fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K
             (one, other) = (pair.start, pair.middle);
             (first, second) = (get(one, pair.middle), get(other, pair.end));
         }
-        // Whether the lists are sorted is seen at their old positions, which are the same as the new ones of
-        // both.
+        // Checks whether the lists are sorted at their old positions. Both lists together occupy the same
+        // positions before and after.
         if level == 0
             && position != pair.start
             && position != pair.middle
@@ -259,10 +250,9 @@ fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K
     }
 }
 
-/// Runs that a thread gathers at once, so that as many loads are on their way.
+/// Runs that a thread gathers at once, to keep that many loads in flight.
 const AT_ONCE: usize = 4;
 
-/// Writes the runs of sorted keys to their positions.
 #[inline(always)]
 pub(super) fn gather<const BLOCK: bool, K: Keys>(
     pool: &PoolDescriptor,
@@ -282,12 +272,12 @@ pub(super) fn gather<const BLOCK: bool, K: Keys>(
         }
         i = 0;
         while i < AT_ONCE {
-            // Of damaged logs some positions have no key, but what was there before.
+            // In damaged logs, some positions hold arbitrary data instead of a key.
             let index = indices[i].min(pool.merged_end - 1);
             runs[i] = merged_words(Entry::from_words(at_entry(pool.logs, index).get128(0)));
             i += 1;
         }
-        // Before their keys are overwritten.
+        // Reads all runs before their keys are overwritten.
         team.meet();
         i = 0;
         while i < AT_ONCE {

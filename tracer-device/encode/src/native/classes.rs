@@ -1,4 +1,4 @@
-//! Classes on the host: what the kernel of `classes` finds.
+//! Classes of streams, on the host. Counterpart of the kernel in `classes`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
@@ -15,19 +15,21 @@ use crate::classes::has_classes;
 use crate::lane_log::{LaneLog, StreamLogs};
 use crate::warp::NEVER;
 
-/// Finds the class of each stream, before [`encode`](super::encode) of the same launches: writes for each into the array
-/// of classes which stream stands for its class. On a GPU it is any of them. Here it is the last one, so that tests find code that
-/// takes it for the first. The table behind the array is not used, and streams of any length are compared.
+/// Finds the class of each stream, before [`encode`](super::encode) of the same launches. Writes into the
+/// array of classes, for each stream, which stream represents its class.
+///
+/// On a GPU that is any stream of the class. Here it is the last one, so that tests detect code that assumes
+/// the first. The table after the array is not used, and streams of any length are compared.
 ///
 /// # Safety
 /// As for [`encode`](super::encode).
 ///
 /// # Errors
-/// If a descriptor contradicts itself or another.
+/// If a descriptor is invalid or contradicts another.
 pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> Result<(), EncodeError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let memory = unsafe { DeviceMemory::new(pool, launches) }?;
-    // By the hashes of their runs. Of two classes with the same hash the second is not kept.
+    // Keyed by the hash of their runs. On a hash collision, only the first class is kept.
     let mut firsts = HashMap::<u64, (u32, StreamName)>::new();
     let names: Vec<_> = (0..).zip(memory.stream_names()).collect();
     for (number, name) in names.into_iter().rev() {
@@ -47,11 +49,11 @@ pub unsafe fn find_classes(pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> 
     Ok(())
 }
 
-/// The track of a stream, and masks and keys of its runs.
+/// The track of a stream, and the mask and key of each run.
 type TrackRuns = (u32, Vec<[u32; 2]>);
 
-/// [`PARTED`] if several lanes of a stream have logs, else 0. Then its track, and the mask and the key of each of its
-/// entries that holds a run, in the order in which the runs began; `None` if the stream is in no class.
+/// Returns [`PARTED`] if several lanes of a stream have logs, otherwise 0; and the track with the mask and
+/// key of each run, ordered by start time. The second value is `None` if the stream belongs to no class.
 fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> (u32, Option<TrackRuns>) {
     let (logs, launch) = (memory.logs(), memory.launch(name));
     let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
@@ -77,7 +79,7 @@ fn runs(memory: &DeviceMemory<'_>, name: StreamName) -> (u32, Option<TrackRuns>)
             runs.push((since, [mask, key]));
             cursor.advance();
         }
-        // A single log is taken as it is.
+        // A single log keeps its order.
         if lanes.len() > 1 && !runs[from..].is_sorted_by_key(|(since, _)| *since) {
             return (parted, None);
         }

@@ -1,4 +1,4 @@
-//! The logs of a stream of addresses and values, copied into chunks: what the merging kernel does with them.
+//! Copies the logs of addresses and values into chunks, on the host. Counterpart of `merge::data`.
 
 use warptrace_abi::data::{DataEntry, accesses};
 use warptrace_format::LANES;
@@ -9,7 +9,7 @@ use super::merge::earliest;
 use crate::chunks;
 use crate::lane_log::{LaneLog, StreamLogs};
 
-/// Copies what is not in chunks yet of a stream, as far as there are chunks.
+/// Copies the entries of a stream that are not in chunks yet, as long as the pool has chunks.
 pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>) {
     let launch = memory.launch(name);
     let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
@@ -23,14 +23,14 @@ pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>
             entries.push(words);
             cursor.advance();
         }
-        // Of a damaged log.
+        // Entries missing from a damaged log.
         entries.resize(end, [0; 4]);
     }
     if entries.is_empty() {
         return account.finished = 1;
     }
     if let Some(time) = earliest(lanes.iter().filter_map(|log| log.lost_from)) {
-        // Of a time only the upper bits are known where something was lost.
+        // Where events were lost, only the upper bits of the time are known.
         entries.push(DataEntry::Cut { time: time & !1 }.to_words());
     }
     let each = memory.data_entries();

@@ -1,4 +1,5 @@
-//! Merged runs, cut into stretches and encoded into chunks: what the encoding kernels make of them.
+//! Cuts merged runs into stretches and encodes them into chunks, on the host. Counterpart of the encoding
+//! kernels.
 
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
@@ -12,7 +13,6 @@ use crate::encode::Encoder;
 use crate::encode::times::padding;
 use crate::merged::{Room, time_words};
 
-/// Bytes of memory as an encoder sees them.
 struct Bytes<'a>(&'a mut [u8]);
 
 impl Memory for Bytes<'_> {
@@ -36,7 +36,6 @@ impl Memory for Bytes<'_> {
     }
 }
 
-/// An encoder's tables, kept from stream to stream.
 pub(super) struct Tables(Vec<u8>);
 
 impl Tables {
@@ -47,8 +46,8 @@ impl Tables {
     }
 }
 
-/// Encodes those merged runs of a stream that are not recorded yet, as far as there are chunks, and adds what
-/// comes of it to the stream's account.
+/// Encodes the merged runs of a stream that are not recorded yet, as long as the pool has chunks. Adds the
+/// result to the stream's account.
 pub(super) fn encode<E: Encoder>(
     memory: &DeviceMemory<'_>,
     owned: Owned<'_>,
@@ -79,7 +78,7 @@ pub(super) fn encode<E: Encoder>(
         }
         is_whole = stream.write::<E>(chunk, stretch);
     }
-    // Once for a stream, whatever the number of its rounds.
+    // Added once per stream, not once per round.
     if is_first && (is_whole || account.chunks != 0) {
         account.attempted = account.attempted.wrapping_add(merged.sums.attempted);
         account.lost = account.lost.wrapping_add(merged.sums.lost);
@@ -91,8 +90,8 @@ pub(super) fn encode<E: Encoder>(
     }
 }
 
-/// Passes over the first runs, which have this many events; returns the others. Of a run that was recorded in
-/// part, the count becomes what remains.
+/// Skips the first `recorded` events and returns the remaining runs. Reduces the count of a run that was
+/// recorded partly.
 fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
     let mut done = 0;
     for run in runs.iter_mut() {
@@ -107,7 +106,7 @@ fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
     &mut runs[done..]
 }
 
-/// Counts how many of the runs are sure to fit into a chunk, of which each one does.
+/// Returns how many of the runs are certain to fit into one chunk. Each single run must fit.
 fn fitting(room: Room, runs: &[Words]) -> usize {
     if let Codec::Predict = room.codec {
         return runs.len().min(room.predict_runs() as usize);
@@ -120,21 +119,21 @@ fn fitting(room: Room, runs: &[Words]) -> usize {
     runs.iter().take_while(fits).count()
 }
 
-/// What was encoded into a payload.
+/// The content that was encoded into a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
-    /// Runs that are in it whole.
+    /// Number of complete runs.
     pub runs: usize,
-    /// Events that are in it.
+    /// Number of events.
     pub events: u32,
-    /// Bytes of it, with the times.
+    /// Length in bytes, including the times.
     pub length: u32,
-    /// Of how many runs it has the times, and how many bytes lie between events and times.
+    /// Number of runs with a time, and bytes of padding between events and times.
     pub times: [u32; 2],
 }
 
-/// Encodes as many runs as a payload has room for. Some events of the next run may be encoded as well: its
-/// count is then what remains of it.
+/// Encodes as many runs as a payload has room for. May also encode some events of the next run, and then
+/// reduces its count.
 pub(super) fn fill<E: Encoder>(
     params: E::Params,
     tables: &mut Tables,
@@ -142,7 +141,7 @@ pub(super) fn fill<E: Encoder>(
     payload: &mut [u8],
     time_bytes: u32,
 ) -> Filled {
-    // Less what may lie between events and times.
+    // Excludes the maximum padding between events and times.
     let capacity = payload.len() as u32 - time_bytes;
     let (mut payload, mut tables) = (Bytes(payload), Bytes(&mut tables.0));
     let mut encoder = E::FRESH;
@@ -175,19 +174,18 @@ pub(super) fn fill<E: Encoder>(
     Filled { runs: done, events, length, times }
 }
 
-/// A stream that is being written.
 struct Stream<'a, P> {
     memory: &'a DeviceMemory<'a>,
     account: &'a mut WarpAccount,
     params: P,
-    /// The header of its chunks, but for sequence, events, length and times.
+    /// The header of its chunks, without sequence, events, length and times.
     header: [u32; 8],
     tables: &'a mut Tables,
 }
 
 impl<P: Copy> Stream<'_, P> {
-    /// Encodes a stretch into a chunk, and into further ones if that is full; returns whether all of it is
-    /// encoded.
+    /// Encodes a stretch into `chunk`, and into further chunks when it is full. Returns true if the whole
+    /// stretch is encoded.
     fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) -> bool {
         let mut chunk = Some(chunk);
         while !stretch.is_empty() {
@@ -201,8 +199,8 @@ impl<P: Copy> Stream<'_, P> {
         true
     }
 
-    /// Encodes as many runs as a chunk has room for: returns how many. Some events of the next run may be
-    /// encoded as well: its count is then what remains of it.
+    /// Encodes as many runs as a chunk has room for and returns their number. May also encode some events of
+    /// the next run, and then reduces its count.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
         let time_bytes = self.memory.time_bytes(self.header[5]);

@@ -1,4 +1,4 @@
-//! Flat logs of streamed ones: what the kernels of `flatten` make.
+//! Flat logs of streamed ones, on the host. Counterpart of the kernels in `flatten`.
 
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::AtomicU64;
@@ -10,14 +10,14 @@ use warptrace_format::LANES;
 
 use crate::flatten::{FLATTENED, FlattenJob, HAS_LOST, NO_ROOM, SegmentPlace};
 
-/// Makes flat logs of the segments of a round's warps, on the calling thread.
+/// Builds flat logs from the segments of a round's warps, on the calling thread.
 ///
 /// # Safety
-/// All addresses of the job are host addresses of initialised memory of the sizes that it implies, multiples
-/// of 16, and apart from each other. Others touch only the segments meanwhile, and the lost events, by
-/// atomics of 8 bytes.
+/// All addresses of the job are host addresses of initialized memory of the sizes that the job implies. They
+/// are multiples of 16, and the regions do not overlap. Until this returns, other threads access only the
+/// segments and the lost events, with 8-byte atomics.
 pub unsafe fn flatten(job: &FlattenJob) {
-    // SAFETY: the caller's promise, and the lengths are what the job's documentation says.
+    // SAFETY: the caller guarantees this memory. The lengths follow the documentation of the job's fields.
     let (links, firsts, warps, indices, outcomes, freed, claimed, seen, new_headers) = unsafe {
         let streams = job.round_warps as usize * job.tracks as usize;
         (
@@ -91,7 +91,7 @@ pub unsafe fn flatten(job: &FlattenJob) {
                     set_entry(job, next, words);
                     next += 1;
                 }
-                // Of damaged segments one may be listed again and again.
+                // Damaged segments can form a cycle, which lists a segment repeatedly.
                 if let Some(listed) = freed.get_mut(4 + count as usize) {
                     *listed = segment;
                     count += 1;
@@ -105,18 +105,18 @@ pub unsafe fn flatten(job: &FlattenJob) {
 }
 
 /// # Safety
-/// This many values of initialised memory, which nothing else touches.
+/// `address` points to `length` values of initialized memory, which nothing else accesses.
 unsafe fn array<'a, T>(address: u64, length: usize) -> &'a mut [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(with_exposed_provenance_mut(address as usize), length) }
 }
 
 fn load(address: u64) -> u64 {
-    // SAFETY: inside of the job's memory, which others touch by such atomics only.
+    // SAFETY: the address is inside the job's memory, which other threads access only with such atomics.
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(address as usize)) }.load(Acquire)
 }
 
-/// The words of an entry of a segment. Its writer writes the second half last.
+/// Reads an entry of a segment. Its writer stores the second half last.
 fn entry(job: &FlattenJob, segment: u32, number: u32) -> [u32; 4] {
     let address = job.segment(segment) + u64::from(number * ENTRY_BYTES);
     let (second, first) = (load(address + 8), load(address));
@@ -125,13 +125,13 @@ fn entry(job: &FlattenJob, segment: u32, number: u32) -> [u32; 4] {
 
 fn set_entry(job: &FlattenJob, index: u32, words: [u32; 4]) {
     let address = job.logs + u64::from(index) * u64::from(ENTRY_BYTES);
-    // SAFETY: an entry for flat logs, which nothing else touches.
+    // SAFETY: the entry is reserved for this flat log, so nothing else accesses it.
     unsafe { with_exposed_provenance_mut::<[u32; 4]>(address as usize).write(words) };
 }
 
 fn set_head(job: &FlattenJob, stream: u32, lane: u32, words: [u32; 2]) {
     let flat_logs = job.flat_logs + stream * FLAT_ENTRIES;
     let address = job.logs + u64::from(flat_logs) * u64::from(ENTRY_BYTES) + u64::from(8 * lane);
-    // SAFETY: a head of the round, which nothing else touches.
+    // SAFETY: the position belongs to a stream of the round, so nothing else accesses it.
     unsafe { with_exposed_provenance_mut::<[u32; 2]>(address as usize).write(words) };
 }

@@ -1,4 +1,5 @@
-//! The memory that the native encoder reads and writes, behind bounds: all that is unsafe about it.
+//! Bounds-checked access to the memory that the native encoder reads and writes. All unsafe access to the
+//! pool and logs is here.
 
 use std::marker::PhantomData;
 use std::ptr::with_exposed_provenance_mut;
@@ -19,25 +20,22 @@ use crate::warp::NEVER;
 /// Words of a log entry, or of a merged run.
 pub(super) type Words = [u32; 4];
 
-/// The pool, log memory, and the accounts of the launches in a table.
 pub(super) struct DeviceMemory<'a> {
     pub(super) pool: PoolDescriptor,
     launches: &'a [LoggedLaunch],
-    /// Streams of all launches.
     pub(super) streams: u32,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-/// A stream: a warp's track.
+/// A stream: one track of a warp.
 #[derive(Clone, Copy)]
 pub(super) struct StreamName {
-    /// Index of its launch.
     pub(super) launch: usize,
     pub(super) track: u32,
     pub(super) warp: u32,
 }
 
-/// What one stream's task writes.
+/// The memory that one stream's task writes.
 pub(super) struct Owned<'a> {
     pub(super) name: StreamName,
     pub(super) account: &'a mut WarpAccount,
@@ -47,9 +45,9 @@ impl<'a> DeviceMemory<'a> {
     /// Checks the descriptors.
     ///
     /// # Safety
-    /// The addresses are host addresses of initialised memory of the sizes that the descriptors imply:
-    /// chunks, claims, log memory up to `merged_end`, classes, accounts of each launch. They do not overlap, and
-    /// nothing else touches them as long as this lives.
+    /// The addresses are host addresses of initialized memory of the sizes that the descriptors imply:
+    /// chunks, claims, log memory up to `merged_end`, classes, accounts of each launch. The regions do not
+    /// overlap, and nothing else accesses them while the result exists.
     pub(super) unsafe fn new(
         pool: &PoolDescriptor,
         launches: &'a [LoggedLaunch],
@@ -66,25 +64,23 @@ impl<'a> DeviceMemory<'a> {
         &self.launches[name.launch]
     }
 
-    /// The number of a stream among those of all launches.
     fn number(&self, name: StreamName) -> usize {
         let launch = &self.launches[name.launch];
         (launch.first_stream + name.track * launch.warps + name.warp) as usize
     }
 
-    /// Whether a stream is the first of its class, or no classes were found.
+    /// Returns true if a stream represents its class, or if classes were not requested.
     pub(super) fn is_first(&self, name: StreamName) -> bool {
         let number = self.number(name);
-        // SAFETY: an element of the array (contract of `new`), aligned (checked there), which nothing writes meanwhile.
+        // SAFETY: an element of the array (contract of `new`), aligned (checked there). Nothing writes it
+        // meanwhile.
         self.pool.classes == 0 || unsafe { self.class_array().add(number).read() } & !PARTED == number as u32
     }
 
-    /// The array of classes.
     pub(super) fn class_array(&self) -> *mut u32 {
         with_exposed_provenance_mut(self.pool.classes as usize)
     }
 
-    /// All streams, in their order.
     pub(super) fn stream_names(&self) -> impl Iterator<Item = StreamName> {
         let of_launch = |(index, launch): (usize, &LoggedLaunch)| {
             let LoggedLaunch { tracks, warps, .. } = *launch;
@@ -94,32 +90,29 @@ impl<'a> DeviceMemory<'a> {
         self.launches.iter().enumerate().flat_map(of_launch)
     }
 
-    /// Room for a track's runs in a chunk.
     pub(super) fn room(&self, codec: Codec, track: u32) -> Room {
         Room::new(&self.pool, codec, track)
     }
 
-    /// Bytes that each run of a track takes for its time.
     pub(super) fn time_bytes(&self, track: u32) -> u32 {
         self.pool.time_bytes(track)
     }
 
-    /// How many entries of addresses and values a chunk holds.
     pub(super) fn data_entries(&self) -> usize {
         self.pool.data_entries() as usize
     }
 
-    /// The logs: log memory up to what is for merged runs.
+    /// Returns the part of log memory that holds logs. Merged runs follow it.
     pub(super) fn logs(&self) -> LogEntries<'_> {
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialised memory (contract of `new`), aligned (checked there), which nothing writes.
+        // SAFETY: initialized memory (contract of `new`), aligned (checked there), which nothing writes.
         LogEntries(unsafe { std::slice::from_raw_parts(start, self.pool.merged_from as usize) })
     }
 
-    /// Hands each stream to `task`, with what it owns: in their order, or several at a time.
+    /// Calls `task` for each stream with the memory that it owns, in order or in parallel.
     ///
     /// # Safety
-    /// It is not called again before it has returned.
+    /// The function is not called again before it returns.
     pub(super) unsafe fn for_each_stream<S>(
         &self,
         parallel: bool,
@@ -133,8 +126,8 @@ impl<'a> DeviceMemory<'a> {
             let in_launch = number - info.first_stream;
             let name = StreamName { launch, track: in_launch / info.warps, warp: in_launch % info.warps };
             let accounts = with_exposed_provenance_mut::<WarpAccount>(info.accounts as usize);
-            // SAFETY: an aligned account of the launch (contract of `new`, checked there), of a stream that
-            // comes up once (contract of this function).
+            // SAFETY: an account of the launch (contract of `new`), aligned (checked there). Each stream's
+            // account is used once (contract of this function).
             let account = unsafe { &mut *accounts.add(in_launch as usize) };
             Owned { name, account }
         };
@@ -147,7 +140,7 @@ impl<'a> DeviceMemory<'a> {
         }
     }
 
-    /// Claims entries of log memory for merged runs, as the kernels do; `None` if there are not that many.
+    /// Reserves entries of log memory for merged runs, like the kernels. Returns `None` if too few remain.
     #[expect(clippy::mut_from_ref, reason = "the counter gives each entry to one task")]
     pub(super) fn claim_merged(&self, entries: u32) -> Option<&mut [Words]> {
         let first = chunks::claim_merged(&self.pool, entries);
@@ -155,12 +148,11 @@ impl<'a> DeviceMemory<'a> {
             return None;
         }
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialised memory for merged runs, inside of its bounds; the counter gives each entry to
+        // SAFETY: initialized memory for merged runs, within its bounds. The counter assigns each entry to
         // one task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(first as usize), entries as usize) })
     }
 
-    /// Claims a chunk; `None` if the pool has no more.
     #[expect(clippy::mut_from_ref, reason = "the counter gives each chunk to one task")]
     pub(super) fn claim_chunk(&self) -> Option<&mut [u8]> {
         let index = chunks::claim_chunks(&self.pool, 1);
@@ -169,20 +161,19 @@ impl<'a> DeviceMemory<'a> {
         }
         let bytes = self.pool.chunk_bytes as usize;
         let start = with_exposed_provenance_mut::<u8>(self.pool.chunks as usize);
-        // SAFETY: initialised memory of the pool, inside of its bounds; the counter gives each chunk to one
+        // SAFETY: initialized memory of the pool, within its bounds. The counter assigns each chunk to one
         // task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
     }
 
-    /// Entries of log memory for merged runs.
     pub(super) fn merged_entries(&self) -> u32 {
         self.pool.merged_end - self.pool.merged_from
     }
 
-    /// What has been claimed.
+    /// Returns the reserved amounts.
     ///
     /// # Safety
-    /// No task claims something meanwhile.
+    /// No task reserves anything meanwhile.
     pub(super) unsafe fn claims(&self) -> Claims {
         // SAFETY: the claims (contract of `new`), aligned (checked there).
         let claims = unsafe { with_exposed_provenance_mut::<Claims>(self.pool.claims as usize).read() };
@@ -190,14 +181,13 @@ impl<'a> DeviceMemory<'a> {
     }
 }
 
-/// Writes words in the order of little-endian memory, as far as there is room.
+/// Writes words in little-endian order, up to the end of `to`.
 pub(super) fn write_words(to: &mut [u8], words: &[u32]) {
     for (bytes, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
         *bytes = word.to_le_bytes();
     }
 }
 
-/// The entries of log memory that belong to logs.
 #[derive(Clone, Copy)]
 pub(super) struct LogEntries<'a>(&'a [Words]);
 
@@ -242,7 +232,8 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     )
 }
 
-/// Checks a launch, before which there are this many streams; returns how many there are with it.
+/// Checks a launch. `streams` is the number of streams of all earlier launches. Returns the number including
+/// this launch.
 fn check_launch(
     pool: &PoolDescriptor,
     index: usize,

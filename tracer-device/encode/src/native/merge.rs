@@ -1,4 +1,4 @@
-//! The logs of a stream, merged into one sequence: what the merging kernel makes of them.
+//! Merges the logs of a stream into one sequence, on the host. Counterpart of the merging kernel.
 
 use warptrace_abi::log::Entry;
 use warptrace_format::LANES;
@@ -12,25 +12,23 @@ use crate::merge::serial::{HEADS_BYTES, SerialMerge};
 use crate::merged::{RunSums, Share, merged_words};
 use crate::warp::NEVER;
 
-/// The merged runs of a stream.
 pub(super) struct Merged<'a> {
     pub(super) runs: &'a mut [Words],
     pub(super) sums: RunSums,
 }
 
-/// Memory that a task keeps from stream to stream.
+/// Memory that a task reuses between streams.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// For each run of a stream: when it began, in the upper half; the index of its entry, in the lower half.
+    /// One key per run: the start time in the upper half, the index of the entry in the lower half.
     keys: Vec<u64>,
 }
 
-/// The latest of some clocks.
 fn latest(clocks: impl Iterator<Item = u64>) -> Option<u64> {
     clocks.reduce(|latest, clock| if is_later(clock, latest) { clock } else { latest })
 }
 
-/// The earliest of some times, which may wrap: they are compared with the first.
+/// Returns the earliest of some times. Times may wrap: they are compared relative to the first.
 pub(super) fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     let mut base = None;
     let since = |time: u32| {
@@ -41,17 +39,15 @@ pub(super) fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     base.map(|base| base.wrapping_add(minimum))
 }
 
-/// What merging comes to.
+/// The result of merging.
 pub(super) enum Merging<'a> {
-    /// The logs hold nothing.
     Nothing,
-    /// There is no memory for the runs now, or no chunk: another round will have some.
+    /// The pool has no chunk or no memory for the runs at the moment. The stream waits for another round.
     Waits,
-    /// The runs; none if they are more than all memory that there is for them.
+    /// The merged runs. Empty if all memory for merged runs is too small for them.
     Done(Merged<'a>),
 }
 
-/// Merges the logs of a stream.
 pub(super) fn merge<'a>(
     memory: &'a DeviceMemory<'_>,
     name: StreamName,
@@ -65,7 +61,7 @@ pub(super) fn merge<'a>(
     for (lane, log) in lanes.iter_mut().enumerate() {
         *log = LaneLog::read(logs, stream, lane as u32);
     }
-    // Of rings the runs are passed over before whose beginning a lane has lost some.
+    // With rings, skips the runs that began before the last loss of any lane.
     let mut passed_over = 0;
     if let Some(clock) = latest(lanes.iter().filter_map(|log| log.oldest)) {
         passed_over = lanes.iter_mut().map(|log| log.pass_over(logs, stream, clock)).sum();
@@ -84,7 +80,7 @@ pub(super) fn merge<'a>(
         cursor.seek(logs, stream).map(|entry| entry.time)
     };
     let base = earliest(lanes.iter().filter_map(first_time)).unwrap_or(0);
-    // What is recorded is a beginning: all that began less than `before` after the first.
+    // Keeps the runs that began less than `before` after the first.
     let mut before = NEVER;
     if let Some(from) = lost_from {
         let since = from.wrapping_sub(base);
@@ -111,7 +107,7 @@ pub(super) fn merge<'a>(
         Some(runs) if share.kept != 0 => runs,
         _ => return Merging::Done(Merged { runs: &mut [], sums: share.sums }),
     };
-    // One log is taken as it is, if what is lost of it is its end.
+    // A single log keeps its order, if its losses are all at the end.
     let single = lanes.iter().filter(|log| log.start.remaining != 0).count() == 1;
     if single {
         is_sorted = scratch.keys[..share.kept as usize].iter().all(|key| (key >> 32) < u64::from(before));
@@ -138,8 +134,8 @@ pub(super) fn merge<'a>(
     Merging::Done(Merged { runs: &mut runs[..share.kept as usize], sums: share.sums })
 }
 
-/// Sorts keys by time; of the same time, the lower lane's come first, each lane's as they are.
+/// Sorts keys by time. Equal times keep their order: lower lanes first, and log order within a lane.
 fn sort(keys: &mut [u64]) {
-    // The standard sort is stable, and merges the sorted lists that it finds.
+    // The standard sort is stable, and it detects and merges sorted lists.
     keys.sort_by_key(|key| key >> 32);
 }

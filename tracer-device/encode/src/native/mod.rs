@@ -1,8 +1,8 @@
 //! Merging and encoding on the host.
 //!
-//! The same as the kernels, without lanes: it makes the same stretches, bytes, sequence numbers and accounts.
-//! Only which chunk of the pool a stream is given may differ, and, where the pool is too small for all, which
-//! streams wait for another round.
+//! Produces the same stretches, bytes, sequence numbers and accounts as the kernels, without lanes. Only two
+//! things may differ: which chunk of the pool a stream receives, and, if the pool is too small for all
+//! streams, which of them wait for another round.
 
 mod classes;
 mod data;
@@ -32,36 +32,37 @@ use crate::chunks;
 use crate::codec::Codec;
 use crate::merged::merged_words;
 
-/// In which order streams are encoded.
+/// Order in which streams are encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
-    /// One after the other, on the calling thread: a pool too small then loses the same events each time.
+    /// Sequential, on the calling thread. If the pool is too small, the same events are lost each time.
     Sequential,
-    /// Several at a time, on rayon's current pool.
+    /// Parallel, on rayon's current pool.
     #[default]
     Parallel,
 }
 
-/// Merges the logs of launches that have ended, and encodes them into chunks of the pool: track 0 with
-/// `codec`, track 1 with `raw`, that of addresses and values as it is; where classes were found
-/// ([`find_classes`]), the stream that stands for each class. Adds to the accounts, and marks each warp as finished of
-/// which nothing is left. Returns what has been claimed.
+/// Merges the logs of launches that have ended, and encodes them into chunks of the pool. Encodes track 0
+/// with `codec` and track 1 with `raw`, and copies the track of addresses and values unchanged. If classes
+/// were found ([`find_classes`]), encodes one stream per class. Updates the accounts, and marks each warp as
+/// finished when all of it is encoded. Returns the reserved amounts.
 ///
-/// If [`Claims::waiting`] is not 0, something is left for another round: when the chunks have been collected
-/// and all claims but those of logs are 0 again, this is to be called again with the same launches. What was
-/// recorded of a stream before is a beginning of it, as long as its account says; nothing is recorded twice.
-/// The merged runs are put into log memory, as on a device, so nothing is allocated but 8 bytes for each
-/// entry of a stream, for one stream a thread.
+/// If [`Claims::waiting`] is not 0, some streams wait for another round: collect the chunks, reset all claims
+/// except `log_entries` to 0, and call the function again with the same launches. The part of a stream that
+/// is already recorded is a prefix, whose length is in its account. Nothing is recorded twice.
+///
+/// The merged runs are written to log memory, as on a device. The function allocates only 8 bytes per entry
+/// of a stream, for one stream per thread.
 ///
 /// # Safety
-/// The addresses in `pool` and `launches` are host addresses of initialised memory of the sizes that they
-/// imply: chunks, claims, log memory up to `merged_end`, classes, and the accounts of each launch. They do not
-/// overlap, and nothing else touches them before this returns. (What the memory holds does not matter:
-/// damaged logs give events that never were, but lead nowhere else.)
+/// The addresses in `pool` and `launches` are host addresses of initialized memory of the sizes that they
+/// imply: chunks, claims, log memory up to `merged_end`, classes, and the accounts of each launch. The
+/// regions do not overlap, and nothing else accesses them before this returns. The content of the memory is
+/// irrelevant: damaged logs produce wrong events, but no access outside these regions.
 ///
 /// # Errors
-/// If a descriptor contradicts itself or another, or the codec's parameters are out of range. Nothing is
-/// encoded then.
+/// If a descriptor is invalid or contradicts another, if the codec's parameters are out of range, or if the
+/// codec is not supported. Nothing is encoded then.
 pub unsafe fn encode(
     pool: &PoolDescriptor,
     launches: &[LoggedLaunch],
@@ -69,7 +70,7 @@ pub unsafe fn encode(
     schedule: Schedule,
 ) -> Result<Claims, EncodeError> {
     codec.check()?;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let memory = unsafe { DeviceMemory::new(pool, launches) }?;
     let of_trace = Codec::new(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
     let task = |state: &mut State, owned: Owned<'_>| {
@@ -95,13 +96,13 @@ pub unsafe fn encode(
             _ => encode::encode::<RawState>(&memory, owned, merged, Codec::Raw, (), &mut state.raw),
         }
     };
-    // SAFETY: it is called once.
+    // SAFETY: called once.
     unsafe { memory.for_each_stream(schedule == Schedule::Parallel, || State::new(codec), task) };
-    // SAFETY: all tasks are over.
+    // SAFETY: all tasks have ended.
     Ok(unsafe { memory.claims() })
 }
 
-/// A run that waits to be encoded: mask, location, count, and the time at which it began.
+/// A run to encode: mask, location, count, and start time in units of 16 cycles.
 pub type RunWords = [u32; 4];
 
 /// Returns the run of a log entry.
@@ -112,39 +113,39 @@ pub const fn run(entry: Entry) -> RunWords {
 /// Encodes runs into payloads of chunks, each from a fresh state.
 pub struct ChunkEncoder {
     state: State,
-    /// Bytes of each run's time in the trace's chunks.
+    /// Bytes of each run's time on track 0.
     time_bytes: u32,
 }
 
 impl ChunkEncoder {
-    /// An encoder of track 0 with `codec`, and of other tracks with `raw`; with `times` of when runs of track
-    /// 0 began.
+    /// Creates an encoder of track 0 with `codec`, and of other tracks with `raw`. With `times`, chunks of
+    /// track 0 hold the start times of runs.
     ///
     /// # Errors
-    /// If the codec's parameters are out of range, or it is not known.
+    /// If the codec's parameters are out of range, or the codec is not supported.
     pub fn new(codec: CodecSpec, times: bool) -> Result<Self, EncodeError> {
         codec.check()?;
         Codec::new(codec).ok_or(EncodeError::UnknownCodec { name: codec.name() })?;
         Ok(Self { state: State::new(codec), time_bytes: if times { TIME_BYTES } else { 0 } })
     }
 
-    /// Encodes as many of the runs, in their order, as `payload` has room for. Of the run behind them some
-    /// events may be in it as well: its count is then what remains. A payload of the smallest chunk has room
-    /// for something of any run.
+    /// Encodes as many of the runs, in order, as `payload` has room for. May also encode some events of the
+    /// next run, and then reduces its count. The payload of the smallest chunk has room for at least one
+    /// event of any run.
     pub fn fill(&mut self, track: u32, runs: &mut [RunWords], payload: &mut [u8]) -> Filled {
         let time_bytes = if track == 0 { self.time_bytes } else { 0 };
         self.state.fill(track, runs, payload, time_bytes)
     }
 }
 
-/// What a thread keeps from stream to stream.
+/// Per-thread state, reused between streams.
 struct State {
     scratch: Scratch,
     trace: Trace,
     raw: Tables,
 }
 
-/// The encoder of the trace.
+/// The encoder of track 0.
 enum Trace {
     Raw,
     Ecl(EclParams, Tables),
@@ -152,7 +153,6 @@ enum Trace {
 }
 
 impl State {
-    /// Encodes as many runs of a track as a payload has room for.
     fn fill(&mut self, track: u32, runs: &mut [RunWords], payload: &mut [u8], time_bytes: u32) -> Filled {
         match &mut self.trace {
             Trace::Ecl(params, tables) if track == 0 => {

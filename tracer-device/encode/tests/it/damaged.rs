@@ -1,5 +1,5 @@
-//! Logs that another program has written over: encoding them ends, and touches nothing but its own memory.
-//! `cargo xtask miri` runs it under Miri, which notices each access outside of an allocation.
+//! Encoding of logs that another program has overwritten. It terminates, and accesses only its own memory.
+//! `cargo xtask miri` runs this test under Miri, which detects each access outside of an allocation.
 
 use crate::memory::{FIRST, Memory};
 use warptrace_abi::log::LoggedLaunch;
@@ -7,10 +7,11 @@ use warptrace_encode::native::{Schedule, encode};
 use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
 use warptrace_format::codec::CodecSpec;
 
-/// Kinds of damage, each for all codecs. Miri takes a second for what otherwise takes a millisecond.
+/// Number of seeds, each tested with all codecs. Miri is about 1,000 times slower.
 const SEEDS: u32 = if cfg!(miri) { 2 } else { 500 };
 
-/// Writes over all of log memory: any numbers, or small ones, which are taken for indices of entries.
+/// Overwrites all of log memory with arbitrary numbers, or with small ones, which look like indices of
+/// entries.
 fn damage(memory: &mut Memory, seed: u32) {
     let mut random = seed.wrapping_mul(0x9e37_79b9) | 1;
     for word in memory.logs[..64].iter_mut().flat_map(|line| &mut line.0) {
@@ -37,13 +38,13 @@ fn damaged_logs_lead_nowhere_else() {
             if seed % 2 == 1 {
                 launch = LoggedLaunch { ring: 1, segment_entries: FIRST / 2, ..launch };
             }
-            // SAFETY: the memory has the sizes given, whatever it holds, and nothing else uses it.
+            // SAFETY: the memory has the given sizes and is initialized, and nothing else uses it.
             let claims = unsafe { encode(&pool, &[launch], codec, Schedule::Sequential) };
             let claims = claims.expect("the descriptors are correct");
             encoded += claims.chunks;
             let mut behind = memory.behind().into_iter().flatten();
             assert!(behind.all(|word| *word == 0), "seed {seed}, {codec:?}: written behind the memory");
-            // The lanes' logs are read only: merged runs go behind them, from entry 4,096 on.
+            // The lanes' logs are only read: merged runs follow them, from entry 4,096 onward.
             let after = memory.logs[..32].iter().map(|line| line.0).collect::<Vec<_>>();
             assert!(before == after, "seed {seed}, {codec:?}: logs were written");
         }

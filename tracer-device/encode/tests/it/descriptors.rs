@@ -1,4 +1,4 @@
-//! Descriptors that contradict themselves are refused before anything is read or written.
+//! Invalid or contradictory descriptors are refused before any memory is read or written.
 
 use crate::memory::{FIRST, Memory, WARPS};
 use warptrace_abi::log::LoggedLaunch;
@@ -6,7 +6,6 @@ use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_encode::native::{EncodeError, Schedule, encode};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
-/// Encodes with descriptors that were changed.
 fn encode_changed(
     codec: CodecSpec,
     change: impl Fn(&mut PoolDescriptor, &mut [LoggedLaunch; 2]) -> usize,
@@ -15,7 +14,7 @@ fn encode_changed(
     let (mut pool, launch) = (memory.pool(), memory.launch());
     let mut launches = [launch, LoggedLaunch { first_stream: WARPS, ..launch }];
     let count = change(&mut pool, &mut launches);
-    // SAFETY: descriptors that are taken are those of the memory; the others are refused.
+    // SAFETY: accepted descriptors describe `memory`; all others are refused.
     unsafe { encode(&pool, &launches[..count], codec, Schedule::Sequential) }
 }
 
@@ -23,7 +22,7 @@ fn encode_changed(
 fn a_launch_without_runs_leaves_finished_accounts() {
     let mut memory = Memory::new();
     let (pool, launch) = (memory.pool(), memory.launch());
-    // SAFETY: the memory has the sizes given, and nothing else uses it.
+    // SAFETY: the memory has the given sizes, and nothing else uses it.
     let claims = unsafe { encode(&pool, &[launch], CodecSpec::Raw, Schedule::Parallel) };
     assert_eq!(claims.expect("correct descriptors"), Claims::default());
     for account in memory.accounts.chunks(4) {
@@ -89,14 +88,14 @@ fn launches_that_cannot_be_are_refused_by_field() {
     assert_eq!(refused(1, |launches| launches[0].accounts += 4), "accounts");
     assert_eq!(refused(1, |launches| launches[0].ring = 3), "ring");
     assert_eq!(refused(1, |launches| launches[0].first_lanes = 2), "first_lanes");
-    // Halves of another length, and rings that do not begin at multiples of theirs.
+    // Halves of another length, and rings that are not aligned to their length.
     assert_eq!(refused(1, |launches| launches[0].ring = 1), "first_entries");
     let unaligned = |launches: &mut [LoggedLaunch; 2]| {
         launches[0] = LoggedLaunch { ring: 1, segment_entries: FIRST / 2, ..launches[0] };
         launches[0].first_segments += FIRST / 2;
     };
     assert_eq!(refused(1, unaligned), "first_segments");
-    // What reaches into what is for merged runs, or beyond all numbers.
+    // First segments that overlap the memory for merged runs, or overflow.
     assert_eq!(refused(1, |launches| launches[0].warps = u32::MAX), "first_segments");
     assert_eq!(refused(1, |launches| launches[0].first_segments = 4096 - 96 * 8 + 1), "first_segments");
     assert_eq!(refused(1, |launches| launches[0].first_entries = 64), "first_segments");

@@ -1,4 +1,4 @@
-//! Which part of a function gets which calls.
+//! Selects which parts of a function get which calls.
 
 use quote::quote;
 use syn::spanned::Spanned;
@@ -129,7 +129,7 @@ impl VisitMut for Insert<'_> {
 
     fn visit_item_mut(&mut self, _: &mut Item) {}
 
-    // What the compiler evaluates is no decision of a lane.
+    // The compiler evaluates code in types and patterns, so it holds no decision of a lane.
     fn visit_type_mut(&mut self, _: &mut Type) {}
 
     fn visit_pat_mut(&mut self, _: &mut Pat) {}

@@ -1,4 +1,4 @@
-//! Writes random functions. `WARPTRACE_RANDOM_FUNCTIONS` says how many, `WARPTRACE_RANDOM_SEED` which.
+//! Writes random functions. `WARPTRACE_RANDOM_FUNCTIONS` sets their number, `WARPTRACE_RANDOM_SEED` the seed.
 
 #[path = "generate.rs"]
 mod generate;

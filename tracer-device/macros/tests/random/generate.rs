@@ -1,5 +1,5 @@
-//! Random Rust: functions of numbers that end, and use the language's ways to branch wherever an expression
-//! or a statement may stand. Each is accepted by the compiler; what it computes means nothing.
+//! Generator of random Rust: terminating functions on numbers that use every kind of branch, wherever an
+//! expression or a statement is allowed. All of them compile. Their results have no meaning.
 
 mod prelude;
 mod statements;
@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 use self::prelude::{KERNEL, PRELUDE};
 
-/// Functions of a module: its locations have room for their ids.
+/// Functions per module. The ids of their locations fit.
 const PER_MODULE: u64 = 250;
-/// Calls are of functions of lower levels, so that they end soon.
+/// Functions call only functions of lower levels, so they terminate soon.
 const LEVELS: u64 = 4;
 
-/// The functions, each in a module that is traced and in one that is not.
+/// Returns the functions, each in a traced and in an untraced module.
 pub(crate) fn modules(functions: u64, seed: u64) -> String {
     let groups = functions.div_ceil(PER_MODULE);
     let mut text = format!("/// Number of functions.\npub const FUNCTIONS: u32 = {functions};\n");
@@ -50,7 +50,6 @@ pub(crate) fn modules(functions: u64, seed: u64) -> String {
     text
 }
 
-/// A type that expressions have.
 #[derive(Clone, Copy, PartialEq)]
 enum Type {
     Word,
@@ -58,7 +57,7 @@ enum Type {
     Bool,
 }
 
-/// How a function is called.
+/// The signature and the call syntax of a function.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// `f(a, b) -> u32`
@@ -67,7 +66,7 @@ enum Kind {
     Option,
     /// `e(a, b) -> Result<u32, u32>`, which uses `?`.
     Result,
-    /// `r(&[u32; 2], a) -> &u32`: what it returns borrows from a temporary.
+    /// `r(&[u32; 2], a) -> &u32`: the result borrows from a temporary.
     Borrows,
     /// `pair.m(a) -> u32`
     Method,
@@ -86,15 +85,15 @@ struct Variable {
 
 struct Writer {
     state: u64,
-    /// Functions so far: kind and level; the number is the name.
+    /// Functions so far: kind and level. The name of a function is its index.
     functions: Vec<(Kind, u64)>,
     level: u64,
     kind: Kind,
     scope: Vec<Variable>,
     names: u64,
-    /// Labels of the loops around.
+    /// Labels of the enclosing loops.
     loops: Vec<String>,
-    /// Whether variables may change in an expression.
+    /// Whether expressions must not change variables.
     pure: bool,
 }
 
@@ -112,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// A number below `limit` (splitmix64).
+    /// Returns a number below `limit` (splitmix64).
     fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.state;
@@ -130,7 +129,7 @@ impl Writer {
         format!("v{}", self.names)
     }
 
-    /// The module's functions, and the one that calls each by its number.
+    /// Returns the module's functions, and a dispatcher that calls each by its number.
     fn items(&mut self, count: u64) -> String {
         let mut text = String::from(PRELUDE);
         let mut arms = String::new();
@@ -178,14 +177,12 @@ impl Writer {
         if matches!(kind, Kind::Method | Kind::Changes) { format!("impl Pair {{\n{text}}}\n") } else { text }
     }
 
-    /// What a function ends with.
     fn tail(&mut self, depth: u32) -> String {
         let ends_by_return = self.one_in(8);
         let value = self.value(depth);
         if ends_by_return { format!("return {value};") } else { value }
     }
 
-    /// A value of the function's type.
     fn value(&mut self, depth: u32) -> String {
         let way = self.below(4);
         match (self.kind, way) {
@@ -203,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// A function of one of these kinds and a lower level.
+    /// Picks a function of this kind and a lower level.
     fn callee(&mut self, kind: Kind) -> Option<usize> {
         let level = self.level;
         let known: Vec<usize> = (0..self.functions.len())
@@ -229,7 +226,6 @@ impl Writer {
         }
     }
 
-    /// A call that has a value of 32 bits.
     fn call(&mut self, depth: u32) -> String {
         let depth = depth.min(2).saturating_sub(1);
         let kind = KINDS[self.below(KINDS.len())];
@@ -273,14 +269,14 @@ impl Writer {
         }
     }
 
-    /// What stands on either side of an operator.
+    /// Returns an operand, in parentheses if necessary.
     fn operand(&mut self, of: Type, depth: u32) -> String {
         let text = self.expression(of, depth);
         let is_closed =
             text.ends_with(')') || text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
         let begins = ["if ", "match ", "loop ", "unsafe ", "{", "'", "&", "!", "return", "Pair"];
         let opens = text.matches('(').count();
-        // A call alone needs no parentheses: `f1(x) + 1`.
+        // A single call needs no parentheses: `f1(x) + 1`.
         let is_call = is_closed && opens > 0 && self.is_one_call(&text);
         if begins.iter().any(|begin| text.starts_with(begin)) || !is_closed || opens > 0 && !is_call {
             format!("({text})")
@@ -289,7 +285,7 @@ impl Writer {
         }
     }
 
-    /// Whether a text is a name with one pair of parentheses behind it, and perhaps more such.
+    /// Returns true if a text is a name with one pair of parentheses, or a chain of such calls.
     fn is_one_call(&self, text: &str) -> bool {
         let mut depth = 0;
         text.chars().all(|c| {
@@ -314,7 +310,6 @@ impl Writer {
         }
     }
 
-    /// A block whose value has this type.
     fn block(&mut self, of: Type, depth: u32) -> String {
         let before = self.scope.len();
         let statements =
@@ -346,7 +341,7 @@ impl Writer {
                 let (condition, value) = (self.condition(less), self.expression(of, less));
                 let last = self.expression(of, less);
                 let other = self.block(of, less);
-                // Behind `break` a label would be taken for the one to break to.
+                // After `break`, a label would be parsed as its target.
                 let [value, last] =
                     [value, last].map(|text| if text.starts_with('\'') { format!("({text})") } else { text });
                 match self.below(4) {
@@ -416,7 +411,6 @@ impl Writer {
         }
     }
 
-    /// A `match` with a value.
     fn choice(&mut self, of: Type, less: u32) -> String {
         let subject =
             if self.one_in(2) { self.call(less) } else { format!("{} % 5", self.operand(Type::Word, less)) };

@@ -1,6 +1,5 @@
-//! What stands before and behind the functions of each module.
+//! Text before and after the functions of each module.
 
-/// The kernel of a traced module.
 pub(super) const KERNEL: &str = "
     use warptrace::device::{DisjointSlice, thread};
 
@@ -12,7 +11,6 @@ pub(super) const KERNEL: &str = "
     }
 ";
 
-/// What every module begins with.
 pub(super) const PRELUDE: &str = "
     #[derive(Clone, Copy)]
     pub struct Pair { pub a: u32, pub b: u32 }

@@ -8,7 +8,6 @@ impl Writer {
         (0..count).map(|_| self.statement(depth) + "\n").collect()
     }
 
-    /// A block of statements.
     pub(super) fn body(&mut self, depth: u32) -> String {
         let before = self.scope.len();
         let statements = self.statements(depth, 2);
@@ -113,7 +112,7 @@ impl Writer {
         }
     }
 
-    /// A call that an attribute may stand before.
+    /// Returns a call that can have an attribute.
     fn call_alone(&mut self) -> String {
         match self.callee(Kind::Plain) {
             Some(number) => format!("f{number}({}, {})", self.literal(Type::Word), self.literal(Type::Word)),
@@ -121,7 +120,7 @@ impl Writer {
         }
     }
 
-    /// A statement after which nothing comes.
+    /// Returns a statement that leaves the block.
     fn leaves(&mut self, depth: u32) -> String {
         let inner = self.loops.len();
         match self.below(3) {
@@ -139,7 +138,6 @@ impl Writer {
         }
     }
 
-    /// A loop that ends.
     fn repeats(&mut self, depth: u32) -> String {
         let (name, label) = (self.name(), format!("l{}", self.names));
         let condition = self.expression(Type::Bool, depth.min(1));

@@ -1,4 +1,4 @@
-//! The codes of a group's lanes, one behind the other, and from there to the chunk.
+//! Concatenates the codes of a group's lanes and copies them to the chunk.
 
 use warptrace_format::Memory;
 use warptrace_format::codec::predict::code::Code;
@@ -8,11 +8,11 @@ use super::{GROUP_LANES, Member};
 use crate::memory::{GlobalMemory, SharedMemory};
 use crate::warp;
 
-/// Words that the codes of a group can touch at once, after bits that did not fill a word.
+/// Words that the codes of a group can touch at once, after bits of an incomplete word.
 const WORDS: u32 = (31 + GROUP_LANES * (MAX_PUSH_BITS + MAX_AGAIN_BITS)).div_ceil(32);
 pub(super) const BUFFER_BYTES: u32 = WORDS.div_ceil(4) * 16;
 
-/// The bits that a group writes, from a word of the payload on: all zero but for the bits that did not fill a
+/// Bits that a group writes, starting at a word of the payload. Zero, except for the bits of an incomplete
 /// word.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
@@ -22,23 +22,22 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Writes a code at a position, counted in bits.
     #[inline(always)]
     pub(super) fn put(self, position: u32, code: Code) {
         let (word, shift) = (self.at + position / 32 * 4, position % 32);
         let bits = code.bits << shift;
-        // What the shift has lost; a word shifted by 32 is 0 here.
+        // The bits that the shift has lost. Shifting this half by 32 gives 0.
         let lost = (code.bits >> 32) >> (32 - shift);
         self.or(word, bits as u32);
         self.or(word + 4, (bits >> 32) as u32);
         self.or(word + 8, lost as u32);
     }
 
-    /// Sets bits of a word. Others may do so at the same time.
+    /// Sets bits of a word. Other lanes may set bits of the same word at the same time.
     #[inline(always)]
     fn or(self, at: u32, bits: u32) {
         #[cfg(target_arch = "nvptx64")]
-        // SAFETY: a word of the buffer.
+        // SAFETY: the word is in the buffer.
         unsafe {
             core::arch::asm!("{{ .reg .pred p; setp.ne.u32 p, {0}, 0; @p red.shared.or.b32 [{1}], {0}; }}",
                 in(reg32) bits, in(reg32) self.memory.address + at, options(nostack, preserves_flags));
@@ -50,8 +49,8 @@ impl Buffer {
         }
     }
 
-    /// Writes `more` bits, which follow the `before` that there were, to the payload, as far as they fill
-    /// words. From all lanes of the warp.
+    /// Moves the complete words to the payload, which has `before` bits already. `more` bits are new. All
+    /// lanes of the warp call it.
     #[inline(always)]
     pub(super) fn flush(self, payload: u64, before: u32, more: u32) {
         let (mut memory, mut payload) = (self.memory, GlobalMemory::new(payload));
@@ -59,7 +58,6 @@ impl Buffer {
         let filled = before % 32 + more;
         let words = filled / 32;
         warp::sync_warp();
-        // What does not fill a word.
         let rest = memory.get32(self.at + 4 * words);
         let mut word = self.member.index;
         while warp::ballot(word <= words) != 0 {

@@ -1,18 +1,18 @@
-//! The stack of masks before each run, for all lanes of a group at once.
+//! Computes the stack of masks before each run, for all lanes of a group at once.
 //!
-//! As long as nothing falls out of it at the bottom, the stack before a run holds just those masks of earlier
-//! runs, each but the last, that hold every mask since strictly: a mask is pushed when the next lies strictly
-//! inside, and taken out by the first that does not. So for each mask a vote tells which lanes have one
-//! strictly inside of it, and it is in the stack of the lanes that are reached from its own without a gap.
-//! The stack with which the runs began counts as four more masks before.
+//! Unless masks fall out at the bottom, the stack before a run holds exactly those masks of earlier runs,
+//! except the last one, that strictly contain every mask since. A mask is pushed when the next mask is
+//! strictly inside it, and popped by the first mask that is not. For each mask, a vote finds the lanes whose
+//! mask is strictly inside it. The mask is in the stack of a lane if these lanes extend without a gap from
+//! the mask's own lane to that lane. The stack at the beginning counts as four earlier masks.
 //!
-//! A mask falls out when there are four more above it. With *depth* the number of masks that were found so,
-//! and *lost* how many of them, the lowest, have fallen out, each step keeps *lost* between depth - 4 and
-//! depth. Such steps, one after the other, come to one of the same kind; so the lanes find theirs by
-//! combining steps, in as many rounds as the logarithm of their number.
+//! A mask falls out when four more are above it. Let *depth* be the number of masks found, and *lost* the
+//! number of lowest masks that have fallen out. Each step clamps *lost* to the range from depth - 4 to depth.
+//! A sequence of clamps is a clamp, so the lanes find their values by a scan over clamps, in log2(lanes)
+//! rounds.
 //!
-//! All lanes as a mask stand at the bottom, and below everything; as there are always enough of them, they
-//! are not counted.
+//! A mask of all lanes is always below everything. It is not counted, because the bottom of the stack always
+//! has enough of them.
 
 use warptrace_format::Memory;
 use warptrace_format::codec::predict::stack::{DEPTH, Stack};
@@ -21,19 +21,19 @@ use super::{GROUP_LANES, Member};
 use crate::memory::SharedMemory;
 use crate::warp::{self, shuffle_up};
 
-/// Masks of a group: the stack before the first, the innermost last, then the masks before each lane's run; 0
-/// for all lanes.
+/// Masks of a group: the stack before the first run, innermost last, then the mask before each lane's run. 0
+/// stands for all lanes.
 const MASKS: u32 = DEPTH as u32 + GROUP_LANES;
 pub(super) const MASKS_BYTES: u32 = 4 * MASKS;
 const _: () = assert!(MASKS < 32 && MASKS_BYTES.is_multiple_of(16));
 
-/// What stands for a mask, so that nothing lies inside of all lanes.
+/// Returns the stored form of a mask. A mask of all lanes becomes 0, so that nothing is inside it.
 #[inline(always)]
 const fn written(mask: u32) -> u32 {
     if mask == u32::MAX { 0 } else { mask }
 }
 
-/// The lanes of any group that come after the one with which a mask ends.
+/// Returns the lanes of all groups that follow the mask with this number.
 const fn later_lanes(number: u32) -> u32 {
     let lanes = (1 << GROUP_LANES) - 1;
     if number < DEPTH as u32 {
@@ -43,7 +43,8 @@ const fn later_lanes(number: u32) -> u32 {
     lanes | lanes << GROUP_LANES
 }
 
-/// The lane's stack after the mask `mask`. The masks of a group are at `at`; its first `here` lanes have one.
+/// Returns the lane's stack after `mask`. The masks of the group are at `at`. The first `here` lanes have
+/// one.
 #[inline(always)]
 pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member, here: u32) -> Stack {
     memory.set32(at + 4 * (DEPTH as u32 + member.index), written(mask));
@@ -61,7 +62,7 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
         }
         number += 4;
     }
-    // Only those before.
+    // Only earlier masks.
     enclosing &= (1 << (DEPTH as u32 + member.index)) - 1;
     let depth = enclosing.count_ones();
     let mut valid = depth;
@@ -71,7 +72,7 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
     let mut stack = Stack::EMPTY;
     let mut level = 0;
     while level < DEPTH {
-        // If there is none, the first is read and not used.
+        // If no mask remains, the first one is read and not used.
         let number = 31 - (enclosing | 1).leading_zeros();
         let mask = memory.get32(at + 4 * number);
         stack.0[level] = if valid > level as u32 { mask } else { u32::MAX };
@@ -81,7 +82,6 @@ pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member
     stack
 }
 
-/// How many masks have fallen out.
 #[inline(always)]
 fn lost(depth: u32, member: Member) -> u32 {
     let (mut minimum, mut maximum) = (depth.saturating_sub(DEPTH as u32), depth);
@@ -97,7 +97,7 @@ fn lost(depth: u32, member: Member) -> u32 {
     minimum
 }
 
-/// Writes the stack after the last lane's run for the next runs. Nothing reads masks any more.
+/// Writes the stack after the last lane's run, for the next runs. No lane reads the masks after this point.
 #[inline(always)]
 pub(super) fn carry_over(mut memory: SharedMemory, at: u32, stack: Stack) {
     let [a, b, c, d] = stack.0;

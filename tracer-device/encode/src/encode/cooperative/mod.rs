@@ -1,24 +1,23 @@
-//! Encoding stretches with `predict`, each by half a warp.
+//! Encodes stretches with `predict`, half a warp per stretch.
 //!
-//! A group of lanes takes as many runs of its stretch at a time, one each, and writes the bits that
-//! `PredictState` writes for one run after the other. What passes from run to run there is found for all
-//! lanes at once, or in few rounds:
+//! A group takes one run per lane at a time, and writes the same bits that `PredictState` writes for the runs
+//! in sequence. The state that `PredictState` carries from run to run is computed for all lanes at once, or
+//! in few rounds:
 //!
-//! 1. The stack of masks before each run (`masks`): it consists of masks of earlier runs, and which, votes
-//!    tell.
-//! 2. The slots (`slots`): lanes with different slots do not concern each other, so the lanes that are the
-//!    first, second, ... with their slot take their turns at the same time.
-//! 3. Hits since the last miss: sums of counts, and the number of the last miss from the highest lane below
-//!    that has one.
-//! 4. The code of each lane, and by sums of lengths its position. All write it into a buffer (`bits`), whose
-//!    whole words are copied to the chunk.
+//! 1. The stack of masks before each run (`masks`): votes find which masks of earlier runs it consists of.
+//! 2. The slots (`slots`): lanes with different slots are independent. The lanes that are first with their
+//!    slot take their turn together, then the lanes that are second, and so on.
+//! 3. Hits since the last miss: sums of counts, and the event number of the last miss from the highest lower
+//!    lane that has one.
+//! 4. The code of each lane, and its position by sums of lengths. All lanes write into a buffer (`bits`),
+//!    whose complete words are copied to the chunk.
 //!
-//! A run is an event, and if it is repeated, the same event again; all others of it are hits, for certain.
-//! Both are in the same slot as the event of the next run: the second is looked up by its own location, and
-//! that is the last one for the next run. So what a lane has to do, its *item*, is: the run before again, if
-//! it was repeated; then the event of its own run. A stretch has one more item than runs.
+//! A run is an event and its repeats. The first repeat may miss; all later ones are certain hits. This repeat
+//! and the event of the next run use the same slot: the repeat is looked up by its own location, which is
+//! also the last location for the next run. So the *item* of a lane is the first repeat of the previous run,
+//! if it has one, and then the event of the lane's run. A stretch has one more item than runs.
 //!
-//! Runs whose counts may be too many for a chunk are encoded by one thread instead.
+//! One thread encodes runs whose counts may be too large for a chunk.
 
 mod bits;
 mod masks;
@@ -43,46 +42,39 @@ use crate::memory::{GlobalMemory, SharedMemory, block_memory};
 use crate::merged::RUN_BYTES;
 use crate::warp::{self, shuffle_up};
 
-/// Lanes that encode a stretch.
 pub(crate) const GROUP_LANES: u32 = 16;
-/// Groups of a block, at most.
+/// Maximum groups per block.
 pub(crate) const MAX_GROUPS: u32 = 8;
 
-/// Bytes of a group's memory: slots, masks, bits. The groups of a warp have the same in different banks.
+/// Returns the bytes of a group's memory: slots, masks, bits. The size puts the same words of a warp's groups
+/// in different banks.
 const fn group_bytes(params: PredictParams) -> u32 {
     let bytes = params.tail_at() + MASKS_BYTES + BUFFER_BYTES;
     (bytes - 64).div_ceil(128) * 128 + 64
 }
 
-/// A lane of a group.
 #[derive(Clone, Copy)]
 struct Member {
-    /// Its number in the group.
     index: u32,
-    /// The group's first lane.
     first: u32,
 }
 
 impl Member {
-    /// The lanes of the group below this one.
     #[inline(always)]
     fn below(self) -> u32 {
         ((1 << self.index) - 1) << self.first
     }
 
-    /// The lanes of the group up to this one.
     #[inline(always)]
     fn up_to(self) -> u32 {
         ((2 << self.index) - 1) << self.first
     }
 
-    /// Broadcasts what the lane `index` of the group has.
     #[inline(always)]
     fn from(self, value: u32, index: u32) -> u32 {
         warp::shuffle(value, self.first + index)
     }
 
-    /// Sums over the lane and all below it in the group.
     #[inline(always)]
     fn sum_up_to(self, mut value: u32) -> u32 {
         let mut step = 1;
@@ -94,17 +86,16 @@ impl Member {
         value
     }
 
-    /// Takes what the lane below has; the first one, what the last one had `before`.
+    /// Returns the value of the lane below. The first lane receives the last lane's `before`.
     #[inline(always)]
     fn rotate(self, value: u32, before: u32) -> u32 {
         let last = GROUP_LANES - 1;
-        // Without a branch, which ptxas would take the shuffle into.
+        // Without a branch, because ptxas would move the shuffle into it.
         let is_last = u32::from(self.index == last).wrapping_neg();
         self.from(before & is_last | value & !is_last, (self.index + last) % GROUP_LANES)
     }
 }
 
-/// A run.
 #[derive(Clone, Copy)]
 struct MaskRun {
     mask: u32,
@@ -113,9 +104,9 @@ struct MaskRun {
 }
 
 impl MaskRun {
-    /// Where there is none.
+    /// The run of a lane without one.
     const NONE: Self = Self { mask: u32::MAX, location: 0, count: 0 };
-    /// Before the first.
+    /// The run before the first.
     const BEFORE: Self = Self { mask: u32::MAX, location: NOWHERE, count: 0 };
 
     #[inline(always)]
@@ -125,27 +116,21 @@ impl MaskRun {
     }
 }
 
-/// How far a group has come in its stretch. But for `next`, `before` and `at`, all of its lanes have the
-/// same.
+/// Progress of a group in its stretch. Uniform across the group, except `next`, `before` and `at`.
 #[derive(Clone, Copy)]
 struct Work {
-    /// Items that remain: 0 if there is no stretch.
+    /// Items that remain; 0 without a stretch.
     remaining: u32,
-    /// The lane's next run.
     next: MaskRun,
-    /// Its address.
     at: u64,
-    /// The lane's run before.
     before: MaskRun,
-    /// Address of the chunk's payload.
     payload: u64,
-    /// Address of the first run, and how many there are, if their times are recorded; else 0.
+    /// Address of the first run and number of runs, if their times are recorded; otherwise 0.
     first: u64,
     runs: u32,
-    /// Events so far, and up to and with the last miss.
+    /// Events so far, and events up to and including the last miss.
     events: u32,
     mark: u32,
-    /// Bits so far.
     bits: u32,
 }
 
@@ -164,8 +149,8 @@ impl Work {
     };
 }
 
-/// Encodes the stretches that wait for it in the first `count` chunks. From all threads of blocks of up to
-/// [`MAX_GROUPS`] groups, whole warps.
+/// Encodes the stretches that wait for half a warp in the first `count` chunks. All threads of blocks of up
+/// to [`MAX_GROUPS`] groups, in whole warps, call it.
 #[inline(always)]
 pub(crate) fn encode_cooperatively(
     pool: &PoolDescriptor,
@@ -178,7 +163,7 @@ pub(crate) fn encode_cooperatively(
     let memory = memory(simt::linear_thread() / GROUP_LANES % MAX_GROUPS * group_bytes(params), params);
     let mut number = simt::global_thread_x() / GROUP_LANES;
     let mut work = Work::NONE;
-    // A group without a stretch takes part all the same, and finds no miss.
+    // A group without a stretch still takes part in votes and shuffles, and finds no miss.
     clear(memory, member, 0, params.tail_at() + MASKS_BYTES + BUFFER_BYTES);
     loop {
         while work.remaining == 0 && number < count {
@@ -200,7 +185,7 @@ pub(crate) fn encode_cooperatively(
     }
 }
 
-/// Opens the stretch that waits in the chunk with this index, if one does that is to be encoded so.
+/// Opens the stretch in the chunk with this index, if it waits for half a warp.
 #[inline(always)]
 fn open(pool: &PoolDescriptor, launches: Launches, number: u32, member: Member) -> Work {
     let header = chunks::chunk(pool, number);
@@ -222,7 +207,7 @@ fn open(pool: &PoolDescriptor, launches: Launches, number: u32, member: Member) 
     work
 }
 
-/// Makes a group's memory zero from `at` up to `end`. From the group.
+/// Clears a group's memory from `at` up to `end`. The whole group calls it.
 #[inline(always)]
 fn clear(mut memory: SharedMemory, member: Member, at: u32, end: u32) {
     let mut at = at + 16 * member.index;
@@ -232,24 +217,24 @@ fn clear(mut memory: SharedMemory, member: Member, at: u32, end: u32) {
     }
 }
 
-/// Makes a group's memory as it is before a stretch, whatever another stretch has written. From the group.
+/// Initializes a group's memory for a stretch. The whole group calls it.
 #[inline(always)]
 fn begin(mut memory: SharedMemory, member: Member, params: PredictParams) {
     clear(memory, member, 0, params.tail_at());
     if member.index == 0 {
-        // No enclosing mask, and no bit that waits for its word to be full.
+        // No enclosing mask, and no bits of an incomplete word.
         memory.set128(params.tail_at(), [0; 4]);
         memory.set32(params.tail_at() + MASKS_BYTES, 0);
     }
 }
 
-/// Encodes the next items. From all lanes of the warp.
+/// Encodes the next items. All lanes of the warp call it.
 #[inline(always)]
 fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut Work) {
     let own = work.next;
     let here = work.remaining.min(GROUP_LANES);
     let is_run = member.index + 1 < work.remaining;
-    // The next one is on its way meanwhile.
+    // Prefetches the next run.
     work.next = MaskRun::NONE;
     if member.index + GROUP_LANES + 1 < work.remaining {
         work.at += u64::from(RUN_BYTES * GROUP_LANES);
@@ -264,9 +249,8 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     let stack = masks::stack(memory, masks, mask_before, member, here);
     let is_again = (member.index < here) & (count_before > 1);
     let item = Item::new(stack, mask_before, last, own, is_again, is_run);
-    // All have read the masks now: for the first lane this was the last.
+    // All lanes have read the masks.
     let outcome = slots::outcome(memory, params, &item, member, || {
-        // For the next runs, if there are any.
         if member.index == GROUP_LANES - 1 && work.remaining > GROUP_LANES {
             masks::carry_over(memory, masks, stack.after(mask_before, own.mask));
         }
@@ -274,7 +258,7 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
 
     let up_to = member.sum_up_to(own.count);
     let event = work.events + up_to - own.count;
-    // The number of the event that is the run before again.
+    // Event number of the first repeat of the previous run.
     let again = event - count_before + 1;
     let misses = item.misses(outcome.slot);
     let mark = if misses { event + 1 } else { again + 1 };
@@ -319,8 +303,8 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     work.remaining -= here;
 }
 
-/// Writes into the chunk of a stretch the times of its runs and what it holds, and into the account of its
-/// warp. From the group.
+/// Writes the times of the runs and the header into the chunk of a stretch, and updates the account of its
+/// warp. The whole group calls it.
 #[inline(always)]
 fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: &Work, member: Member) {
     let (mut length, mut times) = (work.bits.div_ceil(8), [0; 2]);
@@ -344,7 +328,7 @@ fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: 
 }
 
 block_memory! {
-    /// The block's memory from `at` on. Only the kernel that encodes so takes it.
+    /// Returns the block's memory from `at` onward. Only the cooperative encoder calls it.
     fn memory(at, params: PredictParams = crate::codec::DEVICE_PREDICT) = "warptrace_encoding", MAX_GROUPS * group_bytes(params);
 }
 

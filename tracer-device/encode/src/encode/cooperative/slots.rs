@@ -1,4 +1,4 @@
-//! What the slots expect, and what they learn, for all lanes of a group.
+//! Predictions of the slots and their updates, for all lanes of a group.
 
 use warptrace_format::Memory;
 use warptrace_format::codec::PredictParams;
@@ -12,18 +12,18 @@ use super::{MaskRun, Member};
 use crate::memory::SharedMemory;
 use crate::warp;
 
-/// What a lane has to do, and all that is known of it beforehand.
+/// The work of a lane, with all values that do not depend on the slot.
 #[derive(Clone, Copy)]
 pub(super) struct Item {
-    /// The lane's event, if it has one.
+    /// Whether the lane has an event.
     is_run: bool,
     location: u32,
     mask: u32,
-    /// What comes before.
+    /// The previous location and mask.
     last: u32,
     mask_before: u32,
     stack: Stack,
-    /// Whether that comes again first.
+    /// Whether the first repeat of the previous run comes first.
     again: bool,
     nearest: Relation,
     nearest_base: u32,
@@ -57,27 +57,25 @@ impl Item {
         self.last == NOWHERE
     }
 
-    /// Whether a slot expects the location. Nothing leads away from [`NOWHERE`].
+    /// Returns true if a slot expects the location. No step leads away from [`NOWHERE`].
     #[inline(always)]
     fn located(&self, slot: Slot) -> bool {
         (slot.expected ^ self.last ^ self.location) & (NOWHERE | 0xffff) == 0
     }
 
-    /// Whether a slot expects the event.
     #[inline(always)]
     fn hits(&self, slot: Slot) -> bool {
-        // Both ways, and no choice between them: what they have in common is then done once.
+        // Evaluates both alternatives without a branch, so that common work is done once.
         let (by_seen, is_seen, fits) = (slot.by_seen(), slot.seen == self.mask, self.relations.has(slot));
         self.located(slot) & ((by_seen & is_seen) | (!by_seen & self.exact() & fits))
     }
 
-    /// Whether the event comes, and this slot does not expect it.
+    /// Returns true if the lane has an event and this slot does not expect it.
     #[inline(always)]
     pub(super) fn misses(&self, slot: Slot) -> bool {
         self.is_run & !self.hits(slot)
     }
 
-    /// How the event writes its mask, if it misses.
     #[inline(always)]
     pub(super) fn form(&self, slot: Slot) -> MaskForm {
         MaskForm::new(
@@ -89,7 +87,8 @@ impl Item {
         )
     }
 
-    /// The codes of an event that missed, `run` hits after the miss before: up to its location, and its mask.
+    /// Returns the codes of a missed event, `run` hits after the last miss: the code up to its location, and
+    /// the code of its mask.
     #[inline(always)]
     pub(super) fn codes(&self, slot: Slot, run: u32) -> (Code, Code) {
         let form = self.form(slot);
@@ -109,17 +108,17 @@ impl Item {
     }
 }
 
-/// What a lane's slot was when its event came, and what came of the event before it, again.
+/// The state of a lane's slot at its event, and the outcome of the first repeat before it.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) slot: Slot,
-    /// Whether it missed, and whether its location was expected then.
+    /// Whether the repeat missed, and whether its location was expected.
     pub(super) misses_again: bool,
     pub(super) located_again: bool,
 }
 
-/// Finds the slot of the lane's item, in turn with the lanes of the same slot, and changes it. `meanwhile` is
-/// run between two meetings of the warp.
+/// Finds and updates the slot of the lane's item. Lanes with the same slot take turns. Runs `meanwhile`
+/// between two synchronizations of the warp.
 #[inline(always)]
 pub(super) fn outcome(
     memory: SharedMemory,
@@ -130,7 +129,8 @@ pub(super) fn outcome(
 ) -> Outcome {
     let slot_at = params.slot_at(item.last);
     let turn = turn(params, slot_at, member);
-    // From 1 on. Who has nothing to do has none: it makes no lane wait, and reads nothing that others write.
+    // Turns start at 1. Lanes without work have turn 0: no lane waits for them, and they read nothing that
+    // other lanes write.
     let turn = if item.is_run | item.again { turn + 1 } else { 0 };
     let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
     let before = Relations::new(Relation::SAME, true, item.mask_before, item.mask_before);
@@ -168,7 +168,7 @@ pub(super) fn outcome(
     outcome
 }
 
-/// Counts the lanes of the group below this one that have the same slot.
+/// Counts the lower lanes of the group that have the same slot.
 #[inline(always)]
 fn turn(params: PredictParams, slot_at: u32, member: Member) -> u32 {
     let (mut same, mut bit) = (member.below(), 8);

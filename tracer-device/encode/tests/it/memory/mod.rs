@@ -1,4 +1,4 @@
-//! Memory as a device has it: log memory, a pool of chunks, accounts.
+//! Memory as on a device: log memory, a pool of chunks, accounts.
 
 use warptrace_abi::log::{FirstSegments, Fixed, LoggedLaunch, RESERVED_ENTRIES};
 use warptrace_abi::pool::{Claims, PoolDescriptor};
@@ -10,7 +10,7 @@ const CHUNK_BYTES: u32 = 512;
 
 /// Memory for one launch whose lanes have logged nothing.
 pub(crate) struct Memory {
-    /// Aligned as log memory is wanted.
+    /// Aligned as log memory requires.
     pub(crate) logs: Vec<Line>,
     chunks: Vec<Line>,
     pub(crate) accounts: Vec<u64>,
@@ -21,7 +21,6 @@ pub(crate) struct Memory {
 #[repr(C, align(2048))]
 pub(crate) struct Line(pub(crate) [u32; 512]);
 
-/// Where the launch has its first segments.
 fn fixed() -> Fixed {
     Fixed::place(RESERVED_ENTRIES.into(), WARPS.into(), FirstSegments::of_lanes(FIRST))
 }
@@ -42,7 +41,7 @@ impl Memory {
         memory
     }
 
-    /// What lies behind log memory and behind the pool, which nothing may write.
+    /// Returns the memory after the logs and after the pool, which nothing may write.
     pub(crate) fn behind(&self) -> [&[u32; 512]; 2] {
         [&self.logs[64].0, &self.chunks[2].0]
     }

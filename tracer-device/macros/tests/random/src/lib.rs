@@ -1,5 +1,5 @@
-//! Random functions, made by the build script: in [`traced`] with `#[warptrace::kernels]`, in [`plain`]
-//! without. Their tests compare what they compute.
+//! Random functions from the build script: [`traced`] with `#[warptrace::kernels]`, [`plain`] without. Tests
+//! compare their results.
 #![allow(
     warnings,
     arithmetic_overflow,

@@ -1,5 +1,5 @@
-//! Random functions compute the same with trace points and without: as plain functions of the host, and in
-//! kernels on the simulator.
+//! Random functions compute the same with and without trace points, as host functions and as kernels on the
+//! simulator.
 
 use warptrace::{Device, LaunchConfig};
 use warptrace_random_kernels::{FUNCTIONS, plain, traced};
@@ -24,7 +24,7 @@ fn on_the_simulator_while_they_are_recorded() -> Result<(), Box<dyn std::error::
     let device = Device::simulator();
     let out = device.zeros::<u32>(32)?;
     let mut events = 0;
-    // The bits of a file's ids end at 65,535, which is some thousand functions.
+    // Ids of a file end at 65,535, which allows a few thousand functions.
     for (first, module) in traced::MODULES {
         let path = folder.join("random.wtrc");
         let mut trace = device.trace(&path).memory(64 << 20).start(module)?;
