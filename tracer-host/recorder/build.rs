@@ -1,18 +1,19 @@
-//! Compiles the kernels that merge and encode, assembles them for the architectures in wide use, and compresses all.
+//! Compiles the merge and encode kernels, assembles them for common GPU architectures, and compresses the
+//! results.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// zstd's level: slow, which does not matter for 1.6 MB.
+/// zstd level. Slow, but the input is only 1.6 MB.
 const LEVEL: i32 = 19;
 
 fn main() {
     let encoder =
         env::var_os("DEP_WARPTRACE_ENCODE_ROOT").expect("the build script of warptrace-encode sets it");
-    // `cargo xtask setup` keeps an assembler there, if this is a checkout.
+    // `cargo xtask setup` installs an assembler here in a checkout.
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    // Merging waits for memory most of the time: more warps at a time are worth more than registers.
+    // Merging mostly waits for memory: more resident warps gain more than more registers per thread.
     let limits = [("warptrace_merge", 64)];
     let cubins = warptrace_build::embed_assembled(Path::new(&encoder), "encode", &limits, &workspace);
 
@@ -27,7 +28,7 @@ fn main() {
     write(&out.join("encode.cubins.rs"), format!("&[{table}]").as_bytes());
 }
 
-/// Compresses the file into one beside it; returns the path of that.
+/// Compresses a file into `PATH.zst`; returns that path.
 fn pack(path: &Path) -> String {
     let problem = |error| -> ! { panic!("{}: {error}", path.display()) };
     let bytes = fs::read(path).unwrap_or_else(|error| problem(error));

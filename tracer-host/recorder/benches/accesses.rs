@@ -1,11 +1,12 @@
-//! Accesses a second: from the chunks of a drain to a file, and from a file to the warps.
+//! Accesses per second: from the chunks of a drain to a file, and from a file to the warps.
 //!
 //! ```text
 //! cargo bench -p warptrace-host --bench accesses -- [PART-OF-A-NAME | FILE.wtrc] [ROUNDS] [ENTRIES] [LAUNCHES]
 //! ```
 //!
-//! With a file only that is verified. Prints a table with the best of the rounds, on all of rayon's threads
-//! (`RAYON_NUM_THREADS`). The entries are those of the launch that is read, the launches those that are verified.
+//! With a file, only verifies that file. Prints a table with the best round, on all of rayon's threads
+//! (`RAYON_NUM_THREADS`). `ENTRIES` is the size of the launch that is read; `LAUNCHES` is the number of
+//! launches that are verified.
 #![allow(missing_docs, reason = "not a library")]
 
 use std::time::Instant;
@@ -19,15 +20,14 @@ use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
 const ENTRY_BYTES: usize = 16;
-/// Entries of a chunk of the device, which has 4 KiB.
+/// Entries of a device chunk of 4 KiB.
 const CHUNK_ENTRIES: usize = 254;
 /// Entries of a drain that are written together: 32 MiB.
 const BATCH_ENTRIES: usize = 1 << 21;
 const SITES: u16 = 18;
-/// All lanes at location 1, as the codec `raw` has it.
+/// An event with all lanes at location 1, in the codec `raw`.
 const EVENT: [u8; 6] = [1, 0, 255, 255, 255, 255];
 
-/// A launch's warps: how many, and the stream of each.
 struct Shape {
     name: &'static str,
     launches: u32,
@@ -56,14 +56,14 @@ fn generic(site: u16, time: u32, mask: u32, base: impl Fn(u32) -> u64) -> Vec<Da
     [DataEntry::Header { mask, site, time, spread: None }].into_iter().chain(values).collect()
 }
 
-/// Three sites, each once: the sum of two vectors.
+/// Sum of two vectors: three sites, each accessed once.
 fn sum(warp: u32) -> Vec<u8> {
     let site =
         |site: u16| affine(site, 40 * warp + u32::from(site), u64::from(site) << 32 | u64::from(warp) << 7);
     bytes((1..4).flat_map(site))
 }
 
-/// A few lanes at each of many sites, each of which goes where no other does: a product with sparse rows.
+/// Product with sparse rows: a few lanes at each of many sites, at irregular addresses.
 fn sparse(warp: u32) -> Vec<u8> {
     let site = |site: u16| {
         let mixed = (u64::from(warp) << 5 | u64::from(site)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -75,7 +75,7 @@ fn sparse(warp: u32) -> Vec<u8> {
     bytes((1..=SITES).flat_map(site))
 }
 
-/// One site again and again, a run for each access.
+/// One site in a loop, with a run for each access.
 fn product(warp: u32) -> Vec<u8> {
     let turn = |turn: u32| {
         let base = u64::from(turn) << 14 | u64::from(warp % 64) << 7;
@@ -100,7 +100,7 @@ fn writer(warps: u32, launches: u32) -> TraceWriter<Vec<u8>> {
     writer
 }
 
-/// Ends a file in which each warp of each launch has an event, and as much as this: entries, accesses.
+/// Ends a file in which each warp of each launch has one event, and the given entries and accesses.
 fn finish(mut writer: TraceWriter<Vec<u8>>, launches: u32, of_warps: &[(usize, u64)]) -> Vec<u8> {
     let one = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
     let account = |&(entries, recorded): &(usize, u64)| {
@@ -132,14 +132,14 @@ fn chunks(warp: u32, stream: &[u8]) -> impl Iterator<Item = DataChunk<'_>> {
     all.map(move |(sequence, entries)| DataChunk { warp, sequence, entries })
 }
 
-/// Seconds of the best round, and of all threads in it.
+/// Wall-clock time of the best round, and its CPU time of all threads, in seconds.
 #[derive(Clone, Copy)]
 struct Seconds {
     passed: f64,
     of_threads: f64,
 }
 
-/// Seconds that the threads of this process have taken, in hundredths; 0 where Linux does not say it.
+/// Returns the CPU time of this process in seconds, with a resolution of 0.01 s; 0 without Linux's `/proc`.
 fn of_threads() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -176,8 +176,8 @@ fn write(rounds: u32, shape: &Shape) {
     row(shape.name, each * u64::from(shape.launches), length, seconds);
 }
 
-/// A launch with this many entries, drained in batches: each has every other one of the warps that are next, so that
-/// all sections overlap with some of the batches before and behind.
+/// Returns a file with a launch of this many entries, drained in batches. Each batch has every second one of
+/// the next warps, so that all sections overlap with sections of the batches before and after.
 fn overlapping(entries: usize) -> Vec<u8> {
     let streams: Vec<_> = (0..64).map(product).collect();
     let each = streams[0].len() / ENTRY_BYTES;
@@ -213,7 +213,6 @@ fn read(rounds: u32, entries: usize) {
     row("verified: the same", count, length, seconds);
 }
 
-/// Many launches of many warps, each with an access.
 fn verify_many(rounds: u32, launches: u32, warps: u32) {
     let streams: Vec<_> = (0..warps).map(|warp| bytes(affine(1, 40 * warp, u64::from(warp) << 7))).collect();
     let all: Vec<_> = (0..).zip(&streams).flat_map(|(warp, stream)| chunks(warp, stream)).collect();

@@ -1,12 +1,12 @@
-//! Writes a trace of warps that repeat, or one of warps that are all different, to measure readers with.
+//! Writes a trace whose warps repeat, or whose warps all differ, to benchmark readers.
 //!
 //! ```text
-//! class_traces FILE LAUNCHES WARPS CLASSES    launches of 20 kernels, with so many classes each; frames of runs
-//! class_traces FILE LAUNCHES WARPS 0          each warp has 1,000 events of its own
+//! class_traces FILE LAUNCHES WARPS CLASSES    launches of 20 kernels with CLASSES classes; frames of runs
+//! class_traces FILE LAUNCHES WARPS 0          each warp has 1,000 different events
 //! ```
 //!
-//! `WARPS` of a launch are a multiple of 8. Warps that repeat have 1 to 17 events, in runs of 1 to 31 warps. The same
-//! arguments make the same file.
+//! `WARPS` per launch must be a multiple of 8. Warps that repeat have 1 to 17 events, in runs of 1 to 31
+//! warps. The same arguments produce the same file.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -25,7 +25,7 @@ mod sections;
 
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const KERNELS: u32 = 20;
-/// Bytes of a chunk's payload.
+/// Payload bytes of a chunk.
 const PAYLOAD: u32 = 1000;
 
 /// Returns the next number of xorshift64*.
@@ -36,7 +36,7 @@ fn random(state: &mut u64) -> u32 {
     (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
 }
 
-/// Events of a loop that lanes leave one after the other, with a branch in it.
+/// Returns events of a loop with a branch, which lanes leave one after the other.
 fn stream(state: &mut u64, count: usize) -> Vec<Event> {
     let mut events = vec![Event { location: 1, mask: u32::MAX }];
     let mut mask = u32::MAX;

@@ -1,12 +1,12 @@
-//! Writes a set of traces as of a job with many ranks, to measure readers with.
+//! Writes traces that resemble a job with many ranks, to benchmark readers.
 //!
 //! ```text
 //! many_traces FOLDER FILES MILLIONS
 //! ```
 //!
-//! Each file has `MILLIONS` million events, in launches of 256 warps, each of which has one of 64 streams: rounds
-//! of a loop whose lanes leave it one after the other, with a branch in it, as a search or a traversal has them.
-//! The same arguments make the same files.
+//! Each file has `MILLIONS` million events, in launches of 256 warps. Each warp has one of 64 streams:
+//! iterations of a loop with a branch, which lanes leave one after the other, as in a search or a traversal.
+//! The same arguments produce the same files.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -23,10 +23,10 @@ const STREAMS: usize = 64;
 const WARPS: u32 = 256;
 /// Events of a stream; a launch has 2^20.
 const EVENTS: usize = (1 << 20) / WARPS as usize;
-/// Bytes of a chunk's payload.
+/// Payload bytes of a chunk.
 const PAYLOAD: u32 = 1000;
 
-/// Numbers by xorshift64*.
+/// Random numbers by xorshift64*.
 struct Random(u64);
 
 impl Random {

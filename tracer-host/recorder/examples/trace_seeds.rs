@@ -1,4 +1,4 @@
-//! Writes small valid inputs for the fuzz targets into `fuzz/corpus/`, from which the fuzzer starts.
+//! Writes small valid inputs for the fuzz targets into `fuzz/corpus/`, as seeds for the fuzzer.
 
 use std::error::Error;
 use std::fs;
@@ -32,12 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let bytes = record(tracks, compression, frame_bytes, &streams)?;
         write("open_file", name, &bytes)?;
-        // The same without its end.
+        // The same file without its end.
         write("open_file", &format!("unfinished-{name}"), &bytes[..bytes.len() - 48])?;
     }
     for (number, events) in streams.iter().enumerate() {
-        // Three bytes of parameters (see `codec::fuzzing`), one of capacity, then events.
-        // The target reads them as `ecl` has them, and as the others do.
+        // Three bytes of parameters (see `codec::fuzzing`), one of capacity, then events in one of two forms.
         let cut: Vec<u8> = events.iter().flat_map(|event| event.cut()).collect();
         let wide: Vec<u8> = events.iter().flat_map(|&event| encode_event(event)).collect();
         for (form, bytes) in [("cut", cut), ("wide", wide)] {
@@ -93,7 +92,7 @@ fn record(
         }
         writer.end_launch(0, track, &accounts)?;
     }
-    // Launches of which two warps were chosen, and none.
+    // Launches with two recorded warps, and with none.
     let chosen = ChosenWarps { first_block: 0, blocks: 2, block_step: 2, first_warp: 1, block_warps: 1 };
     for (number, chosen) in [(1, chosen), (2, ChosenWarps::NONE)] {
         writer.begin_launch(&LaunchInfo::new(number, 0, [3, 1, 1], [64, 1, 1], 0)?.with_chosen(chosen)?)?;

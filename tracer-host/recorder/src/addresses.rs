@@ -1,11 +1,9 @@
-//! Memory by its addresses.
-
 use std::collections::BTreeMap;
 
-/// Ranges of addresses that do not overlap, each with a value.
+/// Non-overlapping address ranges, each with a value.
 #[derive(Clone, Debug)]
 pub struct AddressMap<T> {
-    /// Length in bytes and value, by the first address.
+    /// Length in bytes and value, by first address.
     ranges: BTreeMap<u64, (u64, T)>,
 }
 
@@ -16,13 +14,13 @@ impl<T> Default for AddressMap<T> {
 }
 
 impl<T> AddressMap<T> {
-    /// Adds a range, and removes those that it overlaps.
+    /// Adds a range and removes the ranges that it overlaps.
     pub fn insert(&mut self, address: u64, bytes: u64, value: T) {
         self.take_overlapped(address, bytes);
         self.ranges.insert(address, (bytes, value));
     }
 
-    /// Removes the ranges that overlap `bytes` bytes from `address` on; returns their values, the last first.
+    /// Removes the ranges that overlap `bytes` bytes at `address`; returns their values, last range first.
     pub fn take_overlapped(&mut self, address: u64, bytes: u64) -> Vec<T> {
         let before_end = self.ranges.range(..address.saturating_add(bytes)).rev();
         let overlapped = before_end.take_while(|(start, (bytes, _))| start.saturating_add(*bytes) > address);
@@ -40,14 +38,14 @@ impl<T> AddressMap<T> {
         self.ranges.get(&address).map(|(_, value)| value)
     }
 
-    /// Returns the value of the range in which `bytes` bytes from `address` on lie.
+    /// Returns the value of the range that contains the `bytes` bytes at `address`.
     pub fn around(&self, address: u64, bytes: u64) -> Option<&T> {
         let (start, (length, value)) = self.ranges.range(..=address).next_back()?;
         let offset = address - start;
         (offset <= *length && bytes <= length - offset).then_some(value)
     }
 
-    /// Returns each range in the order of addresses: its first address, its length in bytes, and its value.
+    /// Returns the ranges by address: first address, length in bytes, value.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &T)> {
         self.ranges.iter().map(|(address, (bytes, value))| (*address, *bytes, value))
     }

@@ -1,5 +1,3 @@
-//! Which device to run on, as a person names it.
-
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -25,22 +23,22 @@ pub enum DeviceChoice {
     Simulator,
 }
 
-/// A name that is no device's.
+/// A text that is not the name of a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceChoiceError {
     /// Not one of the names.
     #[error("a device is `auto`, `sim`, `cuda` or `cuda:N`")]
     Name {
-        /// What was found.
+        /// The text.
         found: String,
     },
-    /// What follows `cuda:` is no number.
+    /// The text after `cuda:` is not a number.
     #[error(
         "`{found}` is not the number of a GPU: the first is `cuda:0`, and a device is `auto`, `sim`, `cuda` or `cuda:N`"
     )]
     Number {
-        /// What was found.
+        /// The text after `cuda:`.
         found: String,
     },
 }
@@ -57,7 +55,7 @@ pub enum OpenError {
     Gpu {
         /// The driver's number.
         ordinal: u32,
-        /// Why not.
+        /// The reason.
         source: DeviceError,
     },
 }
@@ -67,7 +65,7 @@ pub enum OpenError {
 pub struct Opened {
     /// The device.
     pub device: Box<dyn Device>,
-    /// Why [`DeviceChoice::Auto`] took the simulator; worth telling, since its times say nothing about a GPU.
+    /// Why [`DeviceChoice::Auto`] chose the simulator, whose times say nothing about a GPU.
     pub no_gpu: Option<DeviceError>,
 }
 
@@ -110,13 +108,12 @@ impl fmt::Display for DeviceChoice {
 impl DeviceChoice {
     /// Opens the device.
     ///
-    /// - `code` gives the kernels' PTX. It is asked only where a GPU is tried, so that the simulator runs
-    ///   without.
-    /// - `simulator` says how the simulator runs, if it is taken.
+    /// - `code` returns the PTX of the kernels. Called only if a GPU is tried: the simulator needs no code.
+    /// - `simulator` configures the simulator, if it is chosen.
     ///
     /// # Errors
-    /// [`OpenError::Code`] if `code` fails, also for [`Auto`](Self::Auto): code that was named but cannot be
-    /// read is a mistake to mend. [`OpenError::Gpu`] if a GPU was asked for by name and cannot be used.
+    /// [`OpenError::Code`] if `code` fails, also for [`Auto`](Self::Auto): a named file that cannot be read
+    /// is a mistake to fix. [`OpenError::Gpu`] if a GPU was requested by name and cannot be used.
     pub fn open(
         self,
         code: impl FnOnce() -> io::Result<&'static str>,
@@ -179,7 +176,7 @@ mod tests {
 
     type OpenGpu = fn(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// A driver that has one GPU, which the simulator stands for.
+    /// A driver with one GPU, replaced by the simulator.
     fn one_gpu(ordinal: u32, _: &'static str) -> Result<Box<dyn Device>, DeviceError> {
         match ordinal {
             0 => Ok(Box::new(SimDevice::new(SimOptions { threads: Some(7), ..SimOptions::default() }))),

@@ -1,5 +1,3 @@
-//! The host's clocks.
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,10 +6,10 @@ use warptrace_format::file::ClockReading;
 
 use crate::Device;
 
-/// How often clocks are compared in a row; what took the shortest counts.
+/// Clock comparisons in a row; the narrowest one is used.
 const READINGS: usize = 4;
 
-/// A moment by the host's clocks, in nanoseconds.
+/// A time of the host's clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The real-time clock, since 1970-01-01 UTC.
@@ -20,17 +18,17 @@ pub struct Moment {
     pub monotonic: u64,
 }
 
-/// Where the host's time is taken from.
+/// Source of host time.
 #[derive(Clone, Debug, Default)]
 pub enum HostClock {
-    /// The system.
+    /// The system clocks.
     #[default]
     System,
-    /// A clock that goes on each time that it is read, for tests.
+    /// A clock that advances with each reading, for tests.
     Steps(Steps),
 }
 
-/// A clock that goes on by one step each time that it is read.
+/// A clock that advances by one step with each reading.
 #[derive(Clone, Debug)]
 pub struct Steps {
     start: Moment,
@@ -39,7 +37,7 @@ pub struct Steps {
 }
 
 impl HostClock {
-    /// A clock that says `start` at first and goes on by `step` nanoseconds each time that it is read.
+    /// Returns a clock that starts at `start` and advances by `step` nanoseconds with each reading.
     pub fn steps(start: Moment, step: u64) -> Self {
         Self::Steps(Steps { start, step, reads: Arc::default() })
     }
@@ -55,8 +53,8 @@ impl HostClock {
         }
     }
 
-    /// Reads the clocks, and the device's timer if it has one to compare: a few times, of which that counts
-    /// which took the shortest. Where the device fails, it has none.
+    /// Reads the clocks and the device's timer a few times; returns the narrowest comparison. It has no timer
+    /// if the device has none or fails.
     pub fn compare(&self, device: &mut dyn Device) -> ClockReading {
         let mut best: Option<ClockReading> = None;
         for _ in 0..READINGS {

@@ -1,4 +1,4 @@
-//! One trait for everything that can run a kernel.
+//! The trait of devices that run kernels.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,48 +14,47 @@ use warptrace_format::file::{DeviceInfo, SiteInfo};
 
 use crate::{DeviceError, HostClock, LiveMemory, Recording, Serve};
 
-/// Threads of a launch.
+/// Grid and blocks of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchShape {
     /// Blocks along x, y, z.
     pub grid: [u32; 3],
-    /// Threads of a block along x, y, z; at most 1,024 in all.
+    /// Threads per block along x, y, z; at most 1,024 in total.
     pub block: [u32; 3],
-    /// The kernel's own dynamic shared memory, bytes a block.
+    /// The kernel's dynamic shared memory, in bytes per block.
     pub dynamic_shared: u32,
     /// Whether blocks communicate while the kernel runs.
     pub blocks: Blocks,
-    /// What the simulator watches.
+    /// Limits and progress reports on the simulator.
     pub simulated: Simulated,
 }
 
-/// What the simulator watches while a launch runs. A GPU does not.
+/// Limits and progress reports of a launch on the simulator. A GPU ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Simulated {
-    /// Steps after which the launch is an error; `None`: those of
-    /// [`Watchdog::default`](warptrace_sim::Watchdog).
+    /// Maximum steps before the launch fails; `None` for [`Watchdog::default`](warptrace_sim::Watchdog).
     pub steps: Option<u64>,
-    /// Time after which it is one; `None`: never.
+    /// Maximum run time, after which the launch fails; `None` for no limit.
     pub time: Option<Duration>,
-    /// Whether standard error tells how far the launch is, after 1, 2, 4 seconds and so on.
+    /// Whether to report progress on standard error, after 1, 2, 4 seconds and so on.
     pub progress: bool,
 }
 
-/// Whether the blocks of a launch communicate. On a GPU it makes no difference; the simulator runs
-/// independent blocks in parallel and interleaves communicating ones, all resident, in an order that its seed
-/// gives.
+/// Whether the blocks of a launch communicate. A GPU ignores this. The simulator runs independent blocks in
+/// parallel. It interleaves communicating blocks, all of them resident, in an order that depends on its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// No block reads what another writes in this launch (other than by atomics whose order does not matter
-    /// to the control flow).
+    /// No block reads what another block writes in this launch, except by atomics without effect on control
+    /// flow.
     #[default]
     Independent,
-    /// Blocks communicate through global memory, or wait for each other.
+    /// Blocks communicate through global memory or wait for each other.
     Communicating,
 }
 
 impl LaunchShape {
-    /// A one-dimensional launch of at least `threads` threads in independent blocks of `block`.
+    /// Returns a one-dimensional launch of at least `threads` threads, in independent blocks of `block`
+    /// threads.
     ///
     /// # Panics
     /// If `block` is 0 or more than 2^32 - 1 blocks would be needed.
@@ -65,38 +64,38 @@ impl LaunchShape {
         Self::new([blocks, 1, 1], [block, 1, 1], Blocks::Independent)
     }
 
-    /// A one-dimensional launch of exactly `blocks` blocks of `block` threads, which communicate.
+    /// Returns a one-dimensional launch of exactly `blocks` communicating blocks of `block` threads.
     pub fn persistent(blocks: u32, block: u32) -> Self {
         Self::new([blocks, 1, 1], [block, 1, 1], Blocks::Communicating)
     }
 
-    /// A launch of `grid` blocks of `block` threads, without dynamic shared memory.
+    /// Returns a launch of `grid` blocks of `block` threads, without dynamic shared memory.
     pub fn new(grid: [u32; 3], block: [u32; 3], blocks: Blocks) -> Self {
         Self { grid, block, dynamic_shared: 0, blocks, simulated: Simulated::default() }
     }
 
-    /// Threads of a block.
+    /// Returns the threads per block.
     pub fn block_threads(&self) -> u64 {
         self.block.iter().map(|&n| u64::from(n)).product()
     }
 
-    /// Warps of a block, the last one possibly partial.
+    /// Returns the warps per block; the last one may be partial.
     pub fn warps_per_block(&self) -> u64 {
         self.block_threads().div_ceil(32)
     }
 
-    /// Blocks of the grid.
+    /// Returns the number of blocks in the grid.
     pub fn block_count(&self) -> u128 {
         self.grid.iter().map(|&n| u128::from(n)).product()
     }
 
-    /// Warps of the launch.
+    /// Returns the number of warps of the launch.
     pub fn warps(&self) -> u128 {
         self.block_count() * u128::from(self.warps_per_block())
     }
 }
 
-/// Memory on a device. Given back by [`Device::free`], or all at once when the device is dropped.
+/// Device memory. Freed by [`Device::free`], or when the device is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     /// Device address, at least 256-byte aligned.
@@ -105,179 +104,176 @@ pub struct Allocation {
     pub bytes: u64,
 }
 
-/// Where memory lies.
+/// Location of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryType {
-    /// In the device's own memory.
+    /// Device memory.
     Device,
-    /// In memory of the host that kernels can use. What a kernel has written there can still be read when it
-    /// has failed and taken the device's own memory with it.
+    /// Host memory that kernels can access. It stays readable after a kernel has failed.
     Host,
 }
 
-/// What a device is, and has now.
+/// Properties and current state of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceFacts {
-    /// As a file's metadata records it.
+    /// The description for a file's metadata.
     pub info: DeviceInfo,
-    /// Its number within the process, from 0; `None` for a device that is none of the system's.
+    /// Device number within the process, from 0; `None` for the simulator.
     pub ordinal: Option<u32>,
-    /// Its own name, as `nvidia-smi -L` prints it: `GPU-…`, of a part of a GPU `MIG-…`; `None` if unknown.
+    /// The UUID as printed by `nvidia-smi -L`: `GPU-…`, or `MIG-…` for a MIG instance; `None` if unknown.
     pub uuid: Option<String>,
-    /// The clock of the host that times launches.
+    /// The host clock that times launches.
     pub clock: HostClock,
-    /// Multiprocessors; of the simulator its number of worker threads.
+    /// Number of multiprocessors; for the simulator, its number of worker threads.
     pub multiprocessors: u32,
-    /// Threads that can be on the device at once; `u64::MAX` where it is not known.
+    /// Maximum resident threads of the device; `u64::MAX` if unknown.
     pub resident_threads: u64,
-    /// Bytes of memory, used or not. For the simulator that is the host's, and 4 GiB where the system does
-    /// not tell.
+    /// Total memory in bytes. For the simulator, the host's memory, or 4 GiB if that is unknown.
     pub memory_bytes: u64,
-    /// Bytes of it that are free. The simulator offers the host's, but at most 8 GiB: others use that as
-    /// well.
+    /// Free memory in bytes. For the simulator, the host's, but at most 8 GiB, to leave some for other
+    /// programs.
     pub free_bytes: u64,
 }
 
-/// What is prepared.
+/// The argument of [`Device::prepare`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepare<'a> {
-    /// Modules whose kernels the device may then run, if they have their PTX. Those that it has, and all of
-    /// them on a device that needs no code, are ignored.
+    /// Modules whose kernels may run later, if they contain PTX. Ignored: modules that the device already
+    /// has, and all modules on a device that needs no code.
     pub code: &'a [&'a KernelModule],
-    /// Kernels that will be launched, of whichever text has them.
+    /// Kernels that will be launched, in any of the PTX texts.
     pub kernels: &'a [&'a str],
     /// A launch that will be made.
     pub launch: Option<(&'a KernelCall, &'a LaunchShape)>,
-    /// What traced ones record, and how it is encoded; `None` if they are untraced.
+    /// The recording and codec of traced kernels; `None` for untraced ones.
     pub traced: Option<(Recording, CodecSpec)>,
 }
 
-/// What a traced launch records and where.
+/// Recording and logs of a traced launch.
 pub struct Traced<'a> {
-    /// What is recorded.
+    /// The data to record.
     pub recording: Recording,
-    /// The launch's logs, of the kind that [`recording`](Self::recording) asks for.
+    /// The launch's logs, of the kind that [`recording`](Self::recording) requires.
     pub logs: Logs<'a>,
-    /// The launch appends sites, also if it fails: on a GPU of code that was loaded since the last traced
-    /// launch; on the simulator of all sites that lanes came to. Without recorded accesses it appends none.
+    /// Output: the launch appends sites, also if it fails. On a GPU these are the sites of code loaded since
+    /// the last traced launch; on the simulator, all sites that lanes reached. Nothing is appended if no
+    /// accesses are recorded.
     pub sites: &'a mut Vec<SiteInfo>,
 }
 
 /// Logs of a launch.
 pub enum Logs<'a> {
-    /// They stay until it has ended.
+    /// Logs that stay in place until the launch has ended.
     Kept(&'a LaunchLogs),
-    /// The host empties them meanwhile.
+    /// Logs that the host empties while the launch runs.
     Streamed {
-        /// Where they are.
+        /// The logs.
         logs: &'a StreamLogs,
-        /// Called again and again while the kernel runs.
+        /// Called repeatedly while the kernel runs.
         serve: &'a mut Serve<'a>,
     },
 }
 
-/// How long a launch took.
+/// Times and counters of a launch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LaunchTime {
-    /// The kernel alone: device events on a GPU, wall clock on the simulator.
+    /// Time of the kernel alone: from device events on a GPU, from the wall clock on the simulator.
     pub kernel: Duration,
-    /// What the pool's counters of claims said after the kernel; 0 if it did not trace into logs that are
-    /// kept. Larger than the pool if that is exhausted.
+    /// The pool's reservation counters after a launch with kept logs, otherwise 0. May exceed the pool.
     pub claims: Claims,
 }
 
-/// A step on the way from logs to chunks on the host.
+/// A step from logs on the device to chunks on the host.
 #[derive(Debug)]
 pub enum EncodeJob<'a> {
-    /// Makes flat logs of streamed ones, of warps that have left their kernel, which may still run.
+    /// Flattens streamed logs of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
-    /// Finds the classes of the streams of launches that have left logs, before these are encoded; the table
-    /// in which they are found is empty.
+    /// Finds the classes of the streams of launches, before their logs are encoded. Their table must be
+    /// empty.
     Classes {
-        /// Where logs and classes are.
+        /// Addresses of logs and classes.
         pool: &'a PoolDescriptor,
         /// The launches.
         launches: &'a [LoggedLaunch],
-        /// Memory of this device that may be written, as large as these launches.
+        /// Writable device memory, as large as the launches.
         table: Allocation,
     },
-    /// Merges and encodes the logs that launches have left, into chunks of `pool`, and adds what they hold to
-    /// the warps' counts.
+    /// Merges and encodes the logs of launches into chunks of `pool`, and adds the results to the counts of
+    /// the warps.
     ///
-    /// Where chunks or memory for merged runs are used up, [`Claims::waiting`] is not 0: when the chunks have
-    /// been collected and all counters but the first are 0, the same job goes on.
+    /// If chunks or memory for merged runs are exhausted, [`Claims::waiting`] is not 0. To continue, collect
+    /// the chunks, reset all counters but the first, and run the same job again.
     Logs {
-        /// The codec of the first track; a second one is raw.
+        /// The codec of the first track. A second track is raw.
         codec: CodecSpec,
-        /// Where logs, counters and chunks are.
+        /// Addresses of logs, counters and chunks.
         pool: &'a PoolDescriptor,
         /// The launches.
         launches: &'a [LoggedLaunch],
-        /// Memory of this device that may be written, as large as these launches.
+        /// Writable device memory, as large as the launches.
         table: Allocation,
     },
-    /// Appends the used ones of `count` chunks to `to`, packed as `packed` (the module) says, in any order:
-    /// at least of the first chunk, and of all unless they hold much.
+    /// Appends the used chunks to `to`, in any order and packed as module `packed` describes. Examines at
+    /// least the first of `count` chunks, and all of them unless they hold too much data.
     ///
-    /// Copies little more than what is used, however empty the chunks are. A header's length is not trusted:
-    /// no more than the chunk is read.
+    /// Copies little more than the used bytes. Does not trust a header's length: reads no more than the
+    /// chunk.
     Collect {
-        /// Address of the first chunk, a multiple of 16; the others follow `chunk_bytes` apart.
+        /// Address of the first chunk, a multiple of 16. Chunks are `chunk_bytes` apart.
         first: u64,
-        /// Bytes of a chunk, a multiple of 16.
+        /// Size of a chunk in bytes, a multiple of 16.
         chunk_bytes: u32,
-        /// Chunks, all inside one allocation.
+        /// Number of chunks, all inside one allocation.
         count: u32,
-        /// Memory of this device that may be written, of at least a chunk and 256 bytes.
+        /// Writable device memory of at least a chunk and 256 bytes.
         scratch: Allocation,
-        /// Where the chunks go.
+        /// The output.
         to: &'a mut Vec<u8>,
     },
 }
 
-/// What an [`EncodeJob`] took and made.
+/// Results of an [`EncodeJob`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoded {
-    /// After [`EncodeJob::Logs`] the counters of claims; `chunks` may be more than the pool has.
+    /// After [`EncodeJob::Logs`], the reservation counters; `chunks` may exceed the chunks of the pool.
     pub claims: Claims,
-    /// After [`EncodeJob::Collect`] how many chunks it has gone through.
+    /// After [`EncodeJob::Collect`], the number of chunks examined.
     pub collected: u32,
-    /// How long it took.
+    /// The time taken.
     pub time: Duration,
 }
 
-/// In what steps a device's clocks go: what all of their times are multiples of.
+/// Resolution of a device's clocks: all of their times are multiples of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSteps {
-    /// The clock of a multiprocessor, in cycles.
+    /// The multiprocessor clock, in cycles.
     pub cycles: u64,
     /// The global timer, in nanoseconds.
     pub nanoseconds: u64,
 }
 
-/// A device's clocks.
+/// Readings of a device's clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceClocks {
-    /// The steps, if they were measured; `None` if they are unknown.
+    /// The resolution, if it was measured and found.
     pub steps: Option<ClockSteps>,
-    /// The global timer, in nanoseconds, never 0; `None` if the device has none that goes on with the host's
-    /// clocks.
+    /// The global timer in nanoseconds, never 0; `None` if it cannot be compared with the host clocks.
     pub timer: Option<u64>,
 }
 
 /// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
 pub trait Device {
-    /// Returns what the device is, and has now.
+    /// Returns properties and current state of the device.
     fn facts(&self) -> DeviceFacts;
 
-    /// Returns what calls look at while they wait: once it is set, they fail with [`DeviceError::GivenUp`]
-    /// instead. `None` if nothing of other programs can keep them waiting.
+    /// Returns the flag that ends waits: once it is set, waiting calls fail with [`DeviceError::GivenUp`].
+    /// `None` if no other program can keep calls waiting.
     fn gives_up(&self) -> Option<Arc<AtomicBool>> {
         None
     }
 
-    /// Gives launches up from now on once `asked` is set: they fail with [`DeviceError::GivenUp`], and their
-    /// kernels may go on. `None`: no longer.
+    /// Makes launches fail with [`DeviceError::GivenUp`] once `asked` is set; their kernels may continue to
+    /// run. `None` removes the flag.
     ///
     /// # Errors
     /// If the driver fails.
@@ -285,10 +281,10 @@ pub trait Device {
         Ok(())
     }
 
-    /// Reads from now on beside all that the device was given before.
+    /// Makes later reads independent of work submitted before: they do not wait for it.
     fn read_beside(&mut self) {}
 
-    /// Waits for all that the device was given; reads no longer beside it.
+    /// Waits for all submitted work, and makes later reads wait for such work again.
     ///
     /// # Errors
     /// If a kernel or the driver fails.
@@ -296,14 +292,14 @@ pub trait Device {
         Ok(())
     }
 
-    /// Allocates memory, all zeros.
+    /// Allocates memory and sets it to zero.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] when there is not enough; [`DeviceError::Unsupported`] if the device has
-    /// no memory at this place.
+    /// [`DeviceError::OutOfMemory`] if memory is exhausted; [`DeviceError::Unsupported`] if the device has no
+    /// memory at this place.
     fn allocate(&mut self, bytes: u64, place: MemoryType) -> Result<Allocation, DeviceError>;
 
-    /// Gives memory back.
+    /// Frees memory.
     ///
     /// # Errors
     /// If it is not an allocation of this device.
@@ -327,31 +323,32 @@ pub trait Device {
     /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
-    /// Sets ranges, each by its address and bytes, to zeros.
+    /// Sets ranges, each an address and a number of bytes, to zero.
     ///
     /// # Errors
-    /// As [`fill`](Self::fill).
+    /// See [`fill`](Self::fill).
     fn clear(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
         ranges.iter().try_for_each(|&(address, bytes)| self.fill(address, bytes, 0))
     }
 
-    /// Prepares launches: loads and compiles their code, and what encodes their logs, so that the first
-    /// launch is not slower than the next. Returns how many threads of the [launch](Prepare::launch), or else
-    /// of any, can be on the device at once.
+    /// Loads and compiles the code of launches and of the kernels that encode their logs, so that the first
+    /// launch is not slower than later ones. Returns the maximum number of resident threads of a
+    /// traced [launch](Prepare::launch), otherwise of the device.
     ///
     /// # Errors
-    /// If the device has no code for them, or cannot record so.
+    /// If the device has no code for the kernels, or does not support the recording.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
 
-    /// Runs a kernel and waits for it; with `traced` the variant that records.
+    /// Runs a kernel and waits for it. Runs its traced copy if `traced` is `Some`.
     ///
     /// # Safety
-    /// The call's arguments name memory of this device that is valid for what the kernel does with it. The
-    /// logs are of the kind that the recording asks for, and the addresses in them are as [`LaunchLogs`] or
-    /// [`StreamLogs`] says.
+    /// The call's arguments refer to memory of this device that is valid for the kernel's accesses. The logs
+    /// are of the kind that the recording requires, and their addresses satisfy [`LaunchLogs`] or
+    /// [`StreamLogs`].
     ///
     /// # Errors
-    /// If the device has no code for it, the kernel fails, or the function that serves its logs does.
+    /// If the device has no code for the kernel, the kernel fails, or the function that empties its logs
+    /// fails.
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
@@ -359,13 +356,14 @@ pub trait Device {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// Does a step on the way from logs to chunks on the host.
+    /// Runs a step from logs on the device to chunks on the host.
     ///
     /// # Errors
-    /// If what the job names is not inside of this device's memory, the device cannot encode so, or fails.
+    /// If the job refers to memory outside this device's allocations, the device does not support the
+    /// encoding, or it fails.
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError>;
 
-    /// Reads the device's clocks. Their steps are measured, which takes longer, if `with_steps`.
+    /// Reads the device's clocks. With `with_steps`, also measures their resolution, which takes longer.
     ///
     /// # Errors
     /// If the device fails.
@@ -373,7 +371,7 @@ pub trait Device {
         Ok(DeviceClocks::default())
     }
 
-    /// Returns the device's memory, as it is seen while kernels run. No kernel needs to run.
+    /// Returns access to the device's memory that also works while kernels run.
     ///
     /// # Errors
     /// If the device cannot stream logs.
@@ -381,16 +379,16 @@ pub trait Device {
         Err(not_streamed())
     }
 
-    /// Makes a second handle of this device for another thread, whose calls do not wait for kernels that this
-    /// one has launched; `None` if there is no such thing. It can use `memory`, and what encodes logs with
-    /// `codec` is ready.
+    /// Makes a second handle of this device for another thread. Its calls do not wait for kernels launched by
+    /// this handle. It can use `memory`, and its kernels that encode with `codec` are loaded. Returns `None`
+    /// if the device does not support this or does not benefit from it.
     ///
     /// # Safety
-    /// `memory` stays this device's, and is not freed before the handle is dropped. What both use of it at
-    /// once they use as a kernel and its host do.
+    /// `memory` belongs to this device and is not freed before the handle is dropped. Both handles access it
+    /// concurrently only as a kernel and its host do.
     ///
     /// # Errors
-    /// If `memory` is not inside of this device's, or the driver fails.
+    /// If `memory` is not inside this device's memory, or the driver fails.
     unsafe fn second_handle(
         &mut self,
         _memory: Allocation,
@@ -400,7 +398,7 @@ pub trait Device {
     }
 }
 
-/// The error of devices that do not stream.
+/// Returns the error of devices that do not stream logs.
 pub(crate) fn not_streamed() -> DeviceError {
     DeviceError::Unsupported {
         problem: "this device does not let logs be emptied while a kernel runs: record without streamed logs"

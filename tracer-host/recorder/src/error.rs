@@ -1,8 +1,6 @@
-//! What can go wrong between a session and its device.
-
 use warptrace_device::KernelModule;
 
-/// A device cannot do what was asked.
+/// A device cannot do what was requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -11,44 +9,43 @@ pub enum DeviceError {
         "no CUDA driver on this machine (libcuda.so was not found): install NVIDIA's driver, or use the simulator"
     )]
     NoDriver,
-    /// The driver is there but refused a call.
+    /// A driver call failed.
     #[error("the CUDA driver's {call} failed{}: {name} ({description})", .kernel.as_deref().map(|k| format!(" for kernel `{k}`")).unwrap_or_default())]
     Driver {
-        /// The driver's function.
+        /// The driver function.
         call: &'static str,
         /// The kernel concerned, if any.
         kernel: Option<String>,
-        /// The driver's name for the error.
+        /// The driver's name of the error.
         name: String,
         /// The driver's description.
         description: String,
     },
-    /// There is no device of that number.
+    /// No device has this number.
     #[error("there is no CUDA device {ordinal}: this machine has {count}")]
     NoSuchDevice {
-        /// The number asked for.
+        /// The requested number.
         ordinal: u32,
-        /// Devices present.
+        /// Number of devices present.
         count: u32,
     },
-    /// Nothing is waited for any more ([`Device::gives_up`](crate::Device::gives_up)).
+    /// A wait was given up (see [`Device::gives_up`](crate::Device::gives_up)) before the kernel ended.
     #[error("a kernel that was waited for had not ended")]
     GivenUp,
-    /// The binary carries no PTX: no device compiler was there when it was built, or no build script asked
-    /// one.
+    /// The binary contains no PTX: at build time the device compiler was missing or no build script ran it.
     #[error("this binary carries no GPU code for {what}: {reason}; or use the simulator")]
     NoDeviceCode {
         /// The kernels.
         what: String,
-        /// Why there is none, and what to do.
+        /// Why the code is missing, and how to add it.
         reason: String,
     },
-    /// Recording sequences could not be put into the kernels.
+    /// Recording sequences could not be spliced into the kernels.
     #[error("cannot make traced copies of {kernels}: {source}")]
     Splice {
         /// The kernels.
         kernels: String,
-        /// Why not.
+        /// The reason.
         source: warptrace_ptx::splice::SpliceError,
     },
     /// The driver is too old.
@@ -56,81 +53,81 @@ pub enum DeviceError {
         "the driver supports CUDA {found}, and this program needs {needed} or later: update NVIDIA's driver, or use the simulator"
     )]
     OldDriver {
-        /// Its version.
+        /// The driver's version.
         found: String,
-        /// The oldest that will do.
+        /// The oldest supported version.
         needed: String,
     },
-    /// The driver's compiler refused the PTX.
+    /// The driver's JIT compiler refused the PTX.
     #[error("the CUDA driver could not load the GPU code for {what}: {name} ({description})\n{log}")]
     Load {
         /// The kernels.
         what: String,
-        /// The driver's name for the error.
+        /// The driver's name of the error.
         name: String,
         /// The driver's description.
         description: String,
         /// The driver's log.
         log: String,
     },
-    /// The simulator ended the launch.
+    /// The simulator aborted the launch.
     #[error("kernel `{kernel}` failed on the simulator: {source}")]
     Simulator {
         /// The kernel.
         kernel: String,
-        /// What it did wrong, and where. Boxed, because it is far larger than any other variant.
+        /// The failure and its place. Boxed because it is far larger than the other variants.
         source: Box<warptrace_sim::SimError>,
     },
     /// Logs could not be merged and encoded.
     #[error("the logs of {launches} launches could not be encoded: {source}")]
     Encode {
-        /// How many launches.
+        /// Number of launches.
         launches: usize,
-        /// What is wrong.
+        /// The reason.
         source: warptrace_encode::native::EncodeError,
     },
-    /// A launch that no device can run or that the tracer cannot name the warps of.
+    /// A launch that no device can run, or whose warps the tracer cannot number.
     #[error("kernel `{kernel}`: {problem}")]
     Shape {
         /// The kernel.
         kernel: String,
-        /// What is wrong and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
     },
-    /// The driver refused a launch that another program makes itself; nothing has run.
+    /// The driver refused a launch that another program makes itself. Nothing has run.
     #[error("the CUDA driver refused to launch kernel `{kernel}` with its logs (error {code})")]
     NotLaunched {
         /// The kernel.
         kernel: String,
-        /// The driver's number of the error.
+        /// The driver's error code.
         code: u32,
     },
-    /// Parameters that compiled kernels do not have.
+    /// An operation or parameter that the device or its compiled kernels do not support.
     #[error("{problem}")]
     Unsupported {
-        /// What is not possible, and what is.
+        /// The unsupported operation, and the alternatives.
         problem: String,
     },
-    /// An access outside of what was allocated.
+    /// An access outside an allocation.
     #[error("{bytes} bytes at {address:#x} are not inside one allocation of this device")]
     OutOfBounds {
-        /// Start of the access.
+        /// Start address of the access.
         address: u64,
-        /// Its length.
+        /// Length in bytes.
         bytes: u64,
     },
     /// The device has too little memory.
     #[error("the device could not allocate {bytes} bytes: {reason}")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// The device's words.
+        /// The device's error text.
         reason: String,
     },
 }
 
 impl DeviceError {
-    /// Whether a kernel had not ended, and would not have for as long as somebody waits.
+    /// Returns true if the wait for a kernel was given up, or the simulator found that it would not end.
     pub(crate) fn is_hang(&self) -> bool {
         use warptrace_sim::SimError::{Deadlock, Livelock, TooLong, TooManySteps};
         match self {
@@ -142,7 +139,7 @@ impl DeviceError {
         }
     }
 
-    /// Says that there is no code for the kernels of a module, or for some of which no module tells anything.
+    /// Returns the error for the kernels of `module`, or of an unknown module, without device code.
     pub(crate) fn no_device_code(module: Option<&KernelModule>) -> Self {
         let told = module.filter(|module| !module.without_ptx.is_empty());
         Self::NoDeviceCode {

@@ -1,39 +1,39 @@
-//! Names of traces in which letters stand for the process, its rank and its device.
+//! Trace file names with placeholders for the process, its rank and its device.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What the letters stand for.
+/// Values of the placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameParts {
-    /// `%p`: the number of the process.
+    /// `%p`: the process ID.
     pub process: u32,
-    /// `%r`: its rank; `None` if no launcher told it.
+    /// `%r`: the rank; `None` if no launcher set it.
     pub rank: Option<u32>,
     /// `%d`: the number of the device within the process.
     pub device: u32,
 }
 
-/// Why a name cannot be made.
+/// A file name could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileNameError {
-    /// A letter that stands for nothing.
+    /// An unknown placeholder.
     #[error(
         "`%{found}` in the name of the trace stands for nothing: %p is the number of the process, %r its rank, %d the number of the device, %% a percent sign"
     )]
     Unknown {
-        /// What follows the percent sign, escaped; empty at the end of the name.
+        /// The character after the percent sign, escaped; empty at the end of the name.
         found: String,
     },
-    /// A process without a rank.
+    /// The name has `%r`, but the process has no rank.
     #[error(
         "the name of the trace has %r, but no launcher told this process its rank: start it with torchrun, mpirun or srun, or use %p, the number of the process"
     )]
     NoRank,
 }
 
-/// Tells whether each process, or each rank, of a job has a name of its own: it has `%p` or `%r`.
+/// Returns true if the name contains `%p` or `%r`, so that each process or rank of a job has its own file.
 pub fn is_name_of_one(name: &Path) -> bool {
     let mut letters = name.as_os_str().as_encoded_bytes().iter();
     let mut is_of_one = false;
@@ -43,10 +43,10 @@ pub fn is_name_of_one(name: &Path) -> bool {
     is_of_one
 }
 
-/// Replaces the letters of a name.
+/// Replaces the placeholders of a name.
 ///
 /// # Errors
-/// A percent sign before anything else than `p`, `r`, `d` or another one; `%r` without a rank.
+/// If a percent sign does not begin `%p`, `%r`, `%d` or `%%`, or `%r` is used without a rank.
 pub fn file_name(name: &Path, parts: NameParts) -> Result<PathBuf, FileNameError> {
     let text = name.as_os_str();
     let Some(first) = text.as_encoded_bytes().iter().position(|byte| *byte == b'%') else {
@@ -55,7 +55,7 @@ pub fn file_name(name: &Path, parts: NameParts) -> Result<PathBuf, FileNameError
     let mut made = OsString::with_capacity(text.len());
     let (mut rest, mut at) = (text.as_encoded_bytes(), first);
     loop {
-        // SAFETY: cut before and behind ASCII characters.
+        // SAFETY: bytes from `as_encoded_bytes`, cut only immediately before or after ASCII characters.
         made.push(unsafe { std::ffi::OsStr::from_encoded_bytes_unchecked(&rest[..at]) });
         let Some(behind) = rest.get(at + 1..) else { break };
         match behind.first() {

@@ -1,4 +1,4 @@
-//! Programs that run their kernels traced or untraced with the same code.
+//! Running programs traced or untraced with the same code.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::{
     Recorder, RecordingSpec, SessionError, TracedProgram,
 };
 
-/// Runs kernels on a device: a [`Session`] records them, [`Untraced`] does not.
+/// Runs kernels on a device. A [`Session`] records them, [`Untraced`] does not.
 pub trait Launcher {
-    /// The device, for memory.
+    /// Returns the device, for memory operations.
     fn device(&mut self) -> &mut dyn Device;
 
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
-    /// The arguments name memory of [`device`](Self::device) that is valid for what the kernel does with it.
+    /// The arguments refer to memory of [`device`](Self::device) that is valid for the kernel's accesses.
     ///
     /// # Errors
-    /// If the launch fails, or what it recorded could not be collected and written.
+    /// If the launch fails, or its records could not be collected and written.
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError>;
 }
 
-/// Runs the kernels as they are without tracing.
+/// Runs kernels without tracing.
 pub struct Untraced<'d>(pub &'d mut dyn Device);
 
 impl Launcher for Untraced<'_> {
@@ -36,16 +36,15 @@ impl Launcher for Untraced<'_> {
     }
 
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the arguments are valid for the kernel.
         Ok(unsafe { self.0.launch(call, shape, None) }?)
     }
 }
 
-/// A [`Recorder`] with its device. A session that is dropped writes all that was recorded: the file can be
-/// read, but has no index.
+/// A [`Recorder`] with its device. Dropping a session writes all data, but no index.
 pub struct Session<'d, W: Write + Send + 'static> {
     device: &'d mut dyn Device,
-    /// The recorder, which is given this session's device only.
+    /// The recorder. Use it only with this session's device.
     pub recorder: Recorder<W>,
 }
 
@@ -56,10 +55,10 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
 }
 
 impl<'d, W: Write + Send + 'static> Session<'d, W> {
-    /// Starts a recording, as [`Recorder::start`].
+    /// Starts a recording, see [`Recorder::start`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Recorder::start`].
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
@@ -70,10 +69,10 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         Ok(Self { device, recorder })
     }
 
-    /// Lets the recording end in the middle of a kernel, as [`Recorder::interrupt_by`].
+    /// Lets the recording end while a kernel runs, see [`Recorder::interrupt_by`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Recorder::interrupt_by`].
     pub fn interrupt_by(
         &mut self,
         asked: Arc<AtomicBool>,
@@ -82,18 +81,18 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
         self.recorder.interrupt_by(self.device, asked, tell)
     }
 
-    /// Waits until everything that was recorded so far is written, as [`Recorder::flush`].
+    /// Waits until everything recorded so far is written, see [`Recorder::flush`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Recorder::flush`].
     pub fn flush(&mut self) -> Result<(), SessionError> {
         self.recorder.flush(self.device)
     }
 
-    /// Writes what is left and the index, and ends the file, as [`Recorder::finish`].
+    /// Writes the remaining data and the index, and ends the file, see [`Recorder::finish`].
     ///
     /// # Errors
-    /// As there.
+    /// See [`Recorder::finish`].
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.recorder.finish(self.device)
     }
@@ -111,15 +110,15 @@ impl<W: Write + Send + 'static> Launcher for Session<'_, W> {
     }
 
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the arguments are valid for the kernel.
         unsafe { self.recorder.record(self.device, call, shape) }
     }
 }
 
-/// Plain numbers that travel between host and device as their bytes.
+/// Plain data that is copied between host and device as bytes.
 pub use bytemuck::Pod;
 
-/// An array of `T` in device memory. Given back with [`free`](Self::free), or with the device.
+/// An array of `T` in device memory. Freed by [`free`](Self::free), or with the device.
 #[derive(Debug)]
 pub struct Buffer<T> {
     allocation: Allocation,
@@ -131,17 +130,17 @@ impl<T: Pod> Buffer<T> {
     /// Copies `values` to the device.
     ///
     /// # Errors
-    /// If memory is short or the copy fails.
+    /// If device memory is exhausted or the copy fails.
     pub fn upload(device: &mut dyn Device, values: &[T]) -> Result<Self, DeviceError> {
         let buffer = Self::reserve(device, values.len())?;
         device.write(buffer.allocation.address, bytemuck::cast_slice(values))?;
         Ok(buffer)
     }
 
-    /// An array of `len` elements whose bytes are all `value`.
+    /// Allocates `len` elements and sets all their bytes to `value`.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If device memory is exhausted or the device fails.
     pub fn filled(device: &mut dyn Device, len: usize, value: u8) -> Result<Self, DeviceError> {
         let buffer = Self::reserve(device, len)?;
         device.fill(buffer.allocation.address, buffer.bytes(), value)?;
@@ -158,12 +157,12 @@ impl<T: Pod> Buffer<T> {
         Ok(Self { allocation, len, element: std::marker::PhantomData })
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -172,7 +171,7 @@ impl<T: Pod> Buffer<T> {
         self.len as u64 * size_of::<T>() as u64
     }
 
-    /// The array as a kernel's argument.
+    /// Returns the array as a kernel argument.
     pub fn global(&self) -> Global<T> {
         Global::new(self.allocation.address, self.len as u64)
     }
@@ -187,7 +186,7 @@ impl<T: Pod> Buffer<T> {
         Ok(values)
     }
 
-    /// Overwrites the array's start with `values`.
+    /// Overwrites the start of the array with `values`.
     ///
     /// # Errors
     /// If there are more values than elements, or the copy fails.
@@ -207,16 +206,16 @@ impl<T: Pod> Buffer<T> {
         device.fill(self.allocation.address, self.bytes(), value)
     }
 
-    /// Gives the memory back.
+    /// Frees the memory.
     ///
     /// # Errors
-    /// If the device is not the one that allocated it.
+    /// If `device` did not allocate it.
     pub fn free(self, device: &mut dyn Device) -> Result<(), DeviceError> {
         device.free(self.allocation)
     }
 }
 
-// SAFETY: the memory was written before the buffer was handed out; any bytes are a `Pod`.
+// SAFETY: the memory was initialized before the buffer was returned, and any bytes are a valid `Pod`.
 unsafe impl<T: Pod> warptrace_device::DeviceArray<T> for Buffer<T> {
     fn global(&self) -> Global<T> {
         self.global()

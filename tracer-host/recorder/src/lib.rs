@@ -5,12 +5,11 @@
 //! TraceWriter ──▶ .wtrc
 //! ```
 //!
-//! - [`Device`] runs kernels and holds memory; [`CudaDevice`] is a GPU through the driver, loaded at run
-//!   time, [`SimDevice`] the simulator. [`DeviceChoice`] opens one by its name.
-//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] says what of the
-//!   program it records.
-//! - [`Launcher`] lets a program run its kernels traced ([`Session`]) or not ([`Untraced`]) with the same
-//!   code.
+//! - [`Device`] runs kernels and holds memory. [`CudaDevice`] is a GPU, used through the driver, which is
+//!   loaded at run time. [`SimDevice`] is the simulator. [`DeviceChoice`] opens one by name.
+//! - [`Session`] owns the pool, numbers the launches, drains and writes. A [`Window`] selects the part of the
+//!   program to record.
+//! - With [`Launcher`], the same code runs kernels traced ([`Session`]) or untraced ([`Untraced`]).
 
 mod addresses;
 mod choose;

@@ -1,52 +1,53 @@
-//! Kernels whose logs are emptied while they run.
-
 use warptrace_format::file::LaunchInfo;
 use warptrace_format::span::WarpSpan;
 
 use crate::DeviceError;
 
-/// The most that one read copies.
+/// Maximum bytes of one read.
 pub const MAX_READ: usize = 16 << 20;
 
-/// Device memory while a kernel may write it.
+/// Device memory that a running kernel may write.
 ///
-/// What is written in one call is seen by the kernel after what was written in calls before.
+/// The kernel sees the bytes of one write after the bytes of earlier writes.
 pub trait LiveMemory {
-    /// Starts to copy ranges of memory, each an address and a number of bytes, both multiples of 8: at most
-    /// [`MAX_READ`] bytes in all. The eight bytes at a multiple of 8 are seen as one, and 16 bytes that the
-    /// kernel has stored by one instruction at a multiple of 16; all else may be from different times. At
-    /// most two reads are under way.
+    /// Starts to copy ranges of memory, given as address and number of bytes, both multiples of 8, at most
+    /// [`MAX_READ`] bytes in total. At most two reads can be pending.
+    ///
+    /// Each aligned 8 bytes are read atomically, and so are aligned 16 bytes that the kernel stored with one
+    /// instruction. Other bytes may be from different times.
     ///
     /// # Errors
     /// If a range is not inside one allocation, or the driver fails.
+    /// If a range is not inside one allocation, or the driver fails.
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
-    /// Waits for the first of the reads that are under way, and returns its ranges, one behind the other.
+    /// Waits for the oldest pending read, and returns its ranges concatenated.
     ///
     /// # Errors
-    /// If none is under way, or the driver fails.
+    /// If no read is pending, or the driver fails.
     fn finish_read(&mut self) -> Result<&[u8], DeviceError>;
 
-    /// Copies bytes to an address, both multiples of 8; eight at a multiple of 8 change together.
+    /// Copies bytes to an address. Address and length are multiples of 8. Each aligned 8 bytes change
+    /// atomically.
     ///
     /// # Errors
     /// If the target is not inside one allocation, or the driver fails.
     fn write_live(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError>;
 
-    /// Copies ranges as [`start_read`](Self::start_read) does, and waits for them. No read is under way.
+    /// Copies ranges like [`start_read`](Self::start_read), and waits for them. No other read may be pending.
     ///
     /// # Errors
-    /// As for the two.
+    /// See [`start_read`](Self::start_read) and [`finish_read`](Self::finish_read).
     fn read_live(&mut self, ranges: &[(u64, usize)]) -> Result<&[u8], DeviceError> {
         self.start_read(ranges)?;
         self.finish_read()
     }
 
-    /// Puts the spans of a launch's recorded warps, copied while it runs, to where they belong in time, as
-    /// far as they are not when the kernel writes them. On a GPU they are.
+    /// Sets the final times of a launch's warp spans that were copied while it runs, where the kernel does
+    /// not write them itself. On a GPU the kernel does.
     fn place_spans(&self, _launch: &LaunchInfo, _spans: &mut [WarpSpan]) {}
 }
 
-/// Empties logs: called with the device's memory again and again while a kernel runs, not after it has ended.
-/// An error is returned by the launch, when the kernel has ended.
+/// Empties logs. Called with the device's memory repeatedly while a kernel runs, and not after it has ended.
+/// The launch returns its error once the kernel has ended.
 pub type Serve<'a> = dyn FnMut(&mut dyn LiveMemory) -> Result<(), DeviceError> + 'a;

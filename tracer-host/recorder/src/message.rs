@@ -1,40 +1,35 @@
-//! Messages from the host to a trace's writer.
-
 use std::sync::Arc;
 
 use warptrace_format::file::{
     Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText, StackFrame, Unrecorded,
 };
 
-/// A message from the host to a trace's writer, next to what launches record.
+/// A message from the host to a trace's writer, in addition to the data of launches.
 ///
-/// A new kind takes two places: its variant here, and its section in
+/// A new kind needs its variant here and its section in
 /// [`TraceWriter::write_message`](crate::writer::TraceWriter::write_message).
 #[derive(Clone, Debug)]
 pub enum HostMessage {
-    /// Kernels and locations that are added to the file's, before launches of the kernels.
+    /// Kernels and locations to add to the file, before launches of these kernels.
     Additions(Additions),
-    /// Sites of kernels, before launches that access them. Their numbers are unique in the file.
+    /// Sites of kernels, before launches that access them. Site numbers are unique in the file.
     Sites(Vec<SiteInfo>),
-    /// Memory that kernels can reach: each buffer when the program gets it, and again, by the same number,
-    /// when its end is known.
+    /// Buffers that kernels can access: when allocated, and again by number when their end is known.
     Buffers(Buffers),
-    /// A text that locations lie in, where nothing else may have it.
+    /// A source text that locations refer to, for texts that may not be stored anywhere else.
     Text(SourceText),
-    /// Labels that the program gave to launches, by launch number. Written before these launches, the labels
-    /// are in a file that breaks off after them.
+    /// Labels by launch number. Written before these launches, so that a truncated file has them.
     Labels(Vec<(u32, Arc<str>)>),
     /// Call stacks of the threads that made launches, by launch number, innermost frame first.
     Stacks(Vec<(u32, Arc<[StackFrame]>)>),
-    /// When launches ran by the host's clocks, and how these compare with the device's timer.
+    /// Host times of launches, and readings that relate host clocks and device timer.
     Times(HostTimes),
-    /// Launches that were not recorded, and notes on those that were. Several messages add up.
+    /// Launches that were not recorded, and notes on recorded ones. Several messages add up.
     Unrecorded(Unrecorded),
 }
 
 impl HostMessage {
-    /// Adds the message to those that wait to be written, which are in the order of their kinds. Sites and
-    /// labels become one message.
+    /// Inserts the message into `waiting`, sorted by kind. Merges messages with sites or labels.
     pub(crate) fn add_to(self, waiting: &mut Vec<Self>) {
         let at = waiting.partition_point(|other| other.order() <= self.order());
         match (waiting[..at].last_mut(), self) {
@@ -68,26 +63,26 @@ pub struct LaunchName {
     pub stack: Option<Arc<[StackFrame]>>,
 }
 
-/// Memory that a program has got.
+/// Memory that a program has allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The address of its first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Of what kind it is.
+    /// The kind of memory.
     pub kind: BufferKind,
-    /// The program's name for it, or an empty text.
+    /// The program's name for the memory; may be empty.
     pub name: String,
 }
 
-/// A change of the memory that kernels can reach.
+/// A change of the memory that kernels can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryChange {
-    /// The program got memory. Memory that it overlaps is gone.
+    /// The program allocated memory. Known memory that overlaps it no longer exists.
     Got(Memory),
-    /// The memory that begins at this address is gone.
+    /// The program freed the memory that begins at this address.
     Gone(u64),
-    /// The program has memory that is not known.
+    /// The program has memory that the tracer does not know.
     Unknown,
 }

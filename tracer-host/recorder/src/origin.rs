@@ -1,7 +1,7 @@
-//! Where, and as which part of a job, this process records.
+//! Host, process, device and job rank of a recording.
 //!
-//! Ranks come from the variables that launchers set for the processes that they start, when a recording
-//! begins. Of the environment no other variable is looked at.
+//! Ranks come from environment variables that launchers set for the processes that they start. They are read
+//! when a recording begins. No other environment variables are read.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use warptrace_format::shown;
 
 use crate::{Device, DeviceFacts, HostClock};
 
-/// A launcher, and the variables in which it tells a process its place.
+/// A launcher, and the variables that tell a process its rank.
 struct Launcher {
     name: &'static str,
     rank: &'static str,
@@ -19,7 +19,7 @@ struct Launcher {
     job: Option<&'static str>,
 }
 
-/// The launchers, innermost first: each may be started by those after it.
+/// The launchers, innermost first: later ones may start earlier ones.
 const LAUNCHERS: [Launcher; 4] = [
     Launcher {
         name: "torchrun",
@@ -45,11 +45,11 @@ const LAUNCHERS: [Launcher; 4] = [
     },
 ];
 
-/// What torchrun calls a job that was given no name.
+/// torchrun's ID for a job without a name.
 const NO_JOB: &str = "none";
 
 impl Launcher {
-    /// Reads what it says; `None` if it says no rank. Notes what is wrong.
+    /// Reads rank, ranks and local rank; `None` without a valid rank. Adds a note for each invalid value.
     fn read(
         &self,
         variable: &impl Fn(&str) -> Option<OsString>,
@@ -78,8 +78,8 @@ impl Launcher {
     }
 }
 
-/// Returns what launchers say in an environment: the job and the ranks of an [`Origin`], and notes. Where
-/// several say a rank, the innermost one counts, and a note tells if another says something else.
+/// Returns job and ranks from an environment, with notes. If several launchers set a rank, the innermost one
+/// is used, and a note names each launcher that disagrees.
 pub fn ranks_of(variable: impl Fn(&str) -> Option<OsString>) -> Origin {
     let mut origin = Origin::default();
     for launcher in &LAUNCHERS {
@@ -112,13 +112,13 @@ pub fn ranks_of(variable: impl Fn(&str) -> Option<OsString>) -> Origin {
     origin
 }
 
-/// Returns what launchers say of this process, see [`ranks_of`].
+/// Returns the ranks of this process, see [`ranks_of`].
 pub fn ranks() -> Origin {
     ranks_of(|name| std::env::var_os(name))
 }
 
-/// Returns where this process records on a device, and that it begins now; `None` if the device's clock is
-/// one for tests, so that what is recorded does not depend on where.
+/// Returns where and when this process starts to record on a device; `None` if the device has a test clock,
+/// so that the trace does not depend on the machine.
 pub(crate) fn origin_of(device: &dyn Device) -> Option<Origin> {
     let DeviceFacts { clock, ordinal, uuid, .. } = device.facts();
     if !matches!(clock, HostClock::System) {
@@ -134,11 +134,12 @@ pub(crate) fn origin_of(device: &dyn Device) -> Option<Origin> {
     })
 }
 
-/// Reads both clocks of the host together, a few times, of which that counts which took the shortest.
+/// Reads both host clocks several times and returns the reading with the smallest error.
 fn began(clock: &HostClock) -> Began {
     const READINGS: usize = 4;
     let read = || {
-        // Each moment has the monotonic clock first: the real-time clock of the first is between both.
+        // `now` reads the monotonic clock first: the first real-time reading lies between both monotonic
+        // ones.
         let (first, second) = (clock.now(), clock.now());
         let width = second.monotonic.saturating_sub(first.monotonic);
         Began {
@@ -157,7 +158,7 @@ fn began(clock: &HostClock) -> Began {
     best
 }
 
-/// The host's name, where the system tells it in a file.
+/// Returns the host name, if the system provides it in a file.
 fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(ranks(&found), (Some("torchrun"), [Some(3), Some(8), Some(3)], Some("run")));
         let note = "torchrun says rank 3 of 8, Slurm says rank 5 of 16: torchrun, the inner one, counts";
         assert_eq!(found.notes, [note]);
-        // They agree, and torchrun's job has no name.
+        // Both agree, and torchrun's job has no name.
         let same = [("RANK", "5"), ("WORLD_SIZE", "16"), ("TORCHELASTIC_RUN_ID", "none")];
         let found = said(&[&SLURM[..], &same].concat());
         assert_eq!(ranks(&found), (Some("torchrun"), [Some(5), Some(16), None], Some("77")));

@@ -1,4 +1,4 @@
-//! Chunks on their way from the device, without the room that they did not use.
+//! Chunks copied from the device, packed without their unused space.
 //!
 //! ```text
 //! ┌──────────────────────┬─────────────────────────┬───────────────────────┐
@@ -7,28 +7,28 @@
 //!   32 bytes
 //! ```
 //!
-//! Chunks that were claimed and not used are left out. The bytes that fill up are whatever lay behind the
-//! payload.
+//! Chunks that were reserved but not used are left out. The padding is whatever followed the payload in the
+//! pool.
 
 use std::ops::Range;
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
 
-/// Packed chunks begin at multiples of this many bytes, so that a GPU can move 16 at a time.
+/// Alignment of packed chunks in bytes, so that a GPU can copy 16 bytes at a time.
 const ALIGN: usize = 16;
 const HEADER: usize = CHUNK_HEADER_BYTES as usize;
-/// Pieces that packed chunks are cut into, for several cores, and the size of a piece that is worth it.
+/// Number of pieces to split packed chunks into, for several cores, and the smallest useful piece.
 const PIECES: usize = 64;
 const LEAST_PIECE_BYTES: usize = 32 << 10;
-/// Where a header has the length of the payload.
+/// Offset of the payload length in a header.
 const LENGTH_AT: usize = 12;
 
-/// Bytes that a used chunk with this header takes. The header's length counts as far as the chunk reaches.
+/// Returns the packed bytes of a used chunk. Clamps the header's length to the chunk.
 fn size(header: &ChunkHeader, chunk_bytes: usize) -> usize {
     (HEADER + (header.length as usize).min(chunk_bytes - HEADER)).next_multiple_of(ALIGN)
 }
 
-/// Appends a chunk of the pool if it was used. `chunk` is the whole chunk, at least a header long.
+/// Appends a chunk of the pool if it was used. `chunk` is the whole chunk and holds at least a header.
 pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
     if let Some(header) = ChunkHeader::read(chunk)
         && (header.length, header.events) != (0, 0)
@@ -37,7 +37,7 @@ pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
     }
 }
 
-/// Gives packed chunks the names of other warps: `names[warp]` in place of each `warp` that has one.
+/// Renumbers the warps of packed chunks: `names[warp]` replaces `warp`, where that entry exists.
 pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
     let mut at = 0;
     while let Some(header) = packed.get(at..).and_then(ChunkHeader::read) {
@@ -45,24 +45,24 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
             packed[at..at + 4].copy_from_slice(&name.to_le_bytes());
         }
         if header.length as usize > chunk_bytes - HEADER {
-            // There is no telling where the next one begins.
+            // The start of the next chunk is unknown.
             return;
         }
         at += size(&header, chunk_bytes);
     }
 }
 
-/// A chunk that was packed.
+/// A chunk read from packed chunks.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload that the header announces, times included; `None` if that is longer than a chunk: then
-    /// there is no telling where the next chunk begins, and the iteration ends.
+    /// The payload of `header.length` bytes, times included. `None` if that is longer than a chunk: the start
+    /// of the next chunk is then unknown, and the iteration ends.
     pub(crate) payload: Option<&'a [u8]>,
-    /// Which it is, for [`payload`].
+    /// Position of the chunk, for [`payload`].
     pub(crate) at: u32,
 }
 
-/// These bytes of the payload of the chunk `at`, as [`chunks`] said.
+/// Returns a range of the payload of the chunk at `at`, a position from [`chunks`]. Empty if out of range.
 pub(crate) fn payload(packed: &[u8], at: u32, bytes: Range<u32>) -> &[u8] {
     packed
         .get(at as usize * ALIGN + HEADER..)
@@ -70,23 +70,23 @@ pub(crate) fn payload(packed: &[u8], at: u32, bytes: Range<u32>) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Some of the packed chunks, one behind the other.
+/// Consecutive packed chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     packed: &'a [u8],
-    /// Where they begin in what they are a piece of.
+    /// Byte offset in the packed chunks.
     start: usize,
-    /// How many they are.
+    /// Number of chunks.
     pub(crate) chunks: usize,
 }
 
-/// Bytes of the pieces that packed chunks are best cut into.
+/// Returns the recommended piece size in bytes for [`pieces`].
 pub(crate) fn piece_bytes(packed: &[u8]) -> usize {
     (packed.len() / PIECES).max(LEAST_PIECE_BYTES)
 }
 
-/// All of the packed chunks, in pieces of about `piece_bytes`, for several cores. Where a chunk begins is
-/// only known from the one before, so that only one core can look for the pieces.
+/// Splits packed chunks into pieces of about `piece_bytes`, for several cores. A chunk's start follows from
+/// the chunk before it, so that the search itself is sequential.
 pub(crate) fn pieces(
     packed: &[u8],
     chunk_bytes: usize,
@@ -104,7 +104,7 @@ pub(crate) fn pieces(
         {
             chunks += 1;
             at = if length > chunk_bytes - HEADER {
-                // There is no telling where the next one begins.
+                // The start of the next chunk is unknown.
                 packed.len()
             } else {
                 (at + (HEADER + length).next_multiple_of(ALIGN)).min(packed.len())
@@ -114,13 +114,13 @@ pub(crate) fn pieces(
     })
 }
 
-/// The chunks of a piece, of chunks of `chunk_bytes`.
+/// Iterates over the chunks of a piece. `chunk_bytes` is the size of a chunk in the pool.
 pub(crate) fn chunks(piece: Piece<'_>, chunk_bytes: usize) -> impl Iterator<Item = Unpacked<'_>> {
     let Piece { packed, start, .. } = piece;
     let mut rest = packed;
     std::iter::from_fn(move || {
         let header = ChunkHeader::read(rest)?;
-        // Batches are bounded far below 2^32 times the alignment.
+        // Batches are far smaller than 2^32 times the alignment.
         let at = ((start + packed.len() - rest.len()) / ALIGN) as u32;
         let payload = rest.get(HEADER..).and_then(|payload| payload.get(..header.length as usize));
         let payload = payload.filter(|payload| payload.len() <= chunk_bytes - HEADER);
@@ -159,7 +159,7 @@ mod tests {
             found.into_iter().map(length).collect()
         };
         let whole = found(1 << 20);
-        // However they are cut.
+        // The piece size makes no difference.
         for piece_bytes in [1, 48, 64, 100] {
             assert_eq!(found(piece_bytes), whole);
         }

@@ -1,4 +1,4 @@
-//! Sites and waits as the file has them.
+//! Sites and waits in the form of the file.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use warptrace_device::SourceValue;
 use warptrace_format::file::{CopyPlace, SiteInfo, ValueType, WaitInfo};
 use warptrace_ptx::points::{PointCopy, PointWait, Site, SourcePlace};
 
-/// The file, line and column of what the source has at `source`; else those in the text `ptx_name`.
+/// Returns the place in the source, or the place in the PTX text `ptx_name` if no source place is known.
 fn place(source: Option<&SourcePlace>, (line, column): (usize, usize), ptx_name: &str) -> CopyPlace {
     let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match source {
@@ -15,7 +15,7 @@ fn place(source: Option<&SourcePlace>, (line, column): (usize, usize), ptx_name:
     }
 }
 
-/// Describes a site for the file; where the source does not have it, `ptx_name` is the text that does.
+/// Describes a site for the file. `ptx_name` names the PTX text, used if the site has no source place.
 #[must_use]
 pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
     let CopyPlace { file, line, column } =
@@ -34,14 +34,14 @@ pub fn site_info(site: &Site, ptx_name: &str) -> SiteInfo {
     }
 }
 
-/// Describes a site of a value of this type that a module in `file` names.
+/// Describes a site for a value of type `of` that a module declares in `file`.
 pub(crate) fn value_info(number: u16, of: ValueType, value: &SourceValue, file: &str) -> SiteInfo {
     let info = SiteInfo::of_value(number, of, value.name);
     SiteInfo { column: value.column, ..info.at(value.location, file, value.line) }
 }
 
-/// Describes the wait that begins at a point for the file; where the source does not have a copy, `ptx_name`
-/// is the text that does. Copies of one place are one.
+/// Describes a wait for the file. Merges copies at the same place. `ptx_name` names the PTX text, for copies
+/// without a source place.
 #[must_use]
 pub fn wait_info(wait: &PointWait, ptx_name: &str) -> WaitInfo {
     let place = |copy: &PointCopy| place(copy.source.as_ref(), (copy.ptx_line, copy.ptx_column), ptx_name);

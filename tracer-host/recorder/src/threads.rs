@@ -1,21 +1,21 @@
-//! The threads that find, order, compress and copy what was drained.
+//! Thread pool for finding, ordering, compressing and copying drained data.
 //!
-//! They are not those of the program: a thread that waits for one task of a pool does another one meanwhile,
-//! and a task of the program may wait for the very writer that would then do it.
+//! It is separate from the program's own rayon pool. A pool thread that waits for one task runs another one
+//! meanwhile: a task of the program could then wait for the writer that its own thread has to run.
 
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// As many threads as rayon's own pool would have, started when they are first asked for; `None` if the
-/// system has none left.
+/// Returns the pool, which has as many threads as rayon's default pool and starts on first use. `None` if the
+/// system cannot start threads.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let start = || ThreadPoolBuilder::new().thread_name(|number| format!("warptrace {number}")).build().ok();
     POOL.get_or_init(start).as_ref()
 }
 
-/// Does something on one of the threads, so that what it does in parallel is done by all of them.
+/// Runs `run` on a thread of the pool, so that its parallel work uses the pool.
 pub(crate) fn install<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     match pool() {
         Some(pool) => pool.install(run),
@@ -23,7 +23,7 @@ pub(crate) fn install<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// Has each thread do something, and does not wait for it.
+/// Runs `run` on each thread of the pool, without waiting.
 pub(crate) fn on_each(run: impl Fn() + Send + Sync + 'static) {
     if let Some(pool) = pool() {
         pool.spawn_broadcast(move |_| run());

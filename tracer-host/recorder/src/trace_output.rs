@@ -1,4 +1,4 @@
-//! The file that a recording writes.
+//! The output file of a recording.
 
 mod replacement;
 
@@ -9,31 +9,31 @@ use std::path::{Path, PathBuf};
 pub use self::replacement::Earlier;
 use self::replacement::Replacement;
 
-/// A file that one recording writes while others read it. It is locked until it is dropped, and removed if it
-/// is new and nothing was written. What was there stays until there are events or accounts of a launch, or a
-/// whole trace in which no launch failed: what is written before goes to a part beside it, which replaces it
-/// then.
+/// A file that one recording writes while others may read it. The file is locked until this is dropped, and
+/// removed if it is new and nothing was written.
+///
+/// An existing file is kept until the new trace has events or accounts of a launch, or is complete and no
+/// launch failed. Until then the trace goes to a part file in the same folder, which then replaces the
+/// existing file.
 #[derive(Debug)]
 pub struct TraceOutput {
-    /// `None`: standard output.
+    /// `None` for standard output.
     file: Option<File>,
-    /// What is to replace the file that is there.
     replacement: Option<Replacement>,
     earlier: Earlier,
-    /// What was there: readers that opened it before it was replaced see the lock.
+    /// The replaced file. Readers that opened it earlier see its lock.
     _old: Option<File>,
-    /// The path, if this made the file and has written nothing.
+    /// The path, if this created the file and nothing was written yet.
     made: Option<PathBuf>,
-    /// Whether the system has refused to write.
     has_failed: bool,
 }
 
 impl TraceOutput {
-    /// Opens `path` for writing, and creates it where there is none; `-` is standard output.
+    /// Opens `path` for writing, and creates it if it does not exist; `-` is standard output.
     ///
     /// # Errors
-    /// If it cannot be written, nor a file made beside one that it replaces, or another recording writes it
-    /// ([`io::ErrorKind::ResourceBusy`]).
+    /// If the file cannot be written, no part file can be created in its folder, or another recording writes
+    /// it ([`io::ErrorKind::ResourceBusy`]).
     pub fn open(path: &Path) -> io::Result<Self> {
         let plain = |file: Option<File>| Self {
             file,
@@ -48,27 +48,27 @@ impl TraceOutput {
         }
         let is_new = !path.exists();
         let file = File::options().write(true).create(true).truncate(false).open(path)?;
-        // A pipe or a device has nothing to lose.
+        // Pipes and devices have no content to keep.
         if !file.metadata()?.is_file() {
             return Ok(plain(Some(file)));
         }
         lock(&file)?;
         if file.metadata()?.len() == 0 {
-            // The file itself, where the path is a link that led to none.
+            // The link's target, if `path` is a dangling link.
             let made = if is_new { Some(fs::canonicalize(path)?) } else { None };
             let mut output = plain(Some(file));
             output.made = made;
             return Ok(output);
         }
         let Some(target) = replacement::name_of(path, &file)? else {
-            // Without a name, nothing can take its place.
+            // A file without a name cannot be replaced.
             file.set_len(0)?;
             return Ok(plain(Some(file)));
         };
         let (replacement, part) = Replacement::new(target, &file)?;
         lock(&part)?;
         let earlier = replacement.earlier();
-        // Elsewhere than on Unix, what is open cannot be replaced.
+        // On other systems than Unix, an open file cannot be replaced.
         let old = cfg!(unix).then_some(file);
         Ok(Self {
             file: Some(part),
@@ -80,20 +80,20 @@ impl TraceOutput {
         })
     }
 
-    /// Returns what tells whether the file that was there still is as it was.
+    /// Returns a handle that tells whether the existing file is still unchanged.
     pub fn earlier(&self) -> Earlier {
         self.earlier.clone()
     }
 
-    /// Whether a recording writes the file.
+    /// Returns true if a recording currently writes the file.
     pub fn is_recorded(file: &File) -> bool {
         cfg!(unix) && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
-    /// Waits until the bytes are on the disk.
+    /// Waits until the bytes are on disk.
     ///
     /// # Errors
-    /// The system's; and if the file was deleted meanwhile ([`io::ErrorKind::NotFound`]).
+    /// If the system fails to sync, or the file was deleted meanwhile ([`io::ErrorKind::NotFound`]).
     pub fn sync(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let found = file.metadata()?;
@@ -110,8 +110,7 @@ impl TraceOutput {
     }
 }
 
-/// Returns how many bytes the process may still write to a file where it stands. Writing more would end a
-/// traced program with SIGXFSZ.
+/// Returns how many more bytes may be written to a file. Writing more would end the process with SIGXFSZ.
 #[cfg(unix)]
 fn may_grow(file: &mut File) -> io::Result<u64> {
     use std::io::Seek;
@@ -123,13 +122,13 @@ fn may_grow(file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// Returns how many bytes the process may still write to a file: there is no limit but the disk's.
+/// Returns how many bytes the process may still write: no limit is known.
 #[cfg(not(unix))]
 fn may_grow(_file: &mut File) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 
-/// Locks a file for one recording. Elsewhere than on Unix a lock would keep readers out, too.
+/// Locks a file for one recording. On other systems than Unix, a lock would also keep readers out.
 fn lock(file: &File) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -139,7 +138,7 @@ fn lock(file: &File) -> io::Result<()> {
             let words = "another recording writes it: wait for its end, or name another file";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, words))
         }
-        // A file system without locks.
+        // The file system may not support locks.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
@@ -161,7 +160,7 @@ impl Write for TraceOutput {
         Ok(written)
     }
 
-    /// What a trace's writer flushes are whole sections, with which a part may take its place.
+    /// Publishes the part file if it is due. The writer flushes only after whole sections.
     fn flush(&mut self) -> io::Result<()> {
         let Some(file) = &mut self.file else { return io::stdout().flush() };
         file.flush()?;
@@ -174,12 +173,11 @@ impl Write for TraceOutput {
 
 impl Drop for TraceOutput {
     fn drop(&mut self) {
-        // A recording that failed after its first launch is not flushed.
+        // The writer does not flush a recording that failed after its first launch.
         if !self.has_failed {
             let _ = self.flush();
         }
         if let Some(path) = &self.made {
-            // An empty file would only be in the way.
             let _ = fs::remove_file(path);
         }
     }
@@ -233,10 +231,10 @@ mod tests {
         assert_eq!(output.sync().expect_err("it is gone").kind(), io::ErrorKind::NotFound);
     }
 
-    /// How the recording of a launch goes on.
+    /// How the recording of a launch continues.
     const ENDS: [&str; 5] = ["events", "accounts", "a whole trace", "a failed launch", "nothing"];
 
-    /// Records a launch into `output`, up to where it is decided what becomes of an earlier file.
+    /// Records a launch into `output`, up to the point that decides about an earlier file.
     fn record(output: TraceOutput, end: &str) -> Option<TraceOutput> {
         let metadata =
             Metadata::new("p", DeviceInfo::simulator("s"), vec![CodecSpec::Raw]).with_kernel("k", "");
@@ -280,10 +278,10 @@ mod tests {
             }
             drop(output);
             assert!(!TraceOutput::is_recorded(&old), "{end}");
-            // It has a lock of its own now.
+            // Each handle has a separate lock.
             drop(old);
             assert_eq!(names(), 1, "{end}: no part stays");
-            // Where there was none, or an empty one, all of it is there.
+            // If no file existed, or an empty one, the trace is written directly.
             fs::write(&path, "").expect("it can be written");
             drop(record(TraceOutput::open(&path).expect("it can be opened"), end));
             assert!(fs::read(&path).expect("it is there").starts_with(&MAGIC), "{end}");

@@ -11,8 +11,8 @@
 //! finish ── INDX, …, TAIL
 //! ```
 //!
-//! Everything that has been flushed can be read again, whatever happens to the program afterwards: a file
-//! without its end opens up to its last whole frame.
+//! Flushed data stays readable if the program fails later: a file without an end opens up to its last
+//! complete frame.
 
 mod batch;
 mod cut;
@@ -57,23 +57,22 @@ use message::code_sections;
 use runs::Repeated;
 use state::{Launches, launch_entry};
 
-/// Bytes in frames that are compressed before they are written, which bounds the writer's memory: some more
-/// than this.
+/// Frame bytes that are compressed before they are written. Bounds the writer's memory.
 const BYTES_AT_ONCE: u64 = 64 << 20;
 
-/// What a finished file holds.
+/// Totals of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Bytes of the file.
+    /// File size in bytes.
     pub bytes: u64,
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Events, in all tracks.
+    /// Number of events in all tracks.
     pub events: u64,
-    /// Bytes of all payloads, as the device wrote them.
+    /// Bytes of all payloads as written by the device.
     pub payload_bytes: u64,
 }
 
@@ -103,26 +102,25 @@ pub struct Summary {
 pub struct TraceWriter<W> {
     out: W,
     options: WriterOptions,
-    /// Of each track.
     layouts: Vec<Layout>,
     launches: Launches,
     labels: WrittenLabels,
     stacks: WrittenStacks,
     index: Vec<IndexEntry>,
     summary: Summary,
-    /// Cycles of a unit of time.
+    /// Clock cycles per unit of time.
     step: u32,
-    /// Memory for the chunks of a batch in order: every batch needs some, and new memory comes slowly.
+    /// Memory for the ordered chunks of a batch, reused because new allocations are slow.
     ordered: Vec<BatchChunk>,
-    /// Set while bytes are on their way out: what follows a write that failed could not be read.
+    /// Set during a write and kept if it fails: nothing written after that could be read.
     broken: bool,
 }
 
 impl<W: Write + Send> TraceWriter<W> {
-    /// Begins a file with its preamble and metadata, and flushes it.
+    /// Begins a file with preamble and metadata, and flushes it.
     ///
     /// # Errors
-    /// Metadata that a reader would refuse, a frame size out of range, an I/O error.
+    /// Metadata that a reader would refuse, a frame size out of range, or an I/O error.
     pub fn create(out: W, metadata: &Metadata, options: WriterOptions) -> Result<Self, WriteError> {
         if let Some(found) = options.frame_bytes.filter(|bytes| !(1..=MAX_FRAME_BYTES).contains(bytes)) {
             return Err(WriteError::FrameBytes { found });
@@ -160,19 +158,19 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// Announces a launch, before its chunks.
+    /// Begins a launch, before its chunks.
     ///
     /// # Errors
-    /// A number that was used before, a kernel that the metadata does not name, an I/O error.
+    /// A launch number that was used before, a kernel that the metadata does not have, or an I/O error.
     pub fn begin_launch(&mut self, launch: &LaunchInfo) -> Result<(), WriteError> {
         self.begin_launches(std::slice::from_ref(launch))
     }
 
-    /// As [`begin_launch`](Self::begin_launch) for each of `launches`, flushed once. A launch that is refused
-    /// keeps those after it out.
+    /// Like [`begin_launch`](Self::begin_launch) for several launches, with one flush. If a launch is
+    /// refused, the launches after it are not begun.
     ///
     /// # Errors
-    /// As [`begin_launch`](Self::begin_launch).
+    /// See [`begin_launch`](Self::begin_launch).
     pub fn begin_launches(&mut self, launches: &[LaunchInfo]) -> Result<(), WriteError> {
         self.check_usable(launches.len())?;
         for launch in launches {
@@ -186,20 +184,18 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    /// A launch that was announced.
     pub(crate) fn launch(&self, launch: u32) -> Option<LaunchInfo> {
         self.launches.info(launch)
     }
 
-    /// Whether a launch was announced.
     pub(crate) fn has_begun(&self, launch: u32) -> bool {
         self.launches.info(launch).is_some()
     }
 
-    /// Writes chunks of launch `launch`; see [`write_batch`](Self::write_batch).
+    /// Writes chunks of one launch, see [`write_batch`](Self::write_batch).
     ///
     /// # Errors
-    /// As [`write_batch`](Self::write_batch).
+    /// See [`write_batch`](Self::write_batch).
     pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
         if self.launches.info(launch).is_none() {
             return Err(WriteError::UnknownLaunch { launch });
@@ -208,16 +204,16 @@ impl<W: Write + Send> TraceWriter<W> {
         self.write_batch(&batch)
     }
 
-    /// Writes chunks with their launches, given in any order: they are brought into the order of launch,
-    /// track, warp and sequence, cut into frames, compressed in parallel, written and flushed.
+    /// Writes chunks of any launches, given in any order. Sorts them by launch, track, warp and sequence,
+    /// cuts them into frames, compresses the frames in parallel, writes and flushes them.
     ///
-    /// A later call must not bring an earlier chunk: for each launch, track and warp, sequence numbers ascend
-    /// over all calls. (Chunks taken from the pool in the order in which they were claimed fulfil that.)
+    /// For each launch, track and warp, sequence numbers must ascend over all calls. Chunks taken from the
+    /// pool in the order of their reservation fulfil this.
     ///
     /// # Errors
-    /// An unknown launch; a chunk of an undeclared track, of a track that was ended, of a warp that the
-    /// launch does not have, without events or bytes, larger than the metadata's chunks, or with a sequence
-    /// number that does not ascend: nothing is written then. An I/O error.
+    /// An unknown launch. A chunk of an undeclared or ended track, of a warp that the launch does not record,
+    /// without events or bytes, larger than the metadata's chunks, or with a sequence number that does not
+    /// ascend. In these cases nothing is written. An I/O error.
     pub fn write_batch(&mut self, chunks: &[(u32, ChunkRef<'_>)]) -> Result<(), WriteError> {
         let launches: BTreeSet<u32> = chunks.iter().map(|(launch, _)| *launch).collect();
         let find = |batch: &mut Batch| {
@@ -229,9 +225,9 @@ impl<W: Write + Send> TraceWriter<W> {
         self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], None, &[])
     }
 
-    /// As [`write_batch`](Self::write_batch) for the chunks of `launches`, whose numbers ascend, which `find`
-    /// finds and whose payloads are where `payload` says, for all streams of their classes, and [`end_tracks`](Self::end_tracks) after it: the
-    /// accounts are compressed meanwhile.
+    /// Like [`write_batch`](Self::write_batch), followed by [`end_tracks`](Self::end_tracks), whose accounts
+    /// are compressed in parallel. `launches` ascend. `find` finds their chunks, and `payload` returns the
+    /// payload of a chunk. With `classes`, each stream gets the chunks of its class.
     pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
         launches: impl IntoIterator<Item = u32>,
@@ -262,8 +258,7 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(self.flush()?)
     }
 
-    /// Writes the chunks of `parts` and of `repeated`; those of `ends` are then the last of their tracks, and `more` sections
-    /// are to follow.
+    /// Writes the chunks of `parts` and `repeated`, the last ones of `ends`. `more` sections will follow.
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
@@ -306,21 +301,21 @@ impl<W: Write + Send> TraceWriter<W> {
         while !rest.is_empty() {
             let (now, after) = rest.split_at(at_once(rest));
             rest = after;
-            // Frames take long: each is a task of its own.
+            // Frames take long, so each is a separate task.
             let encoded: Result<Vec<_>, FormatError> = now.par_iter().with_max_len(1).map(&encode).collect();
             encoded?.iter().try_for_each(|(frame, length)| self.put_frame(frame, *length))?;
         }
         Ok(())
     }
 
-    /// Cuts chunks into frames; returns the bytes of each, too.
+    /// Cuts chunks into frames, each with its size in bytes.
     fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
         let layout = self.layouts[part.track as usize];
         let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);
         frames.into_iter().map(|(chunks, bytes)| (part.with_chunks(chunks), bytes)).collect()
     }
 
-    /// Writes a frame of `length` bytes, and what belongs behind it.
+    /// Writes a frame of `length` bytes, and the sections that follow it in `frame`.
     fn put_frame(&mut self, frame: &EncodedFrame, length: usize) -> Result<(), WriteError> {
         let header = &frame.header;
         let entry = IndexEntry {
@@ -343,13 +338,12 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the accounting of one launch and track, one account for each chosen warp of the launch in
-    /// order. No chunk of that track may follow. A launch whose accounting is never written can be read, but
-    /// not verified; one that was not recorded needs none.
+    /// Writes the accounts of one launch and track, one for each recorded warp of the launch, in order. No
+    /// chunk of that track may follow. Without accounts, a recorded launch can be read but not verified.
     ///
     /// # Errors
-    /// An unknown launch or track, a second call for the same, a number of accounts that is not the launch's
-    /// number of chosen warps, `finished` neither 0 nor 1, an I/O error.
+    /// An unknown launch or track, a second call for the same track, a number of accounts that differs from
+    /// the number of recorded warps, a `finished` that is neither 0 nor 1, or an I/O error.
     pub fn end_launch(
         &mut self,
         launch: u32,
@@ -360,21 +354,21 @@ impl<W: Write + Send> TraceWriter<W> {
         self.end_tracks(&[TrackEnd { launch, track, accounts: AccountRun::of(accounts), spans: &[] }])
     }
 
-    /// As [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. One
-    /// that is refused keeps all out.
+    /// Like [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. If
+    /// one is refused, nothing is written.
     ///
     /// # Errors
-    /// As [`end_launch`](Self::end_launch).
+    /// See [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
         self.write([], |_| Ok(()), |_| [&[][..]; 2], None, ends)
     }
 
-    /// Writes why a launch did not run to its end, and flushes it. Of warps whose accounting is not written
-    /// the file then says that they did not finish.
+    /// Writes why a launch did not complete, and flushes. The file then marks warps without accounts as not
+    /// finished.
     ///
     /// # Errors
-    /// An unknown launch, a second call for the same, more calls than a file can hold, a message that is too
-    /// long ([`EarlyEnd::failed`] cuts it), an I/O error.
+    /// An unknown launch, a second call for the same launch, more calls than a file can hold, a message that
+    /// is too long ([`EarlyEnd::failed`] shortens it), or an I/O error.
     pub fn end_early(&mut self, launch: u32, end: &EarlyEnd) -> Result<(), WriteError> {
         self.check_usable(1)?;
         let section = end.encode_section(launch)?;
@@ -385,7 +379,7 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    /// Writes an accounting section of `length` bytes, and what belongs behind it.
+    /// Writes an accounts section of `length` bytes, and the sections that follow it in `section`.
     fn put_accounts(&mut self, part: &EndPart<'_>, section: &[u8], length: usize) -> Result<(), WriteError> {
         let entry = IndexEntry {
             kind: SectionKind::Accounts,
@@ -394,7 +388,7 @@ impl<W: Write + Send> TraceWriter<W> {
             launch: part.launch,
             track: part.track,
             first_warp: part.first_warp,
-            // There is at least one.
+            // At least one warp.
             last_warp: part.first_warp + (part.warps - 1),
             chunks: 0,
             events: 0,
@@ -406,10 +400,10 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the index and the trailer, flushes, and gives back what was written to, with the totals.
+    /// Writes the index and the trailer, and flushes. Returns the output and the totals.
     ///
     /// # Errors
-    /// An I/O error. The file then opens as one that was not finished.
+    /// An I/O error. The file then opens as an unfinished one.
     pub fn finish(mut self) -> Result<(W, Summary), WriteError> {
         self.check_usable(0)?;
         let index_offset = self.summary.bytes;
@@ -430,12 +424,12 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok((self.out, self.summary))
     }
 
-    /// Totals of what has been written so far.
+    /// Returns the totals written so far.
     pub const fn summary(&self) -> Summary {
         self.summary
     }
 
-    /// Fails if an earlier write failed, or if the index cannot take `more` entries.
+    /// Returns an error if an earlier write failed, or the index has no room for `more` entries.
     fn check_usable(&self, more: usize) -> Result<(), WriteError> {
         if self.broken {
             return Err(WriteError::Broken);
@@ -462,7 +456,7 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 }
 
-/// How many of the frames are to be compressed before they are written: at least one, if there is one.
+/// Returns how many of the frames to compress before they are written; at least one if `frames` is not empty.
 fn at_once(frames: &[(Part<'_>, u64)]) -> usize {
     let mut sum = 0;
     let fits = |(_, bytes): &&(Part<'_>, u64)| {

@@ -1,4 +1,4 @@
-//! Reads the device's clocks: in what steps they go, and the global timer now.
+//! Reads the device's clocks: their resolution, and the current global timer.
 
 use std::ffi::c_void;
 
@@ -7,12 +7,12 @@ use cudarc::driver::{result, sys};
 use super::driver::{Called, PtxKernel, Waits};
 use crate::{ClockSteps, DeviceClocks, DeviceError};
 
-/// The kernel, in PTX: the host side needs no device compiler for it. Its one thread writes the greatest
-/// common divisors of what lies between samples of the clock, and of the global timer, and then the timer as
-/// it is.
+/// The kernel in PTX, so that the host needs no device compiler. One thread takes samples of the clock and
+/// the global timer. It writes the greatest common divisor of the differences for each of them, and then the
+/// current timer.
 ///
-/// Between two samples it turns up to seven times, divides and reads memory, which takes now this long and
-/// now that: a clock that goes in steps of 16 cycles has a divisor of 16, and one that counts each cycle soon
+/// Between two samples the thread runs up to seven loop iterations, divisions and a memory read, whose time
+/// varies. A clock with steps of 16 cycles yields 16, and a clock that counts each cycle soon yields 1.
 /// has 1.
 pub const CLOCKS_PTX: &str = r"
 .version 7.0
@@ -77,28 +77,25 @@ end:
 }
 ";
 
-/// Samples for the steps: they take some tenths of a millisecond, in which a timer that goes in steps of a
-/// microsecond makes more than a hundred.
+/// Samples for the resolution: a few tenths of a millisecond, over a hundred steps of a 1 µs timer.
 const SAMPLES: u32 = 2_048;
-/// Bytes that the kernel writes.
 const RESULT_BYTES: usize = 24;
 
-/// The kernel, and where it writes.
 pub(super) struct Clocks {
     kernel: PtxKernel,
     memory: u64,
 }
 
 impl Clocks {
-    /// A context is current.
+    /// Loads the kernel. A context must be current.
     pub(super) fn new(waits: &Waits) -> Result<Self, DeviceError> {
         let kernel = PtxKernel::load("warptrace_clocks", CLOCKS_PTX, waits)?;
-        // SAFETY: a plain allocation, given back by `drop`.
+        // SAFETY: a plain allocation, freed by `drop`.
         let memory = unsafe { result::malloc_sync(RESULT_BYTES) }.called("cuMemAlloc")?;
         Ok(Self { kernel, memory })
     }
 
-    /// Reads the clocks. Steps are `None` if one of them stood still.
+    /// Reads the clocks. `steps` is `None` if a clock did not advance.
     pub(super) fn read(&self, with_steps: bool, stream: sys::CUstream) -> Result<DeviceClocks, DeviceError> {
         let [cycles, nanoseconds, timer] = self.run(if with_steps { SAMPLES } else { 0 }, stream)?;
         let steps = (cycles != 0 && nanoseconds != 0).then_some(ClockSteps { cycles, nanoseconds });
@@ -109,8 +106,7 @@ impl Clocks {
         let mut to = self.memory;
         let mut arguments: [*mut c_void; 2] = [(&raw mut to).cast(), (&raw mut samples).cast()];
         let mut found = [0u64; 3];
-        // SAFETY: the arguments are those of the kernel's text, in order and size; it writes as much as is
-        // allocated.
+        // SAFETY: the arguments match the kernel in order and size; it writes only the allocated bytes.
         unsafe {
             result::memset_d8_async(self.memory, 0, RESULT_BYTES, stream).called("cuMemsetD8Async")?;
             self.kernel.run([1, 1], stream, &mut arguments, &mut found, self.memory)?;
@@ -121,8 +117,8 @@ impl Clocks {
 
 impl Drop for Clocks {
     fn drop(&mut self) {
-        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
-        // SAFETY: made in `new`, used by nothing else.
+        // `drop` ignores errors. After a failed kernel this call fails, without harm.
+        // SAFETY: allocated in `new`, and not used by anything else.
         let _ = unsafe { result::free_sync(self.memory) };
     }
 }

@@ -1,4 +1,4 @@
-//! The kernels' code on the GPU: untraced as it was compiled, and traced copies with recording sequences.
+//! Kernel code on the GPU: untraced kernels as compiled, and traced copies with recording sequences.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,28 +14,26 @@ use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 use super::driver::{self, Called};
 use crate::{DeviceError, LaunchShape, Spaces, site_info, value_info};
 
-/// Names the environment variable that has hardware counters count at each trace point (`pmevent`), in all
-/// kernels that are loaded. It holds how many instructions there are for each event: the first is counted,
-/// the others only take time; and perhaps, behind a `+`, how many of the latter stand at the start of each
-/// kernel that is not traced. `warptrace-bench fidelity` sets it.
+/// Name of the environment variable that makes hardware counters count trace points (`pmevent`), in all
+/// loaded kernels. Its value is the number of instructions per event: the first one is counted, the others
+/// only take time. `+N` after it adds N such uncounted instructions at the start of each untraced kernel.
+/// `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
-/// Names the environment variable that gives untraced kernels, too, the registers of traced ones where it is
-/// 1: what they take is then compared at one limit. `warptrace-bench whole` sets it.
+/// Name of the environment variable that, if set to 1, gives untraced kernels the register limit of traced
+/// ones, to compare both at the same limit. `warptrace-bench whole` sets it.
 pub const REGISTERS_VARIABLE: &str = "WARPTRACE_UNTRACED_REGISTERS";
 
-/// The least that a traced kernel may have: a multiprocessor then holds 32 warps.
+/// Lowest register limit of a traced kernel: a multiprocessor then holds 32 warps.
 const MIN_REGISTER_LIMIT: u32 = 64;
-/// The most that a thread can have.
 const MAX_REGISTERS: u32 = 255;
 
-/// Returns how many registers a traced kernel may have whose untraced one takes this many: as many, and at
-/// least this many that a multiprocessor holds half of the warps that it can.
+/// Returns the register limit for the traced copy of a kernel that uses `untraced` registers: as many,
+/// rounded up to a multiple of 8, but at least 64, so that a multiprocessor holds half of its maximum warps.
 pub fn traced_registers(untraced: u32) -> u32 {
     untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
 }
 
-/// A traced kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Traced {
     pub(super) function: sys::CUfunction,
@@ -44,37 +42,37 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Bytes of dynamic shared memory that a launch needs, the kernel's own included.
+    /// Returns the dynamic shared memory of a launch in bytes, including the kernel's own.
     pub(super) fn dynamic_shared(self, shape: &LaunchShape) -> u64 {
         dynamic_shared(shape.dynamic_shared, shape.warps_per_block(), self.shared_bytes)
     }
 }
 
-/// The kernels that a binary carries, as far as they are loaded.
+/// The PTX texts of a binary, and the kernels loaded from them.
 pub(super) struct Code {
-    /// Texts of PTX. Several may have a kernel of one name: a kernel is its text and its name.
+    /// PTX texts. Several may contain a kernel of the same name, so a kernel is identified by text and name.
     texts: Vec<&'static str>,
-    /// Whether the first text is the one that the device was opened with.
+    /// Whether the device was opened with the first text.
     has_own: bool,
-    /// Modules that were added and name values.
+    /// Added modules that name values.
     with_values: Vec<KernelModule>,
-    /// Modules that were added and have no text.
+    /// Added modules without PTX.
     without: Vec<KernelModule>,
     /// 90 for `sm_90`.
     architecture: u32,
     /// Instructions that mark an event, and that delay an untraced kernel ([`MARKS_VARIABLE`]).
     marks: [u32; 2],
-    /// Whether untraced kernels have traced ones' registers ([`REGISTERS_VARIABLE`]).
+    /// Whether untraced kernels get the register limit of traced ones ([`REGISTERS_VARIABLE`]).
     limits_untraced: bool,
     modules: Vec<sys::CUmodule>,
     untraced: HashMap<Kernel, sys::CUfunction>,
     traced: HashMap<(Kernel, Recording), Traced>,
-    /// The number of the last site, and sites that were not taken yet.
+    /// The last site number, and sites that were not taken yet.
     last_site: u16,
     sites: Vec<SiteInfo>,
 }
 
-/// A kernel: the number of its text, and its name.
+/// A kernel: the index of its text, and its name.
 type Kernel = (usize, String);
 
 impl Code {
@@ -82,7 +80,7 @@ impl Code {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let marks = variable(MARKS_VARIABLE);
         let (each, delay) = marks.split_once('+').unwrap_or((&marks, ""));
-        // A value that is no number marks without a delay.
+        // A value that is not a number marks with one instruction.
         let each = if each.is_empty() { 0 } else { each.parse().unwrap_or(1) };
         Self {
             texts: Vec::from_iter((!ptx.is_empty()).then_some(ptx)),
@@ -100,7 +98,7 @@ impl Code {
         }
     }
 
-    /// Adds the text of a module, if it has one.
+    /// Adds a module, and its text if it has one.
     pub(super) fn add_module(&mut self, module: &KernelModule) {
         let is_known = self.with_values.iter().any(|known| known.name == module.name);
         if !module.values.is_empty() && !is_known {
@@ -111,10 +109,10 @@ impl Code {
         }
     }
 
-    /// Adds a text, if it is a new one with something in it. Returns its number, if there is something in it.
+    /// Adds a text unless it is known or empty. Returns its index, or `None` if it is empty.
     pub(super) fn add(&mut self, ptx: &'static str) -> Option<usize> {
         let is_same = |text: &&str| std::ptr::eq(*text, ptx) || *text == ptx;
-        // The same text at two addresses is found at its first.
+        // The same text can occur at two addresses.
         match self.texts.iter().position(is_same) {
             _ if ptx.is_empty() => None,
             None => {
@@ -125,17 +123,17 @@ impl Code {
         }
     }
 
-    /// Returns the number of the text with a call's kernel: its module's, or the one that the device was
-    /// opened with.
+    /// Returns the index of the text of a call's module, otherwise of the text that the device was opened
+    /// with.
     fn text_of(&mut self, call: &KernelCall) -> Result<usize, DeviceError> {
         let own = call.module().and_then(|module| self.add(module.ptx));
         own.or(self.has_own.then_some(0)).ok_or_else(|| DeviceError::no_device_code(call.module()))
     }
 
-    /// Loads those of `kernels` that are not there yet, from every text that has them: from each one module,
-    /// with an untraced entry of each of its kernels and, where they are to be recorded, a traced one.
+    /// Loads the missing kernels of `kernels` from every text that contains them: one module per text, with
+    /// an untraced entry and, if `recording` is `Some`, a traced entry of each kernel.
     pub(super) fn load(&mut self, kernels: &[&str], recording: Option<Recording>) -> Result<(), DeviceError> {
-        // The first text says of a kernel that it has none, where none has.
+        // A kernel that no text contains is looked up in the first text, which reports the error.
         let is_missing = |kernel: &str| !self.texts.iter().any(|text| has_entry(text, kernel));
         let missing: Vec<&str> = kernels.iter().copied().filter(|kernel| is_missing(kernel)).collect();
         let has_missing =
@@ -205,8 +203,7 @@ impl Code {
         let module = driver::load_ptx(&kernels.join(", "), &spliced)?;
         self.modules.push(module);
         for kernel in kernels {
-            // From now on the untraced kernel is that of the module with the traced one: they share its
-            // variables.
+            // Use the untraced kernel of this module from now on: it shares variables with the traced one.
             self.untraced.insert(key(kernel), function(module, kernel)?);
         }
         if let Some(recording) = recording {
@@ -221,7 +218,7 @@ impl Code {
         Ok(())
     }
 
-    /// Puts markers in front of the accesses to these spaces; `None` if there are none of them.
+    /// Inserts markers before the accesses to these spaces. Returns `None` if `spaces` is empty.
     fn mark_accesses(
         &mut self,
         text: &str,
@@ -250,8 +247,7 @@ impl Code {
         Ok(Some(marked.text))
     }
 
-    /// Describes a site of one of these kernels. A value is that of their module, or else of one that has its
-    /// id.
+    /// Describes a site. Looks up a value by its ID, first in the kernels' module, then in the others.
     fn describe(&self, site: &Site, kernels: &[&str]) -> SiteInfo {
         let Some(value) = site.value.as_ref().filter(|value| value.id != 0) else {
             return site_info(site, "");
@@ -269,12 +265,12 @@ impl Code {
         })
     }
 
-    /// Returns the sites of what was loaded since the last time.
+    /// Returns the sites of code loaded since the last call.
     pub(super) fn take_sites(&mut self) -> Vec<SiteInfo> {
         std::mem::take(&mut self.sites)
     }
 
-    /// Asks how many registers the untraced kernels take, and returns how many the traced ones may have.
+    /// Returns the register limits of traced kernels, from the untraced ones, which it loads if needed.
     fn register_limits<'k>(
         &mut self,
         text: usize,
@@ -297,33 +293,32 @@ impl Code {
         kernels.iter().map(limit).collect()
     }
 
-    /// The untraced kernel, loaded when it is first asked for.
+    /// Returns the untraced kernel. Loads it on first use.
     pub(super) fn untraced(&mut self, call: &KernelCall) -> Result<sys::CUfunction, DeviceError> {
         let text = self.text_of(call)?;
         self.load_from(text, &[call.name()], None)?;
         Ok(self.untraced[&(text, call.name().to_owned())])
     }
 
-    /// The traced kernel, loaded when it is first asked for.
+    /// Returns the traced kernel. Loads it on first use.
     pub(super) fn traced(&mut self, call: &KernelCall, recording: Recording) -> Result<Traced, DeviceError> {
         let text = self.text_of(call)?;
         self.load_from(text, &[call.name()], Some(recording))?;
         Ok(self.traced[&((text, call.name().to_owned()), recording)])
     }
 
-    /// Unloads everything.
+    /// Unloads all modules.
     ///
     /// # Safety
-    /// No kernel of it runs or will.
+    /// No kernel of them runs or will run.
     pub(super) unsafe fn unload(&mut self) {
         for module in self.modules.drain(..) {
-            // Errors have nowhere to go. SAFETY: loaded here, and no longer used.
+            // Errors are ignored. SAFETY: loaded here, and no longer used.
             let _ = unsafe { result::module::unload(module) };
         }
     }
 }
 
-/// Whether a text has this entry.
 fn has_entry(ptx: &str, kernel: &str) -> bool {
     ptx.match_indices(".entry").any(|(at, word)| {
         let name = ptx[at + word.len()..].trim_start().strip_prefix(kernel);
@@ -331,7 +326,6 @@ fn has_entry(ptx: &str, kernel: &str) -> bool {
     })
 }
 
-/// A function of a loaded module.
 pub(super) fn function(module: sys::CUmodule, kernel: &str) -> Result<sys::CUfunction, DeviceError> {
     let name = CString::new(kernel).map_err(|_| DeviceError::Shape {
         kernel: kernel.to_owned(),
@@ -388,7 +382,7 @@ mod tests {
         assert_eq!(MODULES.each_ref().map(|module| code.add(module.ptx)), [Some(0), Some(1), None]);
         assert_eq!(code.text_of(&first).unwrap(), 0, "whichever was added last");
         assert_eq!(code.text_of(&second).unwrap(), 1);
-        // A module without code does not take another's.
+        // A module without code does not use a kernel of another module.
         for call in [without, call()] {
             assert!(matches!(code.text_of(&call), Err(DeviceError::NoDeviceCode { .. })));
         }

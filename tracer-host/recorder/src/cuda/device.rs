@@ -1,4 +1,4 @@
-//! What a session asks of a GPU.
+//! [`Device`] for a GPU.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::{
     LaunchTime, LiveMemory, LogKind, Logs, MemoryType, Prepare, Recording, Traced,
 };
 
-/// With less memory the warps that a card holds fill it before they leave: then it is better used for their
-/// logs than for encoding on the card.
+/// Minimum log memory for a second handle. With less, the resident warps fill it before they leave, so that
+/// logs gain more from the memory than encoding on the GPU.
 const WORTH_ROUNDS_BYTES: u64 = 512 << 20;
 
-/// Whether compiled kernels encode so.
+/// Returns an error unless the compiled kernels can encode with `codec`.
 fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
     let compiled = match codec {
         CodecSpec::Ecl(_) => CodecSpec::Ecl(DEVICE_ECL),
@@ -45,7 +45,7 @@ fn check_codec(codec: CodecSpec) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
-    /// Makes what a drain needs, which takes milliseconds.
+    /// Creates everything that a drain needs. Takes milliseconds.
     fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
         check_codec(codec)?;
         if self.staging.is_none() {
@@ -63,7 +63,7 @@ impl CudaDevice {
 
 impl Device for CudaDevice {
     fn facts(&self) -> DeviceFacts {
-        // Where the driver does not tell, an allocation will.
+        // If the driver does not report free memory, a later allocation fails.
         let free = self.enter().ok().and_then(|()| result::mem_get_info().ok());
         DeviceFacts {
             info: self.info.clone(),
@@ -84,7 +84,7 @@ impl Device for CudaDevice {
         }
         let out_of_memory = |reason: String| DeviceError::OutOfMemory { bytes, reason };
         let length = usize::try_from(bytes.max(1)).map_err(|error| out_of_memory(error.to_string()))?;
-        // SAFETY: a plain allocation, given back by `free` or `drop`.
+        // SAFETY: a plain allocation, freed by `free` or `drop`.
         let address = unsafe { result::malloc_sync(length) }.map_err(|error| {
             let (name, description) = driver::words(error);
             let free = result::mem_get_info()
@@ -134,28 +134,27 @@ impl Device for CudaDevice {
         if self.allocations.remove(allocation.address).is_none() {
             return Err(DeviceError::OutOfBounds { address: allocation.address, bytes: allocation.bytes });
         }
-        // SAFETY: it was allocated here and is no longer listed.
+        // SAFETY: allocated here and no longer listed.
         unsafe { result::free_sync(allocation.address) }.called("cuMemFree")
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         if let Some(memory) = self.pinned.pointer(address, bytes.len() as u64) {
-            // SAFETY: inside an allocation of the host, to which no kernel writes now.
+            // SAFETY: inside a host allocation, which no kernel writes now.
             unsafe { memory.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             return Ok(());
         }
         self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
-        // SAFETY: inside an allocation; the bytes are there until the copy has ended.
+        // SAFETY: inside an allocation; the bytes live until the copy has ended.
         unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.called("cuMemcpyHtoDAsync")?;
         self.finish()
     }
 
-    /// Memory of the host is read when the driver has failed, too.
+    /// Host memory stays readable after the driver has failed.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         if let Some(memory) = self.pinned.pointer(address, bytes.len() as u64) {
-            // SAFETY: inside an allocation of the host. What a kernel that runs writes meanwhile may come in
-            // part.
+            // SAFETY: inside a host allocation. Concurrent writes of a running kernel may be seen in part.
             unsafe { memory.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
             return Ok(());
         }
@@ -173,12 +172,12 @@ impl Device for CudaDevice {
         self.finish()
     }
 
-    /// Waits once for all of them.
+    /// Waits once for all ranges.
     fn clear(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
         let is_host =
             |&(address, bytes): &(u64, u64)| self.pinned.pointer(address, bytes).map(|at| (at, bytes));
         if let Some(ranges) = ranges.iter().map(is_host).collect::<Option<Vec<_>>>() {
-            // SAFETY: inside allocations of the host, to which no kernel writes now.
+            // SAFETY: inside host allocations, which no kernel writes now.
             ranges.into_iter().for_each(|(memory, bytes)| unsafe { memory.write_bytes(0, bytes as usize) });
             return Ok(());
         }
@@ -207,14 +206,14 @@ impl Device for CudaDevice {
                 self.prepare_drains(codec)?;
                 if self.is_foreign {
                     foreign_choosing(recording)?;
-                    // Later, kernels of the program may be running that wait for it.
+                    // Later, this could wait for running kernels of the program.
                     staging::made(&mut self.staging)?;
                     encoding::warm_up(self, codec)?;
                 }
             }
             None => {}
         }
-        // Who launches kernels himself has loaded them, too.
+        // A program that launches its own kernels has also loaded them.
         if !self.is_foreign && !kernels.is_empty() {
             self.code.load(kernels, recording)?;
         }
@@ -248,9 +247,9 @@ impl Device for CudaDevice {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError> {
         self.enter()?;
-        // Nothing but the program's kernels is given up.
+        // Only the program's kernels can be given up.
         let waits = std::mem::replace(&mut self.waits, Waits { gives_up: self.interrupt.clone() });
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees arguments and logs.
         let launched = unsafe { self.launch_and_wait(call, shape, traced) };
         self.waits = waits;
         launched
@@ -311,7 +310,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// Who loads kernels himself has spliced them, too.
+/// Refuses recordings that start at a location: a program that loads its own kernels has spliced them.
 fn foreign_choosing(recording: Recording) -> Result<(), DeviceError> {
     if recording.after.is_none() {
         return Ok(());
@@ -324,7 +323,7 @@ impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
-    /// As for [`Device::launch`].
+    /// See [`Device::launch`].
     unsafe fn launch_and_wait(
         &mut self,
         call: &KernelCall,
@@ -336,7 +335,7 @@ impl CudaDevice {
             let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
             let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
             // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
-            // with. The caller promises the memory behind them.
+            // with. The caller guarantees the memory that they refer to.
             return unsafe { self.run(launched, None) };
         };
         let traced = self.code.traced(call, recording);
@@ -353,17 +352,15 @@ impl CudaDevice {
         };
         arguments.push(descriptor.cast_mut());
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: as above; the last argument is the descriptor, of which traced kernels take as much as they
+        // SAFETY: see above. The last argument is the descriptor; kernels read only the part that they
         // declare.
         unsafe { self.run(launched, serve) }
     }
 
-    /// Threads that can be on the device at once.
     fn resident_threads(&self) -> u64 {
         u64::from(self.multiprocessors) * u64::from(self.threads_each)
     }
 
-    /// Device memory while a kernel runs.
     pub(super) fn live_memory(&mut self) -> Result<LiveDevice<'_>, DeviceError> {
         let live = match &mut self.live {
             Some(live) => live,

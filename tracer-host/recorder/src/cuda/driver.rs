@@ -1,4 +1,4 @@
-//! Calls of the driver, with errors that name the call and the kernel.
+//! Driver calls whose errors name the call and the kernel.
 
 use std::ffi::{CString, c_void};
 use std::io::Write;
@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 
 use crate::DeviceError;
 
-/// Adds the call's name, and the kernel's, to the driver's error.
+/// Adds the names of the call and the kernel to a driver error.
 pub(super) trait Called<T> {
     fn called(self, call: &'static str) -> Result<T, DeviceError>;
     fn called_for(self, call: &'static str, kernel: &str) -> Result<T, DeviceError>;
@@ -32,7 +32,7 @@ fn driver_error(error: DriverError, call: &'static str, kernel: Option<String>) 
     DeviceError::Driver { call, kernel, name, description }
 }
 
-/// The driver's name and description of an error.
+/// Returns the driver's name and description of an error.
 pub(super) fn words(error: DriverError) -> (String, String) {
     let text = |found: Result<&std::ffi::CStr, DriverError>| {
         found.map_or_else(|_| "unknown to the driver".to_owned(), |text| text.to_string_lossy().into_owned())
@@ -40,19 +40,18 @@ pub(super) fn words(error: DriverError) -> (String, String) {
     (text(error.error_name()), text(error.error_string()))
 }
 
-/// Compiling takes longer than this where the driver has not kept the result of an earlier time: worth a
-/// word.
+/// Loading takes longer than this only if the driver compiles without a cached result.
 const WORTH_A_WORD: Duration = Duration::from_millis(700);
 
-/// Whether standard error belongs to a program that knows nothing of this.
+/// Whether standard error belongs to a traced program, so that nothing may be printed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Says nothing on standard error any more, for the rest of the process.
+/// Stops all messages on standard error, for the rest of the process.
 pub(super) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Says on standard error that the driver compiles, if it has not ended after a while.
+/// Prints a message if the driver takes long to compile.
 struct Compiling {
     ended: Option<mpsc::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -77,57 +76,56 @@ impl Compiling {
 impl Drop for Compiling {
     fn drop(&mut self) {
         self.ended = None;
-        // The thread neither waits any more nor panics.
+        // The thread ends without panic, because its channel is closed.
         let _ = self.thread.take().map(std::thread::JoinHandle::join);
     }
 }
 
-/// Says something on standard error, unless that is to be quiet.
+/// Prints a note on standard error, unless [`be_quiet`] was called.
 pub(super) fn note(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         let _ = writeln!(std::io::stderr(), "note: {text}");
     }
 }
 
-/// Loads PTX, which the driver compiles unless it has kept the result; the error carries the compiler's log.
+/// Loads PTX, which the driver compiles or takes from its cache. The error contains the compiler's log.
 pub(super) fn load_ptx(what: &str, ptx: &str) -> Result<sys::CUmodule, DeviceError> {
     let text = CString::new(ptx).map_err(|_| DeviceError::Unsupported {
         problem: format!("the GPU code for {what} contains a zero byte; build again"),
     })?;
     let _compiling = Compiling::start(what);
-    // SAFETY: PTX that ends in zero.
+    // SAFETY: PTX text with a terminating zero.
     unsafe { load(what, text.as_bytes_with_nul()) }
 }
 
-/// How streams are waited for.
 #[derive(Clone, Default)]
 pub(super) struct Waits {
-    /// If it is set, they are not. `None`: as long as it takes.
+    /// Ends waits once it is set. `None` waits without limit.
     pub(super) gives_up: Option<Arc<AtomicBool>>,
 }
 
-/// For so long a stream is asked without a pause, and so long a pause is.
+/// Time of polling a stream without pauses, and the pause afterwards.
 const SPINS: Duration = Duration::from_millis(1);
 const PAUSE: Duration = Duration::from_micros(50);
-/// What does not wait for a kernel of the program takes less.
+/// Minimum wait before giving up. Work that does not wait for the program's kernels takes less.
 const WORKS_WITHIN: Duration = Duration::from_millis(300);
 
 impl Waits {
-    /// Waits for what a stream was given.
+    /// Waits for the work in a stream.
     ///
     /// # Errors
-    /// [`DeviceError::GivenUp`]; or the driver's.
+    /// [`DeviceError::GivenUp`], or the driver's error.
     ///
     /// # Safety
     /// The stream is alive.
     pub(super) unsafe fn wait(&self, stream: sys::CUstream) -> Result<(), DeviceError> {
         let Some(gives_up) = &self.gives_up else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the stream.
             return unsafe { result::stream::synchronize(stream) }.called("cuStreamSynchronize");
         };
         let started = Instant::now();
         loop {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the stream.
             match unsafe { sys::cuStreamQuery(stream) } {
                 sys::CUresult::CUDA_ERROR_NOT_READY => {}
                 answer => return answer.result().called("cuStreamQuery"),
@@ -144,7 +142,7 @@ impl Waits {
     }
 }
 
-/// A kernel in PTX, in a module of its own.
+/// A kernel loaded from PTX into a separate module.
 pub(super) struct PtxKernel {
     waits: Waits,
     name: &'static str,
@@ -158,11 +156,12 @@ impl PtxKernel {
         Ok(Self { waits: waits.clone(), name, module, function: super::code::function(module, name)? })
     }
 
-    /// Runs blocks of threads, waits for them, and copies what is at `from` then.
+    /// Runs the kernel with `blocks` blocks of `threads` threads, waits for it, and copies the memory at
+    /// `from` to `to`.
     ///
     /// # Safety
-    /// The arguments are those of the kernel, and name memory that is valid for what it does with it; `from`
-    /// is memory of the device, as long as `to`.
+    /// The arguments match the kernel and refer to memory that is valid for its accesses. `from` is device
+    /// memory of at least the size of `to`.
     pub(super) unsafe fn run<T>(
         &self,
         [blocks, threads]: [u32; 2],
@@ -171,7 +170,7 @@ impl PtxKernel {
         to: &mut [T],
         from: u64,
     ) -> Result<(), DeviceError> {
-        // SAFETY: the caller's promise; the last call waits for all.
+        // SAFETY: the caller guarantees arguments and memory; the last call waits for the copy.
         unsafe {
             result::launch_kernel(self.function, (blocks, 1, 1), (threads, 1, 1), 0, stream, arguments)
                 .called_for("cuLaunchKernel", self.name)?;
@@ -183,33 +182,32 @@ impl PtxKernel {
 
 impl Drop for PtxKernel {
     fn drop(&mut self) {
-        // Errors have nowhere to go here; after a failed kernel this fails, harmlessly.
-        // SAFETY: loaded in `load`, used by nothing else.
+        // Errors are ignored. After a failed kernel this call fails, without harm.
+        // SAFETY: loaded in `load`, and not used by anything else.
         let _ = unsafe { result::module::unload(self.module) };
     }
 }
 
-/// Loads assembled code.
+/// Loads a cubin.
 ///
 /// # Safety
 /// The image is a cubin.
 pub(super) unsafe fn load_cubin(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the image.
     unsafe { load(what, image) }
 }
 
-/// Loads an image.
+/// Loads a module.
 ///
 /// # Safety
-/// The image is PTX that ends in zero, or a cubin.
+/// The image is PTX with a terminating zero, or a cubin.
 unsafe fn load(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
     let mut log = vec![0u8; 16 << 10];
     let mut options =
         [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
     let mut values: [*mut c_void; 2] = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
     let mut module = std::ptr::null_mut();
-    // SAFETY: the options and values are two each, the buffer is as long as said; the caller's promise for
-    // the image.
+    // SAFETY: two options with two values, and a buffer of the given length; the caller guarantees the image.
     let result = unsafe {
         sys::cuModuleLoadDataEx(
             &mut module,

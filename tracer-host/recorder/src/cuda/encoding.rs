@@ -1,4 +1,4 @@
-//! Merging and encoding on the GPU: the module of `warptrace-encode` and its launches.
+//! Merging and encoding on the GPU with the kernels of `warptrace-encode`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,22 +19,21 @@ use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape};
 
-/// PTX of the kernels that merge and encode, compressed with zstd.
+/// PTX of the merge and encode kernels, compressed with zstd.
 const PTX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/encode.ptx.zst"));
-/// The same kernels, assembled for some architectures; each is compressed.
+/// The same kernels assembled for some architectures, each compressed with zstd.
 const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubins.rs"));
 
-/// Minimum number of threads of a block that encodes serially.
+/// Minimum and maximum threads of a block that encodes serially.
 const MIN_SERIAL_THREADS: u32 = 4;
-/// Maximum of these.
 const MAX_SERIAL_THREADS: u32 = 32;
-/// Blocks that a multiprocessor can have at once.
+/// Maximum resident blocks of a multiprocessor.
 const MAX_BLOCKS: u32 = 32;
 
-/// Returns the PTX of the kernels that merge and encode; it is empty if this was built without a device compiler.
+/// Returns the PTX of the merge and encode kernels; empty if this crate was built without a device compiler.
 ///
 /// # Panics
-/// Never: what was compressed when this was built can be unpacked.
+/// Never: the build script compressed valid text.
 pub fn encoder_ptx() -> String {
     String::from_utf8(unpack(PTX)).expect("text, as the compiler wrote it")
 }
@@ -43,13 +42,11 @@ fn unpack(packed: &[u8]) -> Vec<u8> {
     zstd::decode_all(packed).expect("compressed by the build script")
 }
 
-/// The loaded module.
 pub(super) struct Encoding {
     module: sys::CUmodule,
     functions: HashMap<&'static str, sys::CUfunction>,
 }
 
-/// The kernels' names.
 const KERNELS: [&str; 8] = [
     "warptrace_find_classes",
     "warptrace_link_segments",
@@ -62,14 +59,13 @@ const KERNELS: [&str; 8] = [
 ];
 
 impl Encoding {
-    /// Loads the code for an architecture: assembled, if that is there and the driver takes it; else the
-    /// driver compiles it.
+    /// Loads the kernels: a cubin if one fits and the driver accepts it, otherwise PTX, which the driver
+    /// compiles.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
-        // Code runs on its own architecture and on later ones of the same generation.
+        // A cubin runs on its architecture and on later ones with the same major version.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
         let cubin = CUBINS.iter().filter(|(found, _)| fits(*found)).max_by_key(|(found, _)| *found);
-        // SAFETY: made by the assembler when this was built. (A driver older than that assembler may refuse
-        // it.)
+        // SAFETY: a cubin from the assembler at build time. A driver older than the assembler may refuse it.
         let loaded =
             cubin.and_then(|(_, image)| unsafe { driver::load_cubin("merging", &unpack(image)) }.ok());
         let module = match loaded {
@@ -86,9 +82,9 @@ impl Encoding {
     /// Unloads the module.
     ///
     /// # Safety
-    /// No kernel of it runs or will.
+    /// No kernel of it runs or will run.
     pub(super) unsafe fn unload(&self) {
-        // Errors have nowhere to go. SAFETY: loaded by `load`, and no longer used.
+        // Errors are ignored. SAFETY: loaded by `load`, and no longer used.
         let _ = unsafe { result::module::unload(self.module) };
     }
 }
@@ -101,7 +97,7 @@ fn load_ptx() -> Result<sys::CUmodule, DeviceError> {
     driver::load_ptx("what merges and encodes", &ptx)
 }
 
-/// Merges and encodes, as [`EncodeJob::Logs`](crate::EncodeJob::Logs) says.
+/// Merges and encodes, see [`EncodeJob::Logs`](crate::EncodeJob::Logs).
 pub(super) fn encode(
     device: &mut CudaDevice,
     spec: CodecSpec,
@@ -118,7 +114,7 @@ pub(super) fn encode(
     let table = table.address;
     let count = launches.len() as u32;
     let mut time = Duration::ZERO;
-    // A warp for each stream.
+    // One warp per stream.
     let shape = device.encoding_shape(streams, MERGE_THREADS, MERGE_THREADS / 32, 0);
     let merge = merge_call(pool, table, count, streams, codec);
     let mut claims = device.launch_encoding(Some(pool), &merge, &shape, &mut time)?;
@@ -147,7 +143,7 @@ pub(super) fn encode(
     Ok(Encoded { claims, time, collected: 0 })
 }
 
-/// Finds classes, as [`EncodeJob::Classes`](crate::EncodeJob::Classes) says.
+/// Finds classes, see [`EncodeJob::Classes`](crate::EncodeJob::Classes).
 pub(super) fn find_classes(
     device: &mut CudaDevice,
     pool: &PoolDescriptor,
@@ -157,17 +153,17 @@ pub(super) fn find_classes(
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let (streams, mut time) = (last.first_stream + last.tracks * last.warps, Duration::ZERO);
     device.write_launches(launches, table)?;
-    // A warp for each stream.
+    // One warp per stream.
     let shape = device.encoding_shape(streams, CLASSES_THREADS, CLASSES_THREADS / 32, 0);
     let call = find_classes_call(pool, table.address, launches.len() as u32, streams);
     let claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
     Ok(Encoded { claims, time, collected: 0 })
 }
 
-/// Makes a stream whose kernels begin before those that wait for others, and do not wait for theirs.
+/// Creates a non-blocking stream whose kernels start before pending kernels of other streams.
 pub(super) fn priority_stream() -> Result<sys::CUstream, DeviceError> {
     let (mut least, mut greatest, mut stream) = (0, 0, std::ptr::null_mut());
-    // SAFETY: a context is current; both write what they are given.
+    // SAFETY: a context is current; the calls write to the given variables.
     unsafe {
         sys::cuCtxGetStreamPriorityRange(&raw mut least, &raw mut greatest)
             .result()
@@ -180,7 +176,7 @@ pub(super) fn priority_stream() -> Result<sys::CUstream, DeviceError> {
     Ok(stream)
 }
 
-/// Makes flat logs, as [`EncodeJob::Flatten`](crate::EncodeJob::Flatten) says.
+/// Flattens logs, see [`EncodeJob::Flatten`](crate::EncodeJob::Flatten).
 pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), DeviceError> {
     let mut time = Duration::ZERO;
     let shape = device.encoding_shape(job.segment_count.max(1), FLATTEN_THREADS, FLATTEN_THREADS, 0);
@@ -190,8 +186,7 @@ pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), D
     Ok(())
 }
 
-/// Runs all kernels that encode once, with nothing to do: what the driver does for a first launch it cannot
-/// do while a kernel runs.
+/// Runs all encode kernels once without work: the driver cannot set them up while a kernel runs.
 pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), DeviceError> {
     flatten(device, &FlattenJob::default())?;
     let (pool, mut time) = (PoolDescriptor::default(), Duration::ZERO);
@@ -213,8 +208,8 @@ pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), De
 }
 
 impl CudaDevice {
-    /// Threads of a block that encodes serially. They take turns where they go different ways, so as few run
-    /// together as fill the device.
+    /// Returns the threads of a block that encodes serially. Diverged threads of a warp run in turns, so each
+    /// block gets the fewest threads that fill the device.
     fn serial_threads(&self, chunks: u32) -> u32 {
         let mut threads = MIN_SERIAL_THREADS;
         while threads < MAX_SERIAL_THREADS && chunks > threads * MAX_BLOCKS * self.multiprocessors {
@@ -223,7 +218,7 @@ impl CudaDevice {
         threads
     }
 
-    /// Writes the table of launches, and loads the kernels for which it is.
+    /// Writes the table of launches, and loads the encode kernels if needed.
     fn write_launches(&mut self, launches: &[LoggedLaunch], table: Allocation) -> Result<(), DeviceError> {
         let words = launches.iter().flat_map(LoggedLaunch::to_words);
         self.write(table.address, &words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())?;
@@ -233,10 +228,10 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Shape of a launch for this many `items`, in blocks of `threads` threads for `each` of them, each
-    /// thread with this many bytes of shared memory.
+    /// Returns the launch shape for `items` items: `threads` threads per `each` items, `bytes` shared bytes
+    /// per thread.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
-        // Where that is not enough, each block does more.
+        // With fewer blocks than needed, each block processes more items.
         let most = MAX_BLOCKS * self.multiprocessors;
         let grid = [items.div_ceil(each).min(most), 1, 1];
         LaunchShape {
@@ -245,7 +240,7 @@ impl CudaDevice {
         }
     }
 
-    /// Runs one of the kernels; returns the counters of claims afterwards.
+    /// Runs an encode kernel; returns the reservation counters afterwards.
     fn launch_encoding(
         &mut self,
         pool: Option<&PoolDescriptor>,
@@ -264,8 +259,8 @@ impl CudaDevice {
             dynamic_shared: u64::from(shape.dynamic_shared),
             claims: pool.map(|pool| pool.claims),
         };
-        // SAFETY: the arguments are those of the kernel. Pool and logs are those of launches that have ended,
-        // which nothing else uses; the table was written for them.
+        // SAFETY: the arguments match the kernel. Pool and logs belong to launches that have ended, and
+        // nothing else uses them. The table was written for these launches.
         let ran = unsafe { self.run(launched, None) }?;
         *time += ran.kernel;
         Ok(ran.claims)

@@ -1,5 +1,5 @@
-//! Launches that another program makes itself: events before and behind each, in the program's stream, tell
-//! when it has ended. No call waits for it.
+//! Launches that another program makes itself. Events before and after each launch, in the program's stream,
+//! show when it has ended. No call waits for it.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,39 +12,40 @@ use super::driver::{self, Called, Waits};
 use super::encoding::priority_stream;
 use crate::{DeviceError, Ending};
 
-/// Pairs of events of one context, which launches use in turns.
+/// Reusable pairs of events of one context.
 #[derive(Clone, Debug, Default)]
 pub struct Brackets(Arc<Mutex<Vec<Events>>>);
 
-/// The events before and behind launches.
+/// The events before and after launches.
 #[derive(Debug)]
 struct Events([sys::CUevent; 2]);
 
-// SAFETY: handles, which any thread may use.
+// SAFETY: event handles, which any thread may use.
 unsafe impl Send for Events {}
 
-/// Launches that have begun together, between two events.
+/// Launches made together, between two events.
 #[derive(Debug)]
 pub struct Bracket {
-    /// `Some` until it is dropped.
+    /// `Some` until drop.
     events: Option<Events>,
-    /// Whether the event behind them is in the stream.
+    /// Whether the event after the launches was recorded.
     marked: bool,
-    /// The first kernel.
+    /// Name of the first kernel.
     kernel: &'static str,
     pool: Brackets,
 }
 
 impl Brackets {
-    /// Makes launches on a stream by `launch`, which calls the driver and returns what that says
-    /// (`CUresult`). `kernel` names the first of them in errors.
+    /// Makes launches on a stream by calling `launch`, which calls the driver and returns its `CUresult`.
+    /// `kernel` names the first kernel, for errors.
     ///
     /// # Errors
-    /// What the driver says if it refuses them, or takes no event for the stream: nothing runs then.
+    /// The driver's error code if it refuses the event before the launches or the launches: then nothing
+    /// runs.
     ///
     /// # Safety
-    /// The stream, as `CUstream`, is one of the context for which this was made; null is the legacy default
-    /// stream. The context is current.
+    /// `stream` is a `CUstream` of this pool's context; null is the legacy default stream. The context is
+    /// current.
     pub unsafe fn around(
         &self,
         stream: *mut c_void,
@@ -64,8 +65,9 @@ impl Brackets {
         };
         let [start, end] = events.0;
         let mut bracket = Bracket { events: Some(events), marked: false, kernel, pool: self.clone() };
-        // A stream of another context, for instance, takes no event: then nothing is launched here.
-        // SAFETY: the caller's promise for the stream; the events are alive.
+        // The driver refuses the event if, for instance, the stream belongs to another context. Then nothing
+        // is launched.
+        // SAFETY: the caller guarantees the stream; the events are alive.
         match unsafe { sys::cuEventRecord(start, stream.cast()) } as u32 {
             0 => {}
             refused => return Err(refused),
@@ -74,19 +76,19 @@ impl Brackets {
             0 => {}
             refused => return Err(refused),
         }
-        // SAFETY: as above. What is on its way counts as running, even if there is no telling when it ends.
+        // SAFETY: see above. Without this event, the launch counts as running and its end is unknown.
         bracket.marked = unsafe { sys::cuEventRecord(end, stream.cast()) } as u32 == 0;
         Ok(bracket)
     }
 
-    /// Destroys the events that nothing uses.
+    /// Destroys the events that are not in use.
     ///
     /// # Safety
     /// Their context is alive.
     pub unsafe fn destroy(&self) {
         let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for event in events.into_iter().flat_map(|events| events.0) {
-            // Errors have nowhere to go. SAFETY: made here, and used by nothing else.
+            // Errors are ignored. SAFETY: created here, and not used by anything else.
             let _ = unsafe { result::event::destroy(event) };
         }
     }
@@ -95,7 +97,7 @@ impl Brackets {
 impl Ending for Bracket {
     fn ended(&mut self) -> Result<Option<Duration>, DeviceError> {
         let Some(Events([start, end])) = self.events else { return Ok(None) };
-        // The context may have failed with the kernel, whose end nothing has marked.
+        // Without an end event, `start` shows whether the context has failed.
         let asked = if self.marked { end } else { start };
         // SAFETY: the events are alive.
         let milliseconds = unsafe {
@@ -121,18 +123,18 @@ impl Drop for Bracket {
 }
 
 impl CudaDevice {
-    /// Uses a context of another program, which launches its kernels itself, and loads no code for it. All
-    /// other work of the device is on a stream of its own, which no default stream waits for. From now on
-    /// devices of this process say nothing on standard error, which is the program's.
+    /// Uses the context of another program, which loads and launches its kernels itself. All other work of
+    /// the device uses a separate non-blocking stream. From now on devices of this process print nothing on
+    /// standard error, which belongs to the program.
     ///
     /// # Errors
-    /// Without a driver, or if the driver fails, as it does for a context that is none.
+    /// If no driver exists, or the driver is too old or fails, for instance because the context is invalid.
     ///
     /// # Safety
-    /// The context is the driver's `CUcontext`, and outlives what is returned.
+    /// The context is a `CUcontext` of the driver and outlives the returned device.
     pub unsafe fn adopt_foreign(context: *mut c_void) -> Result<Self, DeviceError> {
         driver::be_quiet();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the context.
         let mut adopted = unsafe { Self::adopt_with(context, priority_stream, "") }?;
         adopted.owns_stream = true;
         adopted.is_foreign = true;

@@ -1,9 +1,9 @@
-//! Collects the used parts of chunks on the device, so that one plain copy brings them to the host.
+//! Packs the used parts of chunks on the device, so that one plain copy transfers them to the host.
 //!
-//! Each warp owns a chunk that may hold a few bytes: copied whole, the link would carry mostly nothing, and a
-//! copy of rows (`cuMemcpy2D`) would carry each row on its own. A kernel of a page packs them at the speed of
-//! the device's memory. It is written in PTX, so that the host side needs no device compiler and no kernel of
-//! the program.
+//! Each warp owns a chunk that may hold only a few bytes. Copies of whole chunks would transfer mostly unused
+//! bytes, and a copy of rows (`cuMemcpy2D`) would transfer each row separately. The kernel packs chunks at
+//! the speed of device memory. It is written in PTX, so that the host needs no device compiler and no kernel
+//! of the program.
 
 use std::ffi::c_void;
 
@@ -14,20 +14,19 @@ use super::driver::{Called, PtxKernel, Waits};
 use super::staging::{self, Staging};
 use crate::{Allocation, DeviceError};
 
-/// The part of its buffer that a run of the kernel is planned to fill if chunks hold as much as those before:
-/// this many eighths.
+/// Planned fill of the buffer by one run of the kernel, in eighths, if chunks are as full as in the last run.
 const PLANNED_EIGHTHS: u64 = 7;
-/// Bytes in front of the packed chunks, for the counter of packed bytes.
+/// Bytes before the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
-/// The most that one run packs: its counter has 32 bits.
+/// Maximum bytes packed by one run: the counter has 32 bits.
 const MAX_BUFFER_BYTES: u64 = 1 << 31;
-/// Warps of a block; each takes one chunk.
+/// Warps per block; each packs one chunk.
 const BLOCK_WARPS: u32 = 8;
 
-/// A warp looks at one chunk's header; if the chunk was used, its leader takes room for header and payload in
-/// the buffer, and all lanes copy, 16 bytes at a time. The length is cut at the chunk's end: the host tells
-/// what is wrong with it. What would not fit is counted and left: the host sees that, and has fewer chunks
-/// packed.
+/// Each warp reads the header of one chunk. If the chunk was used, its leader reserves space for header and
+/// payload in the buffer, and all lanes copy, 16 bytes each at a time. The length is clamped to the chunk;
+/// the host reports invalid lengths. Chunks that do not fit are counted but not copied: the host sees this
+/// and packs fewer chunks.
 const PTX: &str = r#"
 .version 7.0
 .target sm_70
@@ -103,10 +102,9 @@ end:
 
 const _: () = assert!(CHUNK_HEADER_BYTES == 32, "the kernel's text has the header's size in it");
 
-/// The kernel.
 pub(super) struct Gather {
     kernel: PtxKernel,
-    /// Bytes that a chunk took in the last run, or 0.
+    /// Average packed bytes per chunk in the last run, or 0.
     each: u64,
 }
 
@@ -115,9 +113,9 @@ impl Gather {
         Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX, waits)?, each: 0 })
     }
 
-    /// Appends the used chunks among the first of `count` chunks from `first` on to `to`; returns how many it
-    /// has gone through. The caller has checked that they lie in one allocation, and `scratch` in another,
-    /// which has room for one.
+    /// Appends the used chunks of the first of `count` chunks at `first` to `to`; returns the number of
+    /// examined chunks. The caller has checked that chunks and `scratch` lie in allocations. Fails if
+    /// `scratch` is too small for a chunk.
     pub(super) fn collect(
         &mut self,
         staging: &mut Option<Staging>,
@@ -127,7 +125,7 @@ impl Gather {
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
         let buffer_bytes = scratch.bytes.saturating_sub(CURSOR_BYTES).min(MAX_BUFFER_BYTES);
-        // This many fit however full they are.
+        // This number of chunks fits even if all are full.
         let safe = (buffer_bytes / u64::from(chunk_bytes)) as u32;
         if safe == 0 {
             return Err(DeviceError::Unsupported {
@@ -136,7 +134,7 @@ impl Gather {
                 ),
             });
         }
-        // For all of them, the counter of packed bytes does not overflow.
+        // Limit so that the counter of packed bytes does not overflow.
         let most = count.min(u32::MAX / chunk_bytes);
         let planned_bytes = buffer_bytes / 8 * PLANNED_EIGHTHS;
         loop {
@@ -144,7 +142,7 @@ impl Gather {
                 planned_bytes.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
             let batch = planned.max(safe).min(most);
             let packed = self.pack(first, chunk_bytes, batch, [scratch.address, buffer_bytes], stream)?;
-            // Rounded up, so that the next run is of fewer chunks if these were too many.
+            // Rounded up, so that the next run takes fewer chunks if these were too many.
             self.each = packed.div_ceil(u64::from(batch.max(1)));
             if packed <= buffer_bytes {
                 staging::append(staging, stream, scratch.address + CURSOR_BYTES, packed as usize, to)?;
@@ -153,8 +151,7 @@ impl Gather {
         }
     }
 
-    /// Packs into a buffer; returns the bytes of all used chunks, which have all been packed unless it is
-    /// more than the buffer's.
+    /// Packs chunks into a buffer; returns the bytes of all used chunks. If they exceed it, some are missing.
     fn pack(
         &mut self,
         mut first: u64,
@@ -175,8 +172,8 @@ impl Gather {
         ];
         let blocks = count.div_ceil(BLOCK_WARPS);
         let mut packed = [0u32];
-        // SAFETY: the buffer is the caller's to give; the arguments are those of the kernel's text, in order
-        // and size; the kernel writes nothing behind its capacity.
+        // SAFETY: the caller provides the buffer. The arguments match the kernel's parameters in order and
+        // size, and the kernel writes at most `capacity` bytes.
         unsafe {
             result::memset_d8_async(buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
             self.kernel.run([blocks, BLOCK_WARPS * 32], stream, &mut arguments, &mut packed, buffer)?;

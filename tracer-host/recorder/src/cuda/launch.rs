@@ -1,4 +1,4 @@
-//! Runs kernels, and serves their logs meanwhile.
+//! Runs kernels, and empties their logs meanwhile.
 
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
@@ -11,32 +11,29 @@ use super::CudaDevice;
 use super::driver::Called;
 use crate::{DeviceError, LaunchShape, LaunchTime, Serve};
 
-/// Dynamic shared memory that every kernel may have without asking: what a block has by default, less some
-/// for a kernel's own static part.
+/// Dynamic shared memory without an attribute: the default of a block, less a reserve for static memory.
 const ASKED_FOR_ABOVE: i32 = 16 << 10;
 
-/// What a launch is given beyond the kernel's own arguments.
+/// A kernel and the settings of its launch.
 pub(super) struct Launched<'a> {
     pub(super) function: sys::CUfunction,
     pub(super) kernel: &'a str,
     pub(super) arguments: Vec<*mut c_void>,
     pub(super) shape: &'a LaunchShape,
-    /// Bytes of dynamic shared memory, all together.
+    /// Total dynamic shared memory in bytes.
     pub(super) dynamic_shared: u64,
-    /// Address of the counters of claims, if they are asked for.
+    /// Address of the reservation counters, if they are to be read.
     pub(super) claims: Option<u64>,
 }
 
-/// A kernel runs for so long before its logs are scanned: what most take. Then it is asked so often whether
-/// it has ended.
+/// Time before the first scan of a kernel's logs. Most kernels end earlier.
 const FIRST_SCAN: Duration = Duration::from_micros(300);
 
 impl CudaDevice {
     /// Runs a kernel and waits for it.
     ///
     /// # Safety
-    /// The arguments are what the kernel was compiled for, and name memory that is valid for what it does
-    /// with it.
+    /// The arguments match the kernel and refer to memory that is valid for its accesses.
     pub(super) unsafe fn run(
         &mut self,
         launched: Launched<'_>,
@@ -50,8 +47,7 @@ impl CudaDevice {
                 shape.grid, shape.block
             )));
         }
-        // The static part, a page that the system keeps, and this must fit together; the driver has the last
-        // word.
+        // It must fit next to static and system-reserved shared memory; the driver checks this.
         let dynamic_shared = i32::try_from(dynamic_shared).map_err(|_| {
             problem(format!("{dynamic_shared} bytes of shared memory are more than a block can have"))
         })?;
@@ -66,7 +62,7 @@ impl CudaDevice {
         let stream = self.stream;
         self.check_no_capture(kernel)?;
         let launch = || {
-            // SAFETY: the stream is alive; the caller promises the arguments.
+            // SAFETY: the stream is alive; the caller guarantees the arguments.
             unsafe {
                 result::launch_kernel(
                     function,
@@ -79,15 +75,15 @@ impl CudaDevice {
             }
             .called_for("cuLaunchKernel", kernel)
         };
-        // SAFETY: the stream is alive; the caller's promise for the launch.
+        // SAFETY: the stream is alive; the caller guarantees the launch.
         unsafe { self.timed(stream, kernel, claims, serve, launch) }
     }
 
-    /// Makes a launch on a stream, times it, and waits for it. With the address of the counters of claims
-    /// these are read after the kernel.
+    /// Makes a launch on a stream, times it, and waits for it. If `claims` is the address of the reservation
+    /// counters, reads them after the kernel.
     ///
     /// # Safety
-    /// The stream is alive and one of the device's context. `launch` gives it a kernel that may run.
+    /// The stream is alive and belongs to the device's context. `launch` submits a kernel that may run.
     pub(super) unsafe fn timed(
         &mut self,
         stream: sys::CUstream,
@@ -96,8 +92,8 @@ impl CudaDevice {
         serve: Option<&mut Serve<'_>>,
         launch: impl FnOnce() -> Result<(), DeviceError>,
     ) -> Result<LaunchTime, DeviceError> {
-        // SAFETY: events and stream are alive. The pinned words are nothing else's, and read after the event
-        // behind their copy.
+        // SAFETY: events and stream are alive. Nothing else uses the pinned words, and they are read only
+        // after the event that follows their copy.
         unsafe {
             result::event::record(self.start, stream).called("cuEventRecord")?;
             launch()?;
@@ -125,7 +121,7 @@ impl CudaDevice {
 }
 
 impl CudaDevice {
-    /// Checks that the stream runs what it is given, and does not put it into a graph.
+    /// Returns an error if the stream is being captured into a graph.
     fn check_no_capture(&self, kernel: &str) -> Result<(), DeviceError> {
         if self.stream.is_null() {
             return Ok(());
@@ -144,7 +140,7 @@ impl CudaDevice {
         Err(DeviceError::Unsupported { problem })
     }
 
-    /// Serves the logs of a kernel until the event behind it has come.
+    /// Empties the logs of a kernel until the event `end` has occurred.
     fn serve(&mut self, end: sys::CUevent, kernel: &str, serve: &mut Serve<'_>) -> Result<(), DeviceError> {
         let started = Instant::now();
         loop {
@@ -162,7 +158,7 @@ impl CudaDevice {
     }
 }
 
-/// Pointers to a call's arguments, as the driver takes them.
+/// Returns pointers to a call's arguments, in the form that the driver takes.
 pub(super) fn pointers(call: &KernelCall) -> Vec<*mut c_void> {
     call.arguments().iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
 }

@@ -1,4 +1,4 @@
-//! Copies on a stream of their own, while a kernel runs.
+//! Copies on separate streams while a kernel runs.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -9,23 +9,20 @@ use super::driver::Called;
 use crate::live::{LiveMemory, MAX_READ};
 use crate::{AddressMap, DeviceError};
 
-/// Bytes that are written at once.
 const MAX_WRITE: usize = 1 << 20;
 
-/// A buffer that copies fill.
 struct Buffer {
     memory: *mut c_void,
     done: sys::CUevent,
 }
 
-/// Streams and pinned memory. All of it is there from the beginning: the driver gives none while a kernel
-/// runs.
+/// Streams and pinned memory, created in advance: the driver allocates nothing while a kernel runs.
 pub(super) struct Live {
     reads: sys::CUstream,
     writes: sys::CUstream,
     buffers: [Buffer; 2],
     written: *mut c_void,
-    /// Reads that are under way, in their order: the number of the buffer, and how many bytes.
+    /// Pending reads, oldest first: index of the buffer, and number of bytes.
     under_way: VecDeque<(usize, usize)>,
     next: usize,
 }
@@ -34,7 +31,7 @@ impl Live {
     pub(super) fn new() -> Result<Self, DeviceError> {
         // Flags 0: cached by the CPU. SAFETY: plain pinned allocations, freed in `drop`.
         let memory = |bytes| unsafe { result::malloc_host(bytes, 0) }.called("cuMemHostAlloc");
-        // Not blocking: the default stream, on which kernels run, waits for others.
+        // Non-blocking streams, because the default stream, on which kernels run, synchronizes with others.
         let stream =
             || result::stream::create(result::stream::StreamKind::NonBlocking).called("cuStreamCreate");
         let buffer = || {
@@ -65,8 +62,8 @@ impl Live {
         let Buffer { memory, done } = &self.buffers[self.next];
         let mut at = 0;
         for &(address, length) in ranges {
-            // SAFETY: the buffer is pinned and long enough; the caller has checked the source. It is read
-            // behind its event.
+            // SAFETY: the buffer is pinned, long enough, and read only after its event; the caller checked
+            // the source.
             unsafe {
                 let target = std::slice::from_raw_parts_mut(memory.cast::<u8>().add(at), length);
                 result::memcpy_dtoh_async(target, address, self.reads).called("cuMemcpyDtoHAsync")?;
@@ -86,8 +83,8 @@ impl Live {
             return Err(DeviceError::Unsupported { problem });
         };
         let Buffer { memory, done } = &self.buffers[number];
-        // SAFETY: the event is alive. Behind it all bytes are there, and the next read but one is the first
-        // to change them.
+        // SAFETY: the event is alive, and after it all bytes are in the buffer. A pending read uses the other
+        // buffer, and no read can start while the result is borrowed.
         unsafe {
             result::event::synchronize(*done).called("cuEventSynchronize")?;
             Ok(std::slice::from_raw_parts(memory.cast::<u8>(), bytes))
@@ -96,8 +93,8 @@ impl Live {
 
     fn write(&mut self, mut address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         for piece in bytes.chunks(MAX_WRITE) {
-            // SAFETY: the buffer is pinned and long enough, and is not used again before the copy is done;
-            // the caller has checked the target.
+            // SAFETY: the buffer is pinned, long enough, and idle until the copy is done; the caller checked
+            // the target.
             unsafe {
                 let source = std::slice::from_raw_parts_mut(self.written.cast::<u8>(), piece.len());
                 source.copy_from_slice(piece);
@@ -112,7 +109,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, used by nothing else.
+        // SAFETY: created in `new`, and not used by anything else.
         unsafe {
             for stream in [self.reads, self.writes] {
                 let _ = result::stream::synchronize(stream);
@@ -127,13 +124,12 @@ impl Drop for Live {
     }
 }
 
-/// What is allocated, and the stream: device memory as it is seen while a kernel runs.
+/// Device memory while a kernel runs: the allocations, and the streams for copies.
 pub(super) struct LiveDevice<'a> {
     pub(super) allocations: &'a AddressMap<()>,
     pub(super) live: &'a mut Live,
 }
 
-/// Checks that bytes lie in one of the allocations.
 pub(super) fn check_inside(
     allocations: &AddressMap<()>,
     address: u64,

@@ -1,8 +1,8 @@
 //! A GPU through the CUDA driver, which is loaded at run time.
 //!
-//! Memory comes from plain allocations, never managed ones. A device uses one stream, the default one or its
-//! caller's, and every call of [`Device`](crate::Device) has finished when it returns. What is done while
-//! a kernel runs uses streams of its own ([`live`]), or another device of the same context.
+//! Device memory comes from plain allocations, not managed ones. A device uses one stream, the default stream
+//! or its caller's, and every call of [`Device`](crate::Device) completes its work before it returns. Work
+//! that runs next to a kernel uses separate streams ([`live`]), or a second device in the same context.
 
 mod clocks;
 mod code;
@@ -39,55 +39,52 @@ use self::pinned::Pinned;
 use self::staging::Staging;
 use crate::{AddressMap, DeviceError};
 
-/// One GPU of this machine.
+/// A GPU of this machine.
 pub struct CudaDevice {
     ordinal: sys::CUdevice,
     context: sys::CUcontext,
-    /// Whether `context` is the device's primary one, and retained.
+    /// Whether `context` is the device's retained primary context.
     retained: bool,
-    /// What kernels run on.
     stream: sys::CUstream,
-    /// Whether `stream` is made, and to be destroyed, here.
+    /// Whether `stream` was created here, and must be destroyed here.
     owns_stream: bool,
     info: DeviceInfo,
     multiprocessors: u32,
-    /// Threads that a multiprocessor holds.
+    /// Maximum resident threads of a multiprocessor.
     threads_each: u32,
     memory: u64,
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
-    /// Loaded with the first traced kernel.
+    /// Loaded for the first traced kernel.
     encoding: Option<Encoding>,
     allocations: AddressMap<()>,
-    /// Another one's that this one may use, too.
+    /// Memory of another handle that this one may use.
     shared: AddressMap<()>,
-    /// What of the host's memory kernels use.
     pinned: Pinned,
     staging: Option<Staging>,
     gather: Option<Gather>,
-    /// Made when the device's clocks are first asked for.
+    /// Created at the first reading.
     clocks: Option<Clocks>,
-    /// Made with the first streamed kernel.
+    /// Created for the first streamed kernel.
     live: Option<Live>,
     /// Whether another program loads and launches the kernels.
     is_foreign: bool,
-    /// How streams are waited for.
     waits: Waits,
-    /// What ends the wait for kernels.
+    /// Ends the wait for kernels once it is set.
     interrupt: Option<Arc<AtomicBool>>,
-    /// The stream for reads beside what waits, or null; and whether it is in the place of `stream`.
+    /// The stream for independent reads, or null. While `reads_beside` is set, it is swapped with `stream`.
     beside: sys::CUstream,
     reads_beside: bool,
-    /// Pinned [`Claims`], where each traced launch leaves the pool's counters.
+    /// Pinned [`Claims`]: each traced launch copies the pool's counters here.
     claims: *mut c_void,
     start: sys::CUevent,
     end: sys::CUevent,
-    /// After the copy of the pool's counter.
+    /// Recorded after the copy of the counters.
     counted: sys::CUevent,
 }
 
-// SAFETY: it has one user at a time, and each call makes its context the thread's own.
+// SAFETY: a device has one user at a time, and each call makes its context current.
 unsafe impl Send for CudaDevice {}
 
 impl std::fmt::Debug for CudaDevice {
@@ -96,13 +93,14 @@ impl std::fmt::Debug for CudaDevice {
     }
 }
 
-/// The driver's library, on Linux and on Windows.
+/// File names of the driver library on Linux and Windows.
 const DRIVER_LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
-/// Loads the driver and returns how many devices there are.
+/// Loads the driver and returns the number of devices.
 fn count_devices() -> Result<u32, DeviceError> {
-    // cudarc has no error for it: it stops. And where it links the driver, it does not say that it is there.
-    // SAFETY: the driver's own library, which a program that uses a GPU loads anyway.
+    // cudarc panics without a driver. Where it links the driver, it cannot tell whether the driver is
+    // present.
+    // SAFETY: loads the driver's library, as any CUDA program does.
     if !DRIVER_LIBRARIES.iter().any(|name| unsafe { libloading::Library::new(*name) }.is_ok()) {
         return Err(DeviceError::NoDriver);
     }
@@ -110,12 +108,12 @@ fn count_devices() -> Result<u32, DeviceError> {
     Ok(u32::try_from(result::device::get_count().called("cuDeviceGetCount")?).unwrap_or(0))
 }
 
-/// The oldest driver that has every function in use: `cuEventElapsedTime_v2` came with CUDA 12.8.
+/// The oldest driver with every function used here: `cuEventElapsedTime_v2` needs CUDA 12.8.
 const OLDEST_DRIVER: i32 = 12_080;
 
 fn driver_number() -> Result<i32, DeviceError> {
     let mut version = 0;
-    // SAFETY: writes one integer.
+    // SAFETY: the call writes one integer.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result().called("cuDriverGetVersion")?;
     Ok(version)
 }
@@ -129,12 +127,11 @@ fn driver_version() -> Result<String, DeviceError> {
 }
 
 fn attribute(device: sys::CUdevice, attribute: sys::CUdevice_attribute) -> Result<u32, DeviceError> {
-    // SAFETY: the device came from the driver.
+    // SAFETY: the device handle comes from the driver.
     let value = unsafe { result::device::get_attribute(device, attribute) }.called("cuDeviceGetAttribute")?;
     Ok(u32::try_from(value).unwrap_or(0))
 }
 
-/// Checks that the driver takes what is assembled here.
 fn check_driver() -> Result<(), DeviceError> {
     let version = driver_number()?;
     if version < OLDEST_DRIVER {
@@ -152,8 +149,8 @@ fn describe(device: sys::CUdevice) -> Result<DeviceInfo, DeviceError> {
     Ok(DeviceInfo::cuda(name, (major, minor), driver_version()?))
 }
 
-/// The device's own name, if the driver tells it. A part of a GPU has one of its own, which only the second
-/// version of the call gives; the first one gives that of the GPU.
+/// Returns the device's UUID, if the driver reports it. Only version 2 of the call returns the UUID of a MIG
+/// instance; version 1 returns the UUID of its GPU.
 fn uuid(device: sys::CUdevice) -> Option<String> {
     type Ask = unsafe extern "C" fn(*mut sys::CUuuid, sys::CUdevice) -> sys::CUresult;
     let ask = |call: &dyn Fn(*mut sys::CUuuid) -> sys::CUresult| {
@@ -161,15 +158,15 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
         call(&raw mut uuid).result().ok()?;
         Some(uuid.bytes.map(c_char::cast_unsigned))
     };
-    // SAFETY: writes 16 bytes; the device came from the driver.
+    // SAFETY: the call writes 16 bytes; the device handle comes from the driver.
     let own = ask(&|uuid| unsafe { sys::cuDeviceGetUuid_v2(uuid, device) })?;
-    // Bindings of CUDA 13 have the second version alone.
-    // SAFETY: the driver's own library, which is loaded.
+    // Bindings of CUDA 13 contain version 2 only.
+    // SAFETY: loads the driver's library, which is loaded already.
     let driver = DRIVER_LIBRARIES.iter().find_map(|name| unsafe { libloading::Library::new(*name) }.ok())?;
     // SAFETY: the driver's function has this type; it writes 16 bytes.
     let whole = unsafe { driver.get::<Ask>(c"cuDeviceGetUuid".to_bytes_with_nul()) };
     let whole = whole.ok().and_then(|call| {
-        // SAFETY: as above.
+        // SAFETY: the call writes 16 bytes; the device handle comes from the driver.
         ask(&|uuid| unsafe { call(uuid, device) })
     });
     let kind = if whole.is_some_and(|whole| whole != own) { "MIG" } else { "GPU" };
@@ -179,20 +176,20 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
 }
 
 impl CudaDevice {
-    /// The GPUs of this machine, in the driver's order.
+    /// Returns the GPUs of this machine, in the driver's order.
     ///
     /// # Errors
-    /// [`DeviceError::NoDriver`] without a driver, or the driver's own error.
+    /// [`DeviceError::NoDriver`] without a driver, or the driver's error.
     pub fn list() -> Result<Vec<DeviceInfo>, DeviceError> {
         (0..count_devices()?)
             .map(|ordinal| describe(result::device::get(ordinal as i32).called("cuDeviceGet")?))
             .collect()
     }
 
-    /// Opens GPU `ordinal` with the code that the binary carries, in its primary context.
+    /// Opens GPU `ordinal` in its primary context, with the code embedded in the binary.
     ///
     /// # Errors
-    /// Without a driver, without such a device, without code, or if the driver fails.
+    /// If no driver, device or code exists, or the driver is too old or fails.
     pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         if ptx.is_empty() && count_devices().is_ok_and(|count| ordinal < count) {
             return Err(DeviceError::no_device_code(None));
@@ -200,10 +197,10 @@ impl CudaDevice {
         Self::open_with(ordinal, ptx)
     }
 
-    /// Opens GPU `ordinal`; [`Device::prepare`](crate::Device::prepare) gives it kernels.
+    /// Opens GPU `ordinal` without code; [`Device::prepare`](crate::Device::prepare) adds kernels.
     ///
     /// # Errors
-    /// Without a driver, without such a device, or if the driver fails.
+    /// If no driver or device exists, or the driver is too old or fails.
     pub fn open_empty(ordinal: u32) -> Result<Self, DeviceError> {
         Self::open_with(ordinal, "")
     }
@@ -215,37 +212,37 @@ impl CudaDevice {
         }
         check_driver()?;
         let device = result::device::get(ordinal as i32).called("cuDeviceGet")?;
-        // SAFETY: the device came from the driver; released in `drop`, or below.
+        // SAFETY: the device handle comes from the driver. Released in `drop`, or below.
         let context = unsafe { result::primary_ctx::retain(device) }.called("cuDevicePrimaryCtxRetain")?;
         Self::within(device, context, result::stream::null(), true, ptx).inspect_err(|_| {
-            // SAFETY: it was retained above.
+            // SAFETY: retained above.
             let _ = unsafe { result::primary_ctx::release(device) };
         })
     }
 
-    /// Uses a context and a stream of the caller's, as `CUcontext` and `CUstream` of the driver's interface;
-    /// a null stream is the context's default one. Memory that the caller has allocated in the context can be
-    /// given to kernels. `ptx` may be empty; [`Device::prepare`](crate::Device::prepare) gives the device
-    /// kernels. While the stream is captured into a graph, launches are refused.
+    /// Uses a context and a stream of the caller, given as `CUcontext` and `CUstream` of the driver API. A
+    /// null stream is the context's default stream. Kernels can use memory that the caller has allocated in
+    /// the context. `ptx` may be empty; [`Device::prepare`](crate::Device::prepare) adds kernels. Launches
+    /// fail while the stream is captured into a graph.
     ///
     /// # Errors
-    /// Without a driver, or if the driver fails, as it does for a context that is none.
+    /// If no driver exists, or the driver is too old or fails, for instance because the context is invalid.
     ///
     /// # Safety
-    /// Context and stream are the driver's, belong to each other, and outlive what is returned.
+    /// Context and stream come from the driver, belong together, and outlive the returned device.
     pub unsafe fn adopt(
         context: *mut c_void,
         stream: *mut c_void,
         ptx: &'static str,
     ) -> Result<Self, DeviceError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees context and stream.
         unsafe { Self::adopt_with(context, || Ok(stream.cast()), ptx) }
     }
 
-    /// Uses a context of the caller's and a stream that `stream` makes in it.
+    /// Uses a context of the caller and a stream that `stream` creates in it.
     ///
     /// # Safety
-    /// The context is the driver's, and outlives what is returned.
+    /// The context comes from the driver and outlives the returned device.
     unsafe fn adopt_with(
         context: *mut c_void,
         stream: impl FnOnce() -> Result<sys::CUstream, DeviceError>,
@@ -254,10 +251,10 @@ impl CudaDevice {
         count_devices()?;
         check_driver()?;
         let context: sys::CUcontext = context.cast();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the context.
         unsafe { result::ctx::set_current(context) }.called("cuCtxSetCurrent")?;
         let mut device = 0;
-        // SAFETY: asks for the device of the context that is current.
+        // SAFETY: writes the device of the current context.
         unsafe { sys::cuCtxGetDevice(&raw mut device) }.result().called("cuCtxGetDevice")?;
         Self::within(device, context, stream()?, false, ptx)
     }
@@ -285,7 +282,7 @@ impl CudaDevice {
             info,
             multiprocessors: attribute(device, A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             threads_each: attribute(device, A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
-            // SAFETY: the device came from the driver.
+            // SAFETY: the device handle comes from the driver.
             memory: unsafe { result::device::total_mem(device) }.called("cuDeviceTotalMem")? as u64,
             architecture,
             code: Code::new(ptx, architecture),
@@ -310,9 +307,9 @@ impl CudaDevice {
         })
     }
 
-    /// Makes the device's context the thread's current one: another device may have taken its place since.
+    /// Makes the device's context current: other code may have changed it.
     fn enter(&self) -> Result<(), DeviceError> {
-        // SAFETY: the context is alive as long as `self`.
+        // SAFETY: the context outlives `self`.
         unsafe { result::ctx::set_current(self.context) }.called("cuCtxSetCurrent")
     }
 
@@ -323,7 +320,6 @@ impl CudaDevice {
         live::check_inside(&self.allocations, address, bytes)
     }
 
-    /// Waits for what was given to the stream.
     fn finish(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream is alive.
         unsafe { self.waits.wait(self.stream) }
@@ -332,7 +328,7 @@ impl CudaDevice {
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
-        // Errors have nowhere to go here; after a failed kernel every one of these calls fails, harmlessly.
+        // `drop` ignores errors. After a failed kernel all of these calls fail, without harm.
         let _ = self.enter();
         self.staging = None;
         self.gather = None;
@@ -343,7 +339,7 @@ impl Drop for CudaDevice {
             // SAFETY: allocated here, and freed only once.
             let _ = unsafe { result::free_sync(address) };
         }
-        // SAFETY: made in `open` and in `module`, used by nothing else.
+        // SAFETY: created by this device and not used any more.
         unsafe {
             self.code.unload();
             if let Some(encoding) = &self.encoding {

@@ -1,9 +1,9 @@
-//! Room for the tracer's kernels next to the program's.
+//! Keeps room on the GPU for the tracer's kernels next to the program's kernel.
 //!
-//! A kernel of many blocks fills the card, and each of its warps holds log memory until it leaves. Where all
-//! of them wait for memory, no kernel of the tracer finds room to encode what others have left. So of a
-//! kernel that has blocks for two times the card and more, half as many are on the card at once: each block
-//! is given shared memory that it does not use. A kernel with fewer blocks stays as it is, for its blocks may
+//! A kernel with many blocks fills the GPU, and each of its warps holds log memory until it leaves. If all of
+//! them wait for memory, no kernel of the tracer finds room to encode the logs of warps that have left.
+//! Therefore a kernel with blocks for at least two waves runs with half as many blocks at once: each block
+//! gets shared memory that it does not use. A kernel with fewer blocks is not changed, because its blocks may
 //! wait for each other.
 
 use cudarc::driver::sys;
@@ -12,7 +12,7 @@ use super::CudaDevice;
 use super::driver::Called;
 use crate::{DeviceError, LaunchShape};
 
-/// Bytes of dynamic shared memory with which a kernel, which needs this many, leaves room.
+/// Returns the dynamic shared memory in bytes with which a kernel that needs `needed` bytes leaves room.
 pub(super) fn leave_room(
     device: &CudaDevice,
     function: sys::CUfunction,
@@ -32,14 +32,14 @@ pub(super) fn leave_room(
     let each = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?;
     let of_block = attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     let mut fixed = 0;
-    // SAFETY: the function is loaded; one integer is written.
+    // SAFETY: the function is loaded; the call writes one integer.
     unsafe {
         let name = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
         sys::cuFuncGetAttribute(&raw mut fixed, name, function)
             .result()
             .called_for("cuFuncGetAttribute", kernel)?;
     }
-    // As much as leaves no room for another block.
+    // The smallest size that leaves no room for a further block.
     let wanted = (each / u64::from(target + 1) + 1).min(of_block).saturating_sub(fixed as u64).max(needed);
     set_shared(function, kernel, wanted)?;
     Ok(if blocks(wanted)? >= 1 { wanted } else { needed })
@@ -53,7 +53,7 @@ fn set_shared(function: sys::CUfunction, kernel: &str, bytes: u64) -> Result<(),
         .called_for("cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE)", kernel)
 }
 
-/// Blocks of a launch that a multiprocessor has at once.
+/// Returns the maximum resident blocks of a multiprocessor, with `bytes` bytes of dynamic shared memory.
 pub(super) fn blocks_at_once(
     function: sys::CUfunction,
     kernel: &str,
@@ -62,7 +62,7 @@ pub(super) fn blocks_at_once(
 ) -> Result<u32, DeviceError> {
     let threads = i32::try_from(shape.block_threads()).unwrap_or(i32::MAX);
     let mut blocks = 0;
-    // SAFETY: the function is loaded; one integer is written.
+    // SAFETY: the function is loaded; the call writes one integer.
     unsafe {
         sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&raw mut blocks, function, threads, bytes as usize)
     }

@@ -1,5 +1,5 @@
-//! Large copies from the device, through two pinned buffers: the device fills one while the host empties the
-//! other. From pageable memory the driver copies at a fraction of the link's rate.
+//! Large copies from the device through two pinned buffers. The device fills one while the host empties the
+//! other. From pageable memory, the driver copies at a fraction of the link's rate.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -10,26 +10,23 @@ use rayon::prelude::*;
 use super::driver::Called;
 use crate::{DeviceError, threads};
 
-/// Shorter copies go directly.
+/// Minimum bytes of a staged copy. Shorter copies are direct.
 const WORTH_STAGING: usize = 1 << 20;
-/// Size of each pinned buffer: much larger than what a copy costs whatever its length, and small enough that
-/// copies of a few megabytes have several pieces.
+/// Size of each pinned buffer: large enough for the fixed cost of a copy, small enough for several pieces.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Pieces that a copy has at least, so that the device fills a buffer while the host empties the other, and
-/// the least size of a piece that is worth what a copy costs.
+/// Minimum pieces of a copy, so that device and host overlap, and minimum size of a piece.
 const LEAST_PIECES: usize = 4;
 const LEAST_PIECE_BYTES: usize = 512 << 10;
 /// Bytes that one task copies out of a buffer.
 const COPIED_AT_ONCE: usize = 256 << 10;
 
-/// Two pinned buffers.
 pub(super) struct Staging {
     buffers: [*mut c_void; 2],
     done: [sys::CUevent; 2],
 }
 
-/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked, behind what was
-/// given to `stream`; the buffers are made when they are first needed.
+/// Copies `bytes.len()` bytes from the device address `from`, which the caller has checked, after the work in
+/// `stream`. Creates the buffers on first use.
 pub(super) fn read(
     staging: &mut Option<Staging>,
     stream: sys::CUstream,
@@ -37,7 +34,7 @@ pub(super) fn read(
     bytes: &mut [u8],
 ) -> Result<(), DeviceError> {
     if bytes.len() < WORTH_STAGING {
-        // SAFETY: the caller has checked the source; the second call waits for the first.
+        // SAFETY: the caller has checked the source; the second call waits for the copy.
         return unsafe {
             result::memcpy_dtoh_async(bytes, from, stream).called("cuMemcpyDtoHAsync")?;
             result::stream::synchronize(stream).called("cuStreamSynchronize")
@@ -55,7 +52,7 @@ pub(super) fn read(
     })
 }
 
-/// As [`read`], but appends to `to`, whose new bytes are written only once.
+/// Like [`read`], but appends to `to`, whose new bytes are written only once.
 pub(super) fn append(
     staging: &mut Option<Staging>,
     stream: sys::CUstream,
@@ -75,13 +72,12 @@ pub(super) fn append(
         copy(piece, target);
         rest = after;
     })?;
-    // SAFETY: the pieces have filled `bytes` bytes behind the length, one after the other.
+    // SAFETY: the pieces have initialized the `bytes` bytes after the current length.
     unsafe { to.set_len(to.len() + bytes) };
     Ok(())
 }
 
-/// Copies on several cores: one alone is slower than the link, and the more so where memory is touched for
-/// the first time.
+/// Copies on several cores. One core is slower than the link, especially on first access to memory.
 fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     threads::install(|| {
         to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
@@ -99,7 +95,7 @@ pub(super) fn made(staging: &mut Option<Staging>) -> Result<&mut Staging, Device
 
 impl Staging {
     pub(super) fn new() -> Result<Self, DeviceError> {
-        // Flags 0: cached by the CPU, unlike the write-combined memory that is slow to read.
+        // Flags 0: cached by the CPU. Write-combined memory would be slow to read.
         // SAFETY: plain pinned allocations, freed in `drop`.
         let buffer = || unsafe { result::malloc_host(BUFFER_BYTES, 0) }.called("cuMemHostAlloc");
         let event =
@@ -107,8 +103,7 @@ impl Staging {
         Ok(Self { buffers: [buffer()?, buffer()?], done: [event()?, event()?] })
     }
 
-    /// Gives `bytes` bytes from `from` on to `take`, in pieces one after the other, as they are behind what
-    /// was given to `stream`.
+    /// Passes `bytes` bytes at `from` to `take` in consecutive pieces, after the work in `stream`.
     fn pieces(
         &mut self,
         stream: sys::CUstream,
@@ -127,8 +122,8 @@ impl Staging {
                 self.start(stream, from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
-            // SAFETY: the event is alive; after it the buffer holds the piece, and the next copy into this
-            // half is started only after this loop has given it away.
+            // SAFETY: the event is alive, and after it the buffer holds the piece. The next copy into this
+            // buffer starts after `take` has returned.
             let found = unsafe {
                 result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
                 std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), length(piece))
@@ -146,7 +141,7 @@ impl Staging {
         length: usize,
     ) -> Result<(), DeviceError> {
         let half = piece % 2;
-        // SAFETY: the buffer is pinned, at least `length` long, and not read until the event has come.
+        // SAFETY: the buffer is pinned, at least `length` bytes long, and not read before the event.
         unsafe {
             let target = std::slice::from_raw_parts_mut(self.buffers[half].cast::<u8>(), length);
             result::memcpy_dtoh_async(target, from, stream).called("cuMemcpyDtoHAsync")?;
@@ -157,9 +152,9 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // SAFETY: made in `new`.
+        // SAFETY: created in `new`.
         unsafe {
-            // After an error a copy may be under way still.
+            // After an error, a copy may still be running.
             for done in self.done {
                 let _ = result::event::synchronize(done);
             }

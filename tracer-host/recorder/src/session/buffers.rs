@@ -1,4 +1,4 @@
-//! Memory that kernels can reach, on its way to the file.
+//! Tracks memory that kernels can access, for the file.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use warptrace_ptx::{Module, Space};
 
 use crate::{AddressMap, Memory, MemoryChange};
 
-/// Lists the variables that PTX has in global memory, and tells whether its code may allocate some: also
-/// where it cannot be read.
+/// Returns the names of variables in global memory that PTX declares, and whether its code may allocate
+/// memory. Assumes that PTX which cannot be parsed may.
 #[must_use]
 pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
     if ptx.is_empty() {
@@ -21,22 +21,21 @@ pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
     (names.map(|declared| declared.name.to_owned()).collect(), ptx.contains("malloc"))
 }
 
-/// What is known of the program's memory, and what of this the file was not told yet.
+/// The program's memory, and the changes that were not written yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownBuffers {
-    /// Buffers that are there.
     live: AddressMap<BufferInfo>,
-    /// Those that are new, or have ended, by number.
+    /// Buffers that are new or have ended, by number.
     news: BTreeMap<u32, BufferInfo>,
     next: u32,
-    /// Whether there is memory of which nothing is known.
+    /// Whether unknown memory exists.
     lacks: bool,
-    /// Whether the file is to have buffers, or to be told that some are not known.
+    /// Whether changes are pending for the file.
     is_changed: bool,
 }
 
 impl KnownBuffers {
-    /// Notes a change before the launch with this number.
+    /// Registers a change before the launch with this number.
     pub(super) fn change(&mut self, change: MemoryChange, launch: u32) {
         match change {
             MemoryChange::Got(memory) => self.add(memory, launch),
@@ -69,7 +68,7 @@ impl KnownBuffers {
     }
 
     fn end(&mut self, buffer: BufferInfo, launch: u32) {
-        // Who was there in no launch need not be told of, if the file was not told yet.
+        // A buffer that existed in no launch and was not written yet can be dropped.
         if buffer.first == launch && self.news.remove(&buffer.number).is_some() {
             return;
         }
@@ -82,12 +81,11 @@ impl KnownBuffers {
         self.lacks = true;
     }
 
-    /// Tells whether there is something that the file was not told.
     pub(super) const fn is_changed(&self) -> bool {
         self.is_changed
     }
 
-    /// Returns what the file is to be told; `None` if that is nothing.
+    /// Returns pending changes, if any.
     pub(super) fn take(&mut self) -> Option<Buffers> {
         let is_changed = std::mem::take(&mut self.is_changed);
         let buffers = std::mem::take(&mut self.news).into_values().collect();
@@ -105,7 +103,7 @@ mod tests {
         Memory { address, bytes, kind: BufferKind::Device, name: String::new() }
     }
 
-    /// Number, address, first launch and end of what the file is told.
+    /// Returns number, address, first launch and end of pending buffers.
     fn told(known: &mut KnownBuffers) -> Vec<(u32, u64, u32, Option<u32>)> {
         let taken = known.take().map_or_else(Vec::new, |taken| taken.buffers);
         taken.into_iter().map(|found| (found.number, found.address, found.first, found.end)).collect()
@@ -135,7 +133,7 @@ mod tests {
         known.change(MemoryChange::Gone(0x1000), 4);
         known.add(memory(0x1000, 8), 3);
         assert_eq!(told(&mut known), [(0, 0x1000, 0, Some(3)), (2, 0x1000, 3, None)]);
-        // What lived in no launch.
+        // Existed in no launch.
         known.add(memory(0x3000, 8), 5);
         known.change(MemoryChange::Gone(0x3000), 5);
         assert_eq!(told(&mut known), []);

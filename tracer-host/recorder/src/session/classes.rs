@@ -1,5 +1,5 @@
-//! Classes: streams with the same chunks. One stream stands for its class, and the device encodes
-//! that one.
+//! Classes: sets of streams with the same chunks. Each class has a representative stream, and the device
+//! encodes only that one.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -12,53 +12,50 @@ use warptrace_format::file::LaunchInfo;
 use super::SessionError;
 use crate::{Allocation, Device, EncodeJob, Encoded};
 
-/// The lanes of a launch's warps part if more than this part of its streams have logs of several lanes.
+/// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
 const CONVERGED_SHARE: usize = 16;
 
-/// Streams that follow each other and are in one class.
+/// Consecutive streams in one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClassRun {
-    /// The first one's number.
     pub(crate) first: u32,
-    /// How many they are.
     pub(crate) count: u32,
-    /// The class: the number of the stream that stands for it.
+    /// The class: the number of its representative stream.
     pub(crate) class: u32,
 }
 
-/// A stream of a launch: a warp's track.
+/// A stream of a launch: one warp on one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamName {
     pub(crate) launch: u32,
     pub(crate) track: u32,
-    /// Index among the warps that record.
+    /// Index among the recorded warps.
     pub(crate) warp: u32,
 }
 
-/// What was found of the launches of a drain.
+/// Classes of the launches of a drain.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// `None` if each stream is a class.
+    /// `None` if each stream is a separate class.
     pub(super) classes: Option<Classes>,
-    /// For each launch whether the lanes of its warps part.
+    /// For each launch, whether the lanes of its warps diverge.
     pub(super) parted: Vec<bool>,
-    /// How long the device took, and the host.
+    /// Time of the device, and of the host.
     pub(super) device: Duration,
     pub(super) host: Duration,
 }
 
-/// The classes of the streams of a drain. Streams are numbered launch by launch, track by track, recorded warp by
-/// warp, as their accounts are.
+/// The classes of the streams of a drain. Stream numbers follow the order of accounts.
 #[derive(Debug)]
 pub(crate) struct Classes {
     launches: Vec<LoggedLaunch>,
-    /// Index of each launch, by its number.
+    /// Index of each launch by launch number.
     by_number: FxHashMap<u32, usize>,
-    /// Of all streams, in the order of their numbers.
+    /// Runs of all streams, ordered by number.
     runs: Vec<ClassRun>,
-    /// The stream of each class that was encoded, in the order of their numbers.
+    /// The representative streams, ordered by number.
     encoded: Vec<u32>,
-    /// For the stream that stands for a class, the number of streams in it. For other streams 0.
+    /// For a representative stream, the number of streams in its class; 0 for other streams.
     sizes: Vec<u32>,
 }
 
@@ -66,7 +63,7 @@ impl Classes {
     /// Finds the classes of launches that have left logs.
     ///
     /// # Errors
-    /// The device's, or if no stream stands for a stream's class, which means that memory is damaged.
+    /// If the device fails, or a class has no representative stream, which means that memory is damaged.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,
@@ -91,8 +88,8 @@ impl Classes {
         Ok(Found { classes: Self::new(launches, runs), parted, device: time, host: started.elapsed() })
     }
 
-    /// The runs of streams in one class, none of which crosses the end of a launch, and for each launch whether the lanes of
-    /// its warps part. `firsts` says for each stream which one stands for its class.
+    /// Returns runs of streams in one class, split at the ends of launches, and for each launch whether the
+    /// lanes of its warps diverge. `firsts` has the representative of each stream.
     pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<bool>) {
         let (mut runs, mut parted, mut first) = (Vec::new(), Vec::new(), 0);
         for launch in launches {
@@ -108,7 +105,7 @@ impl Classes {
         (runs, parted)
     }
 
-    /// Makes classes from the runs of all streams. `None` if each stream is a class.
+    /// Creates classes from the runs of all streams. Returns `None` if each stream is a separate class.
     pub(crate) fn new(launches: &[LoggedLaunch], runs: Vec<ClassRun>) -> Option<Self> {
         let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
         if runs.iter().all(is_class) {
@@ -124,14 +121,13 @@ impl Classes {
         Some(Self { launches: launches.to_vec(), by_number, runs, encoded, sizes })
     }
 
-    /// The streams among these that were encoded, one of each class.
+    /// Returns the representative streams in a range.
     pub(super) fn encoded(&self, streams: Range<u32>) -> &[u32] {
         let at = |stream| self.encoded.partition_point(|&encoded| encoded < stream);
         &self.encoded[at(streams.start)..at(streams.end)]
     }
 
-    /// The numbers of the streams of a launch's track, and their runs; nothing if the launch is not among those whose
-    /// classes were found.
+    /// Returns the streams of a launch's track and their runs; `None` if its classes were not searched.
     pub(crate) fn of_track(
         &self,
         launch: &LaunchInfo,
@@ -149,14 +145,14 @@ impl Classes {
         Some((from..end, inside.map(cut)))
     }
 
-    /// Returns how many streams have the chunks of an encoded stream. 1 for a launch without classes.
+    /// Returns how many streams have the chunks of a representative stream; 1 for a launch without classes.
     pub(crate) fn size(&self, StreamName { launch, track, warp }: StreamName) -> u32 {
         let logged = self.by_number.get(&launch).map(|&at| &self.launches[at]);
         let number = logged.map(|logged| logged.first_stream + track * logged.warps + warp);
         number.and_then(|number| self.sizes.get(number as usize)).map_or(1, |&size| size.max(1))
     }
 
-    /// The stream with a number.
+    /// Returns the launch, track and warp of a stream number.
     pub(crate) fn stream(&self, number: u32) -> StreamName {
         let at = self.launches.partition_point(|launch| launch.first_stream <= number) - 1;
         let LoggedLaunch { launch, first_stream, warps, .. } = self.launches[at];

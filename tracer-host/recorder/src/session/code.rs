@@ -1,4 +1,4 @@
-//! What the compiled code has at a program's locations, where its PTX is at hand.
+//! Compiled code at a program's locations, from its PTX.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use warptrace_ptx::splice::{Recording, code_at};
 
 use crate::Device;
 
-/// Notes at each location of `modules` what the code has there: the module's own PTX, or `ptx` if it has
-/// none. What cannot be read says nothing: a device that needs it says why.
+/// Describes the code at each location of `modules`, from the module's own PTX, otherwise from `ptx`. Skips
+/// PTX that cannot be parsed: a device that needs it reports the error.
 pub(super) fn add_code(
     locations: &mut [LocationInfo],
     modules: &[&KernelModule],
@@ -20,7 +20,7 @@ pub(super) fn add_code(
     recording: Recording,
     device: &dyn Device,
 ) {
-    // The simulator need not prove anything, since it counts nothing that way.
+    // The simulator proves no loops, because it counts none that way.
     let counting = match (device.facts().info.kind, recording.counted()) {
         (DeviceKind::Simulator, Counting::Proven) => Counting::Never,
         (_, counting) => counting,

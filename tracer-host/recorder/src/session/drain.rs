@@ -1,4 +1,4 @@
-//! From device memory to the writer.
+//! Copies data from device memory to the writer.
 
 use std::io::Write;
 use std::mem::offset_of;
@@ -19,42 +19,40 @@ use super::running::{self, Left};
 use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker, append};
 use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
 
-/// Bytes of packed chunks that go on to the writer before there are more: what is on the host at once is
-/// bounded however much the pool holds.
+/// Bytes of packed chunks passed to the writer at once. Bounds host memory for pools of any size.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// Accounts that are wanted are read together if fewer than this many lie between them, which are 256 KiB.
+/// Accounts with fewer unneeded ones than this between them (256 KiB) are read together.
 const READ_TOGETHER: usize = 8192;
 
-/// What a drain cost.
+/// Time and memory of a drain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DrainCost {
-    /// Merging and encoding.
     pub(super) encoding: Duration,
-    /// Copying from the device and handing over.
+    /// Time of copying from the device and passing on.
     pub(super) copy: Duration,
-    /// The most bytes that merged runs and chunks had at once.
+    /// Maximum bytes of merged runs and chunks.
     pub(super) filled: u64,
-    /// The most entries of log memory that merged runs had.
+    /// Maximum entries of merged runs.
     merged: u32,
-    /// Of each launch whose classes were found: its kernel, and whether the lanes of its warps part.
+    /// The kernel of each launch whose classes were found, and whether the lanes of its warps diverge.
     pub(super) parted: Vec<(u32, bool)>,
 }
 
-/// Launches that have left logs, and the memory in which these are encoded.
+/// Launches that have left logs, and the memory for encoding them.
 #[derive(Clone, Copy)]
 pub(super) struct LoggedLaunches<'a> {
     pub(super) codec: CodecSpec,
     pub(super) pool: &'a PoolDescriptor,
     pub(super) launches: &'a [LoggedLaunch],
-    /// Memory for a table of them, and where chunks are packed.
+    /// Memory for the table of launches, and for packed chunks.
     pub(super) table: Allocation,
     pub(super) scratch: Allocation,
 }
 
 impl LoggedLaunches<'_> {
-    /// Encodes the logs, in as many steps as their chunks take, and appends the chunks to `packed`, which
-    /// `is_full` empties when there is much and more is to come.
+    /// Encodes the logs in as many steps as their chunks need, and appends the chunks to `packed`. Calls
+    /// `is_full` to empty `packed` when it is large and more chunks follow.
     pub(super) fn encode(
         self,
         device: &mut dyn Device,
@@ -82,13 +80,13 @@ impl LoggedLaunches<'_> {
                 let (chunk_bytes, count, to) = (pool.chunk_bytes, claimed - first, &mut *packed);
                 let job = EncodeJob::Collect { first: address, chunk_bytes, count, scratch, to };
                 first += device.encode(job)?.collected;
-                // What is little goes on together.
+                // Small amounts are passed on together.
                 if (first < claimed || !is_last) && packed.len() >= BATCH_BYTES {
                     is_full(packed)?;
                 }
             }
             if !is_last {
-                // Chunks, and memory for merged runs, are empty: what they held is on the host.
+                // Resets the counters of chunks and merged runs, whose contents are on the host now.
                 let kept = offset_of!(Claims, merged_entries) as u64;
                 device.fill(pool.claims + kept, size_of::<Claims>() as u64 - kept, 0)?;
             }
@@ -100,8 +98,7 @@ impl LoggedLaunches<'_> {
     }
 }
 
-/// Brings jobs to the writer until there is none: `next` is told which arena the one before has emptied, and
-/// what that cost. Launches go on meanwhile.
+/// Runs jobs until `next` returns none. `next` gets the arena that the previous job emptied, and its cost.
 pub(super) fn run_all<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
@@ -116,7 +113,7 @@ pub(super) fn run_all<W: Write + Send + 'static>(
     Ok(())
 }
 
-/// Brings what a job says to the writer.
+/// Sends the data of a job to the writer.
 pub(super) fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,
@@ -138,7 +135,7 @@ pub(super) fn run<W: Write + Send + 'static>(
     let mut begin = [plain, launches.clone()].concat();
     begin.sort_unstable_by_key(LaunchInfo::number);
     let mut drained = Drained { begin, ..worker.empty() };
-    // What failed is not among them.
+    // Empty if all launches failed.
     if !logged.is_empty() {
         let (mut on_device, mut on_host, mut parted) = (Duration::ZERO, Duration::ZERO, Vec::new());
         if pool.classes != 0 {
@@ -180,7 +177,7 @@ pub(super) fn run<W: Write + Send + 'static>(
     let logs =
         if logged.iter().any(|launch| launch.ring == 0) { &[&used[..], &[merged]].concat() } else { &[][..] };
     match clear(device, &pool, accounts, logs) {
-        // It is written, and nothing more will be recorded here.
+        // The data is written, and nothing more will be recorded here.
         Err(DeviceError::GivenUp) => {}
         done => done?,
     }
@@ -188,7 +185,7 @@ pub(super) fn run<W: Write + Send + 'static>(
     Ok(cost)
 }
 
-/// Brings to the writer what lies in memory of the host, without the device, which may have failed meanwhile.
+/// Sends data in host memory to the writer, without use of the device, which may have failed.
 fn run_on_host<W: Write + Send + 'static>(
     codec: CodecSpec,
     filled: Filled,
@@ -203,8 +200,7 @@ fn run_on_host<W: Write + Send + 'static>(
     Ok(cost)
 }
 
-/// Makes an arena empty: its counters, its accounts and these ranges of its logs. A copy of a log that is
-/// written there next shows where it ends.
+/// Clears counters, accounts and log ranges of an arena. The zeros mark the ends of later logs.
 fn clear(
     device: &mut dyn Device,
     pool: &PoolDescriptor,
@@ -218,7 +214,7 @@ fn clear(
     device.clear(&cleared)
 }
 
-/// Returns how many chunks hold something, and notes how much memory that is.
+/// Returns the number of chunks in use, and updates the memory in use.
 fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32 {
     let Claims { merged_entries, chunks, .. } = encoded.claims;
     let merged = merged_entries.min((pool.merged_end - pool.merged_from).into());
@@ -229,8 +225,7 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of launches, one behind the other. If there are classes, accounts are read where
-/// streams were encoded; others may be anything.
+/// Reads the accounts of launches, concatenated; with classes, only those that are defined.
 fn read_accounts(
     device: &mut dyn Device,
     logged: &[LoggedLaunch],
@@ -239,14 +234,14 @@ fn read_accounts(
     let each = size_of::<Account>();
     let count = |launch: &LoggedLaunch| (launch.tracks * launch.warps) as usize;
     let all = logged.iter().map(count).sum();
-    // What is there already need not be set: it is read, or not used.
+    // Existing elements need no reset: they are overwritten or not used.
     if drained.classes.is_none() {
         drained.accounts.resize(all, Account::default());
     } else if drained.accounts.len() < all {
-        // Pages into which nothing is read take no memory.
+        // Untouched pages take no memory.
         drained.accounts = bytemuck::allocation::zeroed_vec(all.max(MAPPED_BYTES / each));
     }
-    // Between them there is nothing, unless a launch failed.
+    // Accounts are contiguous unless a launch failed.
     let follow = |a: &LoggedLaunch, b: &LoggedLaunch| a.accounts + (count(a) * each) as u64 == b.accounts;
     let mut end = 0;
     for launches in logged.chunk_by(follow) {
@@ -264,7 +259,7 @@ fn read_accounts(
     Ok(())
 }
 
-/// Ranges with all of `streams`, which increase: those near each other are read together.
+/// Returns ranges that cover the ascending `streams`. Merges ranges that are near each other.
 fn near(streams: &[u32]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for stream in streams.iter().map(|&stream| stream as usize) {
@@ -276,7 +271,7 @@ fn near(streams: &[u32]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Reads the accounts and the spans of launches, which stand in turns.
+/// Reads the accounts and spans of launches, which alternate.
 fn read_with_spans(
     device: &mut dyn Device,
     logged: &[LoggedLaunch],

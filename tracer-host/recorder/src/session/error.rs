@@ -1,5 +1,3 @@
-//! What can go wrong in a session.
-
 use std::time::Duration;
 
 use warptrace_format::file::{LaunchError, MetadataError};
@@ -7,7 +5,7 @@ use warptrace_format::file::{LaunchError, MetadataError};
 use crate::writer::WriteError;
 use crate::{DeviceError, MemorySize, SpecError};
 
-/// A session cannot go on.
+/// A session cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -17,116 +15,116 @@ pub enum SessionError {
     /// The file could not be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The launch has a shape whose warps cannot be named.
+    /// The shape of the launch is not supported by the file format.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The metadata contradicts itself, for instance by a location id that the codec cannot carry.
+    /// The metadata is contradictory, for instance because the codec cannot encode a location ID.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    /// A kernel that the session was not told of.
+    /// A kernel that the session does not have.
     #[error(
         "kernel `{kernel}` is not one of the session's ({known}): name it in the program that the session traces"
     )]
     UnknownKernel {
         /// The kernel.
         kernel: String,
-        /// The kernels that the session knows.
+        /// The kernels of the session.
         known: String,
     },
-    /// Two modules of a trace have a location of the same id.
+    /// Two modules of a trace have a location with the same ID.
     #[error(
         "location {id} is in module `{first}` and in module `{second}`: number one of them from above the other, \
          `#[warptrace::kernels(first_id = {free})]`, or record each into a trace of its own"
     )]
     SharedId {
-        /// The id.
+        /// The ID.
         id: u16,
-        /// The one module.
+        /// The first module.
         first: &'static str,
-        /// The other.
+        /// The second module.
         second: &'static str,
-        /// An id above all of both.
+        /// An ID above all IDs of both modules.
         free: u16,
     },
     /// The window names a kernel that the program does not have.
     #[error("no kernel of this program is named `{name}`: it has {known}")]
     NoSuchKernel {
-        /// The name, in which `*` stands for any characters.
+        /// The name, in which `*` matches any characters.
         name: String,
         /// The program's kernels.
         known: String,
     },
-    /// The specification has a value that is none, or contradicts itself or the program.
+    /// The specification has an invalid value, or contradicts itself or the program.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A launch needs more device memory than the session may take.
+    /// A launch needs more device memory than the session's limit.
     #[error("{}", memory_problem(*streams, *needed, *limit))]
     Memory {
-        /// Warps of the launch, on each track.
+        /// Number of streams of the launch: its warps on all tracks.
         streams: u64,
-        /// The smallest limit with which it can be recorded, in bytes; `None` if no limit is large enough.
+        /// The lowest sufficient limit in bytes; `None` if no limit is sufficient.
         needed: Option<u64>,
-        /// The limit, in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// Launches that still run have left a launch no room.
+    /// Launches that are still running occupy the memory that a launch needs.
     #[error(
         "launches before it ({running}) had not ended after {patience:?}, and left no room for it: \
          a larger limit of memory leaves more"
     )]
     Busy {
-        /// How many still run.
+        /// Number of running launches.
         running: usize,
-        /// How long they were waited for.
+        /// How long the launch waited for them.
         patience: Duration,
     },
-    /// Launches that were begun still run.
+    /// Launches are still running.
     #[error("launches that had not ended: {running}; wait for them first")]
     Running {
-        /// How many.
+        /// Their number.
         running: usize,
     },
-    /// Streamed logs of launches that are not waited for.
+    /// Streamed logs were requested for launches that are not waited for.
     #[error(
         "logs are streamed by the call that launches a kernel, which waits for it: launches that are not waited for are recorded with the policy `stop` or `ring`"
     )]
     NoOverlap,
-    /// The pool cannot be what was asked for.
+    /// The pool cannot have the requested properties.
     #[error("{problem}")]
     Pool {
-        /// What is wrong and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
     },
-    /// A chunk in device memory is not one that a launch wrote.
+    /// A chunk in device memory is invalid.
     #[error(
         "a chunk of launch {launch}, warp {warp}, is damaged: {problem}; the kernel, or another program, wrote into the trace pool"
     )]
     DamagedChunk {
-        /// The launch that it names.
+        /// The launch in its header.
         launch: u32,
-        /// The warp that it names.
+        /// The warp in its header.
         warp: u32,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The thread that writes the file could not be started.
+    /// The writer thread could not be started.
     #[error("cannot start the thread that writes the trace: {source}")]
     Thread {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The session was asked to end in the middle of a kernel.
+    /// The session was interrupted while a kernel ran.
     #[error("interrupted in launch {launch}, of kernel `{kernel}`; what it had recorded is in the file")]
     Interrupted {
-        /// Number of the launch.
+        /// The launch number.
         launch: u32,
         /// The kernel.
         kernel: String,
     },
-    /// A recording of launches that no caller waits for has ended.
+    /// A recording of launches that are not waited for has ended.
     #[error("the trace had ended: {reason}")]
     Ended {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// An earlier launch failed.
@@ -135,8 +133,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Tells whether a launch was refused before anything had run: for want of memory, for its shape, or by
-    /// the driver.
+    /// Returns true if a launch was refused before anything ran: because of memory, its shape, or the driver.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -148,7 +145,7 @@ impl SessionError {
     }
 }
 
-/// What `SessionError::Memory` says.
+/// Returns the message of `SessionError::Memory`.
 fn memory_problem(streams: u64, needed: Option<u64>, limit: u64) -> String {
     let limit = MemorySize(limit);
     match needed {

@@ -1,12 +1,12 @@
-//! Launches that no caller waits for: a launch reserves room, and a thread of its own drains.
+//! Launches that no caller waits for: a launch reserves memory, and a separate thread drains.
 //!
 //! ```text
 //!  launching threads   Launches::reserve ──▶ the launch ──▶ Launches::launched
-//!                          │ ledger, behind a lock that is never held while something is waited for
+//!                          │ ledger, protected by a lock that is never held during a wait
 //!  one more thread     Drainer::step: what has ended? ──▶ claims ──▶ encode, copy, write ──▶ room
 //! ```
-//! A launch waits if all arenas are full, or if it is not known yet how much one that runs records;
-//! but not for longer than its caller says. For a kernel may itself wait for what the program does next.
+//! A launch waits if all arenas are full, or if the amount that a running launch records is not known yet.
+//! The caller limits the wait, because a kernel may itself wait for a later action of the program.
 
 mod drainer;
 
@@ -23,57 +23,56 @@ use super::pool::{Effort, Short};
 use super::{LaunchReport, Recorder, SessionError};
 use crate::{Device, DeviceError, HostMessage, LaunchName, LaunchShape, MemoryChange, RecordingSpec};
 
-/// How long a launch waits for launches that run.
+/// Maximum wait of a launch for running launches.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// If they leave it too little room.
+    /// If they leave too little memory.
     pub short: Duration,
-    /// If that is not known, because one of them is the first of its kernel.
+    /// If their need is unknown, because one of them is the first launch of its kernel.
     pub unknown: Duration,
 }
 
-/// Tells when launches have ended that were made together.
+/// Detects the end of launches that were made together.
 pub trait Ending: Send {
-    /// Tells how long they took, once they have ended; `None` while they run. Does not wait.
+    /// Returns the duration of the launches once they have ended; `None` while they run. Does not wait.
     ///
     /// # Errors
     /// If one of the kernels has failed.
     fn ended(&mut self) -> Result<Option<Duration>, DeviceError>;
 }
 
-/// What launching threads and the drainer share.
+/// State shared by launching threads and the drainer.
 #[derive(Debug)]
 struct Shared<E> {
     state: Mutex<State<E>>,
-    /// Tells the drainer of what it waits for.
+    /// Wakes the drainer.
     asked: Condvar,
-    /// Tells launches that there may be room, and who flushes that it is done.
+    /// Wakes launches when memory may be free, and flushing threads when the flush is done.
     done: Condvar,
 }
 
 #[derive(Debug)]
 struct State<E> {
     ledger: Ledger,
-    /// Launches that the drainer does not know of.
+    /// Launches that the drainer has not received yet.
     launched: Vec<(Ticket, E)>,
     /// Whether the drainer sleeps until it is woken.
     is_idle: bool,
-    /// Launches that wait.
     waiting: usize,
-    /// How long launches that still run were waited for, all of them.
+    /// The last wait without result; reset when a launch ends.
     in_vain: Option<Duration>,
-    /// How often a caller has asked for all to be written, and up to which of them it is.
+    /// Number of flush requests, and the last one that is done.
     flushes: u64,
     flushed: u64,
-    /// That the recording is to end, and how long launches are waited for then.
+    /// Set if the recording is to end: the maximum wait for running launches.
     ends: Option<Duration>,
     /// Why nothing more is recorded.
     failed: Option<String>,
-    /// Whether a launch that never ends writes into the memory.
+    /// Whether a launch that never ends may write into the memory.
     is_abandoned: bool,
-    /// Whether memory is not given back.
+    /// Whether to keep the device memory at the end.
     keeps_memory: bool,
-    /// What makes the device wait for nothing more.
+    /// The flag that ends all waits of the device.
     gives_up: Option<Arc<AtomicBool>>,
 }
 
@@ -83,11 +82,11 @@ impl<E> Shared<E> {
     }
 }
 
-/// A recording for those who make its launches, from any thread.
+/// A recording, for the threads that make its launches.
 #[derive(Debug)]
 pub struct Launches<E>(Arc<Shared<E>>);
 
-/// A recording that has started: where launches find room, and what brings to the file what they record.
+/// A started recording: the handle of launching threads, and the drainer.
 type Started<D, W, E> = (Launches<E>, Drainer<D, W, E>);
 
 impl<E> Clone for Launches<E> {
@@ -97,11 +96,12 @@ impl<E> Clone for Launches<E> {
 }
 
 impl<E: Ending> Launches<E> {
-    /// Starts a recording on a device whose kernels others launch: takes memory and begins the file. What is
-    /// returned besides brings to the file what launches record, on a thread that the caller gives it.
+    /// Starts a recording on a device whose kernels are launched by other code. Allocates memory and begins
+    /// the file. The returned drainer writes the records of launches to the file; the caller runs it on a
+    /// thread.
     ///
     /// # Errors
-    /// As [`Recorder::start`]; also if logs are to be streamed.
+    /// See [`Recorder::start`]. Also if logs are to be streamed.
     pub fn start<D: Device, W: Write + Send + 'static>(
         mut device: D,
         spec: &RecordingSpec,
@@ -112,7 +112,7 @@ impl<E: Ending> Launches<E> {
             Ok(recorder) => recorder,
             Err(error) => return Err((error, device)),
         };
-        // Callers know the ranges that their launches are in.
+        // Callers check the NVTX ranges of their launches.
         ledger.window.nvtx.clear();
         let state = State {
             ledger,
@@ -136,11 +136,11 @@ impl<E: Ending> Launches<E> {
         Ok((launches, drainer))
     }
 
-    /// Adds kernels, each with its source file or an empty text, and locations, which launches may name from
-    /// now on; returns the first kernel's number.
+    /// Adds kernels, each with its source file or an empty text, and locations. Launches may use them from
+    /// now on. Returns the number of the first added kernel.
     ///
     /// # Errors
-    /// As [`Recorder::add_kernels`].
+    /// See [`Recorder::add_kernels`].
     pub fn add_kernels(
         &self,
         kernels: &[(&str, &str)],
@@ -149,30 +149,30 @@ impl<E: Ending> Launches<E> {
         self.0.lock().ledger.add_kernels(kernels, locations)
     }
 
-    /// Says something to the trace's writer. If the format does not hold it, writing the file fails.
+    /// Sends a message to the writer. If the format cannot hold it, writing the file fails.
     pub fn send(&self, message: HostMessage) {
         self.0.lock().ledger.send(message);
     }
 
-    /// Notes a change of the memory that launches can reach which are reserved from now on.
+    /// Registers a change of the memory that launches reserved from now on can access.
     pub fn change_memory(&self, change: MemoryChange) {
         self.0.lock().ledger.change_memory(change);
     }
 
-    /// Gives launches that are about to be made together, by the numbers of their kernels, room for their
-    /// logs: one, or all of a graph, in an order in which they may run. Waits if there is none, at most for
-    /// `patience`.
+    /// Reserves log memory for launches that are about to be made together: a single launch, or all launches
+    /// of a graph in a possible order of execution. Each is given by kernel number and shape. Waits for
+    /// memory, at most for `patience`.
     ///
-    /// The file has their `name`. Which ranges are recorded, callers decide by
+    /// The file has their `name`. Callers select the recorded ranges by
     /// [`Window::is_within`](crate::Window::is_within).
     ///
-    /// The caller makes the launches, and says so by [`launched`](Self::launched) or
+    /// Afterwards the caller makes the launches and calls [`launched`](Self::launched), or calls
     /// [`cancel`](Self::cancel).
     ///
     /// # Errors
-    /// [`SessionError::Busy`], if those before do not end and leave no room, and other
-    /// [refusals](SessionError::is_refusal): then nothing has changed, and the caller may run the kernels
-    /// untraced. [`SessionError::Ended`], if nothing more can be recorded.
+    /// [`SessionError::Busy`] if running launches leave too little memory, and other
+    /// [refusals](SessionError::is_refusal). Then nothing has changed, and the caller may run the kernels
+    /// untraced. [`SessionError::Ended`] if nothing more can be recorded.
     pub fn reserve(
         &self,
         launches: &[(u32, LaunchShape)],
@@ -181,7 +181,7 @@ impl<E: Ending> Launches<E> {
     ) -> Result<Reserved, SessionError> {
         let mut state = self.0.lock();
         if state.ledger.window.max_events.is_some() {
-            // Asks how many events there are.
+            // Updates the number of recorded events.
             state = self.flushed(state)?;
         }
         let short = match state.try_reserve(launches, name, Effort::Ample)? {
@@ -196,7 +196,7 @@ impl<E: Ending> Launches<E> {
             Short::Unknown => (patience.unknown, true),
             Short::Never => return Err(state.refusal(launches)),
         };
-        // Launches that did not end in time are not waited for again, before one of them has ended.
+        // After a wait without result, do not wait again for the same launches before one of them has ended.
         let longest =
             if state.in_vain.is_some_and(|waited| waited >= longest) { Duration::ZERO } else { longest };
         let started = Instant::now();
@@ -232,12 +232,12 @@ impl<E: Ending> Launches<E> {
         }
     }
 
-    /// Notes a launch that is not recorded, by the number of its kernel: the file has it without logs, with
-    /// its `name`. Nothing waits, and when it ends is not known; when it began is noted only if it begins now.
+    /// Registers a launch that is not recorded: the file lists it without logs, under `name`. Does not wait.
+    /// The end of the launch is unknown, and its start is stored only if it begins now.
     ///
     /// # Errors
-    /// [`SessionError::Ended`], if nothing more can be recorded; or the file cannot name its warps, or has as many
-    /// launches as are noted.
+    /// [`SessionError::Ended`] if nothing more can be recorded, or too many launches were registered this
+    /// way; or an error if the format does not support the launch's shape.
     pub fn note(
         &self,
         kernel: u32,
@@ -256,32 +256,32 @@ impl<E: Ending> Launches<E> {
         Ok(())
     }
 
-    /// Has the device keep the memory of the recording when that ends: giving it back waits for all kernels that run.
+    /// Keeps the recording's memory allocated at the end: freeing it would wait for all running kernels.
     pub fn keep_memory(&self) {
         self.0.lock().keeps_memory = true;
     }
 
-    /// Says that launches were made, and how it is known when they have ended.
+    /// Registers that launches were made, and how to detect their end.
     pub fn launched(&self, ticket: Ticket, ending: E) {
         let mut state = self.0.lock();
         state.launched.push((ticket, ending));
         self.wake(&state);
     }
 
-    /// Takes back what was reserved: the launches are not made.
+    /// Cancels a reservation whose launches are not made.
     pub fn cancel(&self, ticket: Ticket) {
         self.0.lock().ledger.cancel(ticket);
         self.0.done.notify_all();
     }
 
-    /// Wakes the drainer, if it sleeps.
+    /// Wakes the drainer if it sleeps or an arena is closing.
     fn wake(&self, state: &State<E>) {
         if state.is_idle || state.ledger.pool.as_ref().is_some_and(|pool| pool.is_closing()) {
             self.0.asked.notify_one();
         }
     }
 
-    /// Waits until all launches have ended and what they recorded is written.
+    /// Waits until all launches have ended and their records are written.
     ///
     /// # Errors
     /// If a kernel, the device or the file fails.
@@ -307,7 +307,7 @@ impl<E: Ending> Launches<E> {
         }
     }
 
-    /// Sums over all launches that have ended; what is in the file up to the last [`flush`](Self::flush).
+    /// Returns the totals of ended launches; file data is counted up to the last [`flush`](Self::flush).
     pub fn total(&self) -> LaunchReport {
         self.0.lock().ledger.total
     }
@@ -317,19 +317,17 @@ impl<E: Ending> Launches<E> {
         self.0.lock().ledger.oldest()
     }
 
-    /// How many launches wait.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.0.lock().waiting
     }
 
-    /// Tells whether no launch runs, and how much each has needed is known.
+    /// Returns true if no launch runs and the memory use of all launches is known.
     pub fn is_idle(&self) -> bool {
         self.0.lock().ledger.is_idle()
     }
 
-    /// Gives the recording up: what was written until now is in the file, and its memory is left to whatever
-    /// writes there.
+    /// Abandons the recording. Keeps the file as written so far, and the memory, to which a kernel may write.
     pub fn abandon(&self, why: &str) {
         let mut state = self.0.lock();
         state.failed.get_or_insert_with(|| why.to_owned());
@@ -338,8 +336,8 @@ impl<E: Ending> Launches<E> {
         self.0.done.notify_all();
     }
 
-    /// Asks the [drainer](Drainer::run) to end the recording; launches that run are waited for, so long at
-    /// most. Nothing can be reserved from now on.
+    /// Asks the [drainer](Drainer::run) to end the recording. It waits for running launches, at most for
+    /// `patience`. No reservations succeed from now on.
     pub fn end(&self, patience: Duration) {
         let mut state = self.0.lock();
         state.ends = Some(state.ends.map_or(patience, |before| before.min(patience)));
@@ -348,9 +346,9 @@ impl<E: Ending> Launches<E> {
         self.0.done.notify_all();
     }
 
-    /// Asks the drainer to end the recording now: launches that run are in the file as far as they have come,
-    /// with the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). Nothing
-    /// can be reserved from now on.
+    /// Asks the drainer to end the recording now. The file contains running launches as far as they have
+    /// come, with the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). No
+    /// reservations succeed from now on.
     pub fn end_now(&self) {
         self.end(Duration::ZERO);
         let state = self.0.lock();

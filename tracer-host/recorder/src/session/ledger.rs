@@ -1,5 +1,5 @@
-//! What is known of a recording's launches on the host: their numbers, where their logs are, what is to be
-//! drained and written next. Nothing here waits or asks the device.
+//! Host-side state of a recording's launches: numbers, places of logs, and pending data for the file. Nothing
+//! here waits or uses the device.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,97 +17,95 @@ use super::running::Left;
 use super::{LaunchReport, SessionError};
 use crate::{HostClock, HostMessage, LaunchName, LaunchShape, MemoryChange, Moment, Window};
 
-/// Launches that the file is told of at once, if they leave nothing that asks for a drain.
+/// Pending launches without logs at which they are written.
 pub(super) const MAX_PENDING: usize = 1 << 12;
 
-/// Launches that are noted in a file without being recorded; each takes some 90 bytes there.
+/// Maximum launches that a file lists without recording them; each takes about 90 bytes.
 const MAX_NOTED: usize = 1 << 20;
 
-/// Names launches that were reserved together.
+/// Identifies launches that were reserved together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(u64);
 
-/// Launches that may be made: those of one call, or of a graph.
+/// Reserved launches of one call or of a graph.
 #[derive(Clone, Debug)]
 pub struct Reserved {
-    /// Names them.
+    /// The ticket of the launches.
     pub ticket: Ticket,
-    /// For each launch the logs that its traced kernel has as its last parameter, of which a kernel takes as
-    /// many bytes as it declares; `None` where the untraced kernel runs.
+    /// For each launch, the logs that its traced kernel takes as its last parameter; a kernel reads only the
+    /// part that it declares. `None` if the untraced kernel is to run.
     pub logs: Vec<Option<LaunchLogs>>,
 }
 
-/// Launches that were reserved and have not settled.
+/// Reserved launches that have not settled.
 #[derive(Clone, Debug)]
 struct Open {
     infos: Vec<LaunchInfo>,
     name: LaunchName,
-    /// `None` if none of them is recorded.
+    /// `None` if no launch is recorded.
     stay: Option<Stay>,
-    /// Whether they have ended, and only their arena's counters were not read since.
+    /// Whether they have ended, but the counters of their arena were not read since.
     has_ended: bool,
-    /// When they were reserved.
+    /// Time of the reservation.
     since: Instant,
-    /// When they were given to the device, if that is noted.
+    /// Time of submission to the device, if times are recorded.
     begin: Option<Moment>,
 }
 
 /// The oldest launch that has not ended.
 #[derive(Clone, Debug)]
 pub struct OldestLaunch {
-    /// Its number in the file.
+    /// The launch number in the file.
     pub launch: u32,
-    /// Its kernel, as people write the name.
+    /// The kernel's name as stored in the file.
     pub kernel: String,
-    /// When room was reserved for it.
+    /// Time of the reservation.
     pub since: Instant,
-    /// Launches after it that have not ended either.
+    /// Number of later launches that have not ended either.
     pub others: usize,
 }
 
-/// What is to be brought to the file.
+/// Data to be written to the file.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) codec: CodecSpec,
-    /// What the host says before launches.
+    /// Messages to write before launches.
     pub(super) news: Vec<HostMessage>,
-    /// Launches that have ended and left no logs, in the order of their numbers.
+    /// Launches that have ended without logs, ordered by number.
     pub(super) plain: Vec<LaunchInfo>,
     pub(super) filled: Option<Filled>,
-    /// When launches ran by the host's clocks.
+    /// Host times of launches.
     pub(super) host: Vec<HostLaunch>,
 }
 
-/// What is known of launches.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) codec: CodecSpec,
     pub(super) window: Window,
     /// Name of the launches that are reserved next.
     pub(super) name: LaunchName,
-    /// What the file knows of kernels and locations, or will when it is told of the news.
+    /// Kernels and locations of the file, including pending additions.
     pub(super) tables: Growing,
     pub(super) total: LaunchReport,
     /// `None` if logs are streamed.
     pub(super) pool: Option<Pool>,
-    /// What the host says, and the file was not told yet.
+    /// Messages that were not written yet.
     news: Vec<HostMessage>,
-    /// Numbers of the sites that the file has, or will have.
+    /// Numbers of the sites in the file or in pending messages.
     known_sites: HashSet<u16>,
-    /// Memory that kernels can reach.
     buffers: KnownBuffers,
-    /// Launches that were noted.
+    /// Number of launches registered without recording.
     noted: usize,
-    /// The number of the next launch, and how many of each kernel are recorded.
+    /// Number of the next launch, and recorded launches of each kernel.
     launches: u32,
     recorded_of: Vec<u64>,
     tickets: u64,
     open: BTreeMap<Ticket, Open>,
-    /// Launches that have ended and left no logs, or whose logs are streamed.
+    /// Launches that have ended without logs, or whose logs are streamed.
     pub(super) plain: Vec<LaunchInfo>,
-    /// The clock by which it is noted when launches run; `None` if it is not.
+    /// The clock for launch times; `None` if they are not recorded.
     pub(super) clock: Option<HostClock>,
-    /// Launches that have ended, or failed, and of which the file does not know when.
+    /// Times of ended or failed launches that were not written yet.
     host: Vec<HostLaunch>,
 }
 
@@ -141,10 +139,10 @@ impl Ledger {
         }
     }
 
-    /// Adds kernels and locations; returns the first kernel's index.
+    /// Adds kernels and locations; returns the index of the first kernel.
     ///
     /// # Errors
-    /// If they contradict what is there; nothing is added then.
+    /// If they contradict existing ones; nothing is added then.
     pub(super) fn add_kernels(
         &mut self,
         kernels: &[(&str, &str)],
@@ -160,7 +158,7 @@ impl Ledger {
         Ok(first)
     }
 
-    /// Keeps what the host says for the file; each site once.
+    /// Queues a message for the file. Drops sites that were queued before.
     pub(super) fn send(&mut self, mut message: HostMessage) {
         if let HostMessage::Sites(sites) = &mut message {
             sites.retain(|site| self.known_sites.insert(site.number));
@@ -171,16 +169,16 @@ impl Ledger {
         message.add_to(&mut self.news);
     }
 
-    /// Notes a change of memory that launches can reach from the next one on.
+    /// Registers a change of the memory that later launches can access.
     pub(super) fn change_memory(&mut self, change: MemoryChange) {
         self.buffers.change(change, self.launches);
     }
 
-    /// Describes a launch for the file, and which of its warps are recorded. Launches `before` it will begin
+    /// Describes a launch for the file, including its recorded warps. The launches of `before` begin together
     /// with it.
     ///
     /// # Errors
-    /// If the file cannot name its warps.
+    /// If the file format does not support the launch's shape.
     pub(super) fn describe(
         &self,
         before: &[LaunchInfo],
@@ -199,10 +197,10 @@ impl Ledger {
         Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
     }
 
-    /// Gives launches that begin at once numbers and room for their logs.
+    /// Assigns numbers and log memory to launches that begin together.
     ///
     /// # Errors
-    /// If there is no room now.
+    /// If no memory is available now.
     pub(super) fn reserve(&mut self, infos: Vec<LaunchInfo>, effort: Effort) -> Result<Reserved, Short> {
         let recorded: Vec<LaunchInfo> = infos.iter().filter(|info| info.is_recorded()).copied().collect();
         let (stay, logs) = match &mut self.pool {
@@ -224,10 +222,10 @@ impl Ledger {
         Ok(Reserved { ticket, logs })
     }
 
-    /// Notes a launch that is not recorded.
+    /// Registers a launch that is not recorded.
     ///
     /// # Errors
-    /// If the file cannot name its warps, or many launches were noted.
+    /// If the file format does not support its shape, or too many launches were registered this way.
     pub(super) fn note(
         &mut self,
         kernel: u32,
@@ -251,13 +249,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// Tells whether so many launches without logs wait that it is worth to write them.
+    /// Returns true if enough launches without logs are pending to write them.
     pub(super) fn is_full(&self) -> bool {
         self.plain.len() >= MAX_PENDING
     }
 
-    /// Takes back what was reserved: the launches have not begun. Their numbers are used again, unless others
-    /// were given meanwhile.
+    /// Cancels a reservation. Its launch numbers are reused, unless later ones were assigned meanwhile.
     pub(super) fn cancel(&mut self, ticket: Ticket) {
         let Some(Open { infos, stay, .. }) = self.open.remove(&ticket) else { return };
         if infos.last().is_some_and(|info| info.number() + 1 == self.launches) {
@@ -267,7 +264,7 @@ impl Ledger {
         self.pass_over(stay, &infos);
     }
 
-    /// Counts launches that are recorded, or are not after all.
+    /// Adds `change` to the recorded launches of each kernel.
     fn count_recorded(&mut self, infos: &[LaunchInfo], change: i64) {
         for info in infos.iter().filter(|info| info.is_recorded()) {
             let kernel = info.kernel() as usize;
@@ -276,7 +273,7 @@ impl Ledger {
         }
     }
 
-    /// Passes over the logs of launches that failed; returns the first of them.
+    /// Discards the logs of failed launches; returns the first of these launches.
     pub(super) fn failed(&mut self, ticket: Ticket) -> Option<LaunchInfo> {
         let Open { infos, name, stay, begin, .. } = self.open.remove(&ticket)?;
         self.send_name(&infos, &name);
@@ -285,18 +282,18 @@ impl Ledger {
         infos.first().copied()
     }
 
-    /// Reads the host's clock, if it is noted when launches run.
+    /// Reads the host clock, if launch times are recorded.
     pub(super) fn now(&self) -> Option<Moment> {
         self.clock.as_ref().map(HostClock::now)
     }
 
-    /// Notes that launches are seen to have ended, which began then.
+    /// Stores the times of launches that began at `begin` and have ended now.
     pub(super) fn note_ran(&mut self, infos: &[LaunchInfo], begin: Option<Moment>) {
         let end = self.now();
         self.host.extend(ran(infos, begin, end));
     }
 
-    /// Keeps launches, and when launches ran, for a later job.
+    /// Returns launches and launch times to the queue for a later job.
     pub(super) fn put_back(&mut self, plain: Vec<LaunchInfo>, host: Vec<HostLaunch>) {
         self.plain.extend(plain);
         self.host.extend(host);
@@ -320,7 +317,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that launches have ended, which took so long.
+    /// Registers that launches have ended, after `time`.
     pub(super) fn ended(&mut self, ticket: Ticket, time: Duration) {
         let end = self.now();
         let Some(open) = self.open.get_mut(&ticket) else { return };
@@ -337,7 +334,7 @@ impl Ledger {
         }
     }
 
-    /// Counts a launch that was made without being reserved, since its logs are elsewhere.
+    /// Counts a launch that was not reserved, because its logs are not in the pool.
     pub(super) fn launched(&mut self, info: &LaunchInfo, time: Duration, begin: Option<Moment>) {
         self.note_ran(&[*info], begin);
         self.launches = self.launches.max(info.number() + 1);
@@ -347,7 +344,7 @@ impl Ledger {
         self.total.recorded_launches += 1;
     }
 
-    /// Returns the arenas whose counters of claims are to be read, since launches have ended in them.
+    /// Returns arenas with launches that ended since their counters were read, and the counters' addresses.
     pub(super) fn unread(&self) -> Vec<(usize, u64)> {
         let Some(pool) = &self.pool else { return Vec::new() };
         let ended = self.open.values().filter(|open| open.has_ended);
@@ -357,7 +354,7 @@ impl Ledger {
         arenas.into_iter().map(|at| (at, pool.claims(at))).collect()
     }
 
-    /// Notes how many entries of an arena were claimed, by launches up to `last`, as far as they have ended.
+    /// Settles the ended launches of an arena up to ticket `last`; `claimed` entries of it were claimed.
     pub(super) fn settle(&mut self, at: usize, claimed: u64, last: Ticket) {
         let is_it = |ticket: &Ticket, open: &mut Open| {
             *ticket <= last && open.has_ended && open.stay.is_some_and(|stay| stay.at == at)
@@ -371,22 +368,20 @@ impl Ledger {
         }
     }
 
-    /// Returns the last ticket.
     pub(super) fn last(&self) -> Ticket {
         Ticket(self.tickets)
     }
 
-    /// Tells whether all launches have ended and settled.
+    /// Returns true if all launches have ended and settled.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Returns how many launches were reserved that have not ended.
+    /// Returns the number of reserved launches that have not ended.
     pub(super) fn running(&self) -> usize {
         self.open.values().filter(|open| !open.has_ended).map(|open| open.infos.len()).sum()
     }
 
-    /// Returns the oldest launch that has not ended.
     pub(super) fn oldest(&self) -> Option<OldestLaunch> {
         let Open { infos, since, .. } = self.open.values().find(|open| !open.has_ended)?;
         let info = infos.first()?;
@@ -394,7 +389,7 @@ impl Ledger {
         Some(OldestLaunch { launch: info.number(), kernel, since: *since, others: self.running() - 1 })
     }
 
-    /// Notes that launches have failed, of which the logs may still be there; returns them.
+    /// Stores the times of failed launches, whose logs may still be readable; returns these launches.
     pub(super) fn fail(&mut self, ticket: Ticket) -> Vec<LaunchInfo> {
         let Some(Open { infos, begin, .. }) = self.open.get(&ticket) else { return Vec::new() };
         let (infos, begin) = (infos.clone(), *begin);
@@ -402,14 +397,14 @@ impl Ledger {
         infos
     }
 
-    /// Returns how many launches were reserved that have not ended, apart from those of a ticket.
+    /// Like [`running`](Self::running), without the launches of `ticket`.
     pub(super) fn running_beside(&self, ticket: Option<Ticket>) -> usize {
         let own = ticket.and_then(|ticket| self.open.get(&ticket)).map_or(0, |open| open.infos.len());
         self.running() - own
     }
 
-    /// Takes out all that was not drained: what arenas hold, of which `claimed` entries were claimed, and
-    /// which of their launches have not ended; and launches without logs that have not ended.
+    /// Takes all data that was not drained. Returns the contents of arenas, in which `claimed` entries were
+    /// claimed, with their launches that have not ended; and the launches without logs that have not ended.
     pub(super) fn left(&mut self, claimed: &[(usize, u64)]) -> (Vec<Left>, Vec<LaunchInfo>) {
         let (mut running, mut outside) = (HashMap::<usize, Vec<LaunchInfo>>::new(), Vec::new());
         for Open { infos, name, stay, has_ended, .. } in std::mem::take(&mut self.open).into_values() {
@@ -439,13 +434,12 @@ impl Ledger {
         (all.collect(), outside)
     }
 
-    /// Returns where the counters of claims of all arenas are.
+    /// Returns the addresses of the counters of all arenas in use.
     pub(super) fn counters(&self) -> Vec<(usize, u64)> {
         self.pool.as_ref().map(Pool::counters).unwrap_or_default()
     }
 
-    /// Returns what can be brought to the file. With `all` that is all that has ended; else what is worth it.
-    /// One job is done at a time.
+    /// Returns the next data to write: with `all`, all that has ended, otherwise only what is worthwhile.
     pub(super) fn next_job(&mut self, all: bool) -> Option<Job> {
         if all && let Some(pool) = &mut self.pool {
             pool.close_filling();
@@ -463,7 +457,6 @@ impl Ledger {
         (filled.is_some() || is_worth_it).then(|| self.job(filled))
     }
 
-    /// Returns what the host says, and when launches ran, of which the file was not told.
     pub(super) fn take_news(&mut self) -> (Vec<HostMessage>, Vec<HostLaunch>) {
         if let Some(buffers) = self.buffers.take() {
             self.send(HostMessage::Buffers(buffers));
@@ -471,14 +464,14 @@ impl Ledger {
         (std::mem::take(&mut self.news), std::mem::take(&mut self.host))
     }
 
-    /// Returns what else is to be written.
+    /// Returns a job with `filled` and all other pending data.
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
         let ((news, host), mut plain) = (self.take_news(), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);
         Job { codec: self.codec, news, plain, filled, host }
     }
 
-    /// Notes what the job before has drained, and returns the [next](Self::next_job).
+    /// Registers the drain of the previous job, and returns the [next job](Self::next_job).
     pub(super) fn go_on(&mut self, drained: Option<(usize, DrainCost)>, all: bool) -> Option<Job> {
         if let Some((arena, cost)) = drained {
             self.drained(arena, &cost);
@@ -486,13 +479,12 @@ impl Ledger {
         self.next_job(all)
     }
 
-    /// Says what launches need that there never is room for.
+    /// Returns the error for launches whose memory need exceeds the pool.
     pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
         self.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(infos))
     }
 
-    /// Notes that an arena is empty: how long encoding and copying took, and how much memory merged runs and
-    /// chunks.
+    /// Registers that an arena is empty, with the drain's times and memory use.
     pub(super) fn drained(&mut self, arena: usize, cost: &DrainCost) {
         self.total.encoding += cost.encoding;
         self.total.copy += cost.copy;
@@ -504,7 +496,7 @@ impl Ledger {
     }
 }
 
-/// Returns when launches ran that were made and seen to have ended at these moments, if they were noted.
+/// Returns the times of launches between two moments, if both are known.
 fn ran(infos: &[LaunchInfo], begin: Option<Moment>, end: Option<Moment>) -> impl Iterator<Item = HostLaunch> {
     let both = begin.zip(end);
     both.into_iter().flat_map(move |(Moment { realtime: begin, monotonic }, end)| {

@@ -1,23 +1,24 @@
-//! The limit of device memory, and how it is divided.
+//! The limit of device memory, and its division.
 //!
-//! All that a session takes is allocated when it starts, and nothing grows:
+//! A session allocates everything when it starts, and nothing grows:
 //! ```text
-//! part       bytes                              holds
+//! part       bytes                              contents
 //! claims     32 for each arena                  counters
-//! table      32 KiB                             what merging is told of each launch since the last drain
-//! scratch    a 16th, at most 64 MiB             chunks that are packed for the way to the host
-//! accounts   a 16th of the rest, at most 128 MiB or a 128th: an account for each warp and track of these launches
-//! classes    half as much                       which of these have the same runs, and a table to find them in
-//! chunks     an eighth of that                  encoded events, until they are copied
-//! logs       what remains                       runs, and what is merged of them
+//! table      32 KiB                             launches since the last drain, for merging
+//! scratch    a 16th, at most 64 MiB             packed chunks for the copy to the host
+//! accounts   a 16th of the rest, at most 128 MiB or a 128th: an account for each warp and track of these
+//! classes    half as much                       the class of each of these streams, and a table to find it
+//! chunks     an eighth of the rest              encoded events, until they are copied
+//! logs       what remains                       runs, and merged runs
 //! ```
-//! Runs have most of it, since only they must be there all at once: what is merged and encoded is copied away
-//! in as many rounds as it takes. A launch's logs may take up to 5/7 of log memory. If it has few streams,
-//! one of them may be almost all there is, and must fit once more when it is merged: half.
+//! Logs get most of the memory, because all runs must be present at once. Merged and encoded data is copied
+//! away in as many rounds as needed. A launch's logs may take up to 5/7 of log memory. The limit is half for
+//! a launch with few streams, because a single stream may take almost all of it, and merging needs the same
+//! space again.
 //!
-//! Rings are as long as fits into that part if no other launch has logs: all that a launch has is there from
-//! the start. So most launches are drained before the next one; of small ones, whose rings are as long as
-//! they can be, several fit.
+//! Rings are as long as possible with no other launch in log memory, because a launch gets all of its log
+//! memory at the start. So most launches are drained before the next one. For small launches, whose rings
+//! have the maximum length, several fit.
 
 use warptrace_abi::log::{
     ENTRY_BYTES, FirstSegments, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_ENTRIES, MAX_SEGMENT_ENTRIES,
@@ -29,32 +30,30 @@ use warptrace_format::account::WarpAccount;
 use super::SessionError;
 use crate::{Allocation, Device, MemorySize, MemoryType};
 
-/// Maximum of any limit: so that sums do not overflow.
+/// Maximum limit, so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
 const TABLE_BYTES: u64 = 32 << 10;
-/// Part of the limit for scratch, and its maximum.
+/// Share of the limit for scratch, and its maximum.
 const SCRATCH_SHARE: u64 = 16;
 const MAX_SCRATCH_BYTES: u64 = 64 << 20;
-/// Scratch next to the packed chunks.
+/// Scratch in addition to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
-/// Part of what remains for accounts: the shortest log of a warp and track takes four times its account,
-/// longer ones and what is merged and encoded of them more. At most so many bytes: what is drained at once
-/// stays small enough for buffers on the host that are used again.
+/// Share of the remaining memory for accounts, and its maximum. The shortest log of a warp and track takes
+/// four times its account; longer logs and their merged and encoded data take more. The maximum keeps each
+/// drain small enough for reusable host buffers.
 const ACCOUNT_SHARE: u64 = 16;
 const MAX_ACCOUNT_BYTES: u64 = 128 << 20;
-/// Part for accounts where each lane has a log from the start, and the least part of much memory.
+/// Share for accounts if each lane has a log from the start, and minimum share in general.
 const LANES_ACCOUNT_SHARE: u64 = 128;
 const CHUNK_SHARE: u64 = 8;
-/// Parts of log memory, and those of them that a launch's logs may take.
+/// Parts of log memory, and the parts that a launch's logs may take.
 const LOG_PARTS: u32 = 7;
 const LAUNCH_PARTS: u32 = 5;
-/// Part of what launches' logs may take, for first segments of launches that begin while others
-/// run.
+/// Share of the logs for first segments of launches that begin while others run.
 const RESERVE_SHARE: u32 = 4;
-/// Streams of a launch whose logs may take half.
+/// Maximum streams of a launch whose logs may take half of log memory.
 const FEW_STREAMS: u64 = 8;
 
-/// Memory of a session, as it is taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     limit: u64,
@@ -68,15 +67,14 @@ impl Memory {
         Self { limit, place, taken: 0, peak: 0 }
     }
 
-    /// The most that was taken at once, in bytes.
     pub(super) fn peak(&self) -> u64 {
         self.peak
     }
 
-    /// Allocates.
+    /// Allocates memory.
     ///
     /// # Errors
-    /// If the device has not so much, or the limit does not leave so much.
+    /// If the device has too little memory, or the limit would be exceeded.
     pub(super) fn allocate(
         &mut self,
         device: &mut dyn Device,
@@ -96,7 +94,7 @@ impl Memory {
     /// Allocates several pieces, or none.
     ///
     /// # Errors
-    /// As [`allocate`](Self::allocate).
+    /// See [`allocate`](Self::allocate).
     pub(super) fn allocate_all<const N: usize>(
         &mut self,
         device: &mut dyn Device,
@@ -107,7 +105,7 @@ impl Memory {
             match self.allocate(device, bytes) {
                 Ok(allocation) => taken[number] = allocation,
                 Err(error) => {
-                    // The first error is the one to tell.
+                    // Only the first error is returned.
                     taken[..number].iter().for_each(|piece| drop(self.free(device, *piece)));
                     return Err(error);
                 }
@@ -116,10 +114,10 @@ impl Memory {
         Ok(taken)
     }
 
-    /// Gives memory back.
+    /// Frees memory.
     ///
     /// # Errors
-    /// The device's.
+    /// If the device fails.
     pub(super) fn free(
         &mut self,
         device: &mut dyn Device,
@@ -130,39 +128,37 @@ impl Memory {
     }
 }
 
-/// How a limit is divided.
+/// Division of the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Division {
     pub(super) limit: u64,
-    /// Where the memory lies.
     pub(super) place: MemoryType,
     pub(super) chunk_bytes: u32,
-    /// As in [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
+    /// See [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) times: u32,
-    /// As there.
+    /// See [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) data_track: u32,
-    /// Bytes that a warp's span takes, beside its accounts; 0 if none is recorded.
+    /// Bytes of a warp's span, in addition to its accounts; 0 if spans are not recorded.
     pub(super) span_bytes: u64,
-    /// Into how many parts of log memory launches record in turns.
+    /// Number of parts of log memory that launches fill in turns.
     pub(super) arenas: u32,
-    /// The shortest first segments, of the fewest lanes.
+    /// The shortest first segments, for the smallest number of lanes.
     pub(super) shortest: FirstSegments,
     pub(super) table_bytes: u64,
     pub(super) scratch_bytes: u64,
     pub(super) account_bytes: u64,
     pub(super) class_bytes: u64,
     pub(super) chunk_count: u32,
-    /// Bytes for log memory, and what its alignment takes.
+    /// Bytes of log memory, including alignment.
     pub(super) log_bytes: u64,
-    /// Entries of log memory.
     pub(super) log_entries: u32,
 }
 
 impl Division {
-    /// Divides what a session may take: `limit` bytes. First segments are `shortest` at least.
+    /// Divides a limit of `limit` bytes. First segments are at least `shortest`.
     ///
     /// # Errors
-    /// If the limit is too small for anything.
+    /// If the limit is too small for any recording.
     pub(super) fn new(
         limit: u64,
         chunk_bytes: u32,
@@ -194,7 +190,7 @@ impl Division {
         rest -= account_bytes + class_bytes;
         let chunk_count = u32::try_from((rest / CHUNK_SHARE / chunk).max(1)).unwrap_or(u32::MAX);
         rest = rest.checked_sub(u64::from(chunk_count) * chunk)?;
-        // More than entries can be numbered is not taken.
+        // At most as many bytes as entries can be numbered.
         let rest = rest.min(u64::from(u32::MAX) * u64::from(ENTRY_BYTES));
         let entries = (rest / u64::from(ENTRY_BYTES)).min(MAX_ENTRIES.into()) as u32;
         Some(Self {
@@ -216,12 +212,11 @@ impl Division {
         })
     }
 
-    /// Bytes of all parts: what a session takes.
     pub(super) fn total(&self) -> u64 {
         self.parts().iter().sum()
     }
 
-    /// Bytes of the parts, in the order of the table above.
+    /// Returns the bytes of the parts, in the order of the table above.
     pub(super) fn parts(&self) -> [u64; 7] {
         let chunks = u64::from(self.chunk_count) * u64::from(self.chunk_bytes);
         let claims = u64::from(self.arenas) * size_of::<Claims>() as u64;
@@ -229,7 +224,7 @@ impl Division {
         [claims, self.table_bytes, self.scratch_bytes, accounts, classes, chunks, self.log_bytes]
     }
 
-    /// Index of the entry after the last one that the logs of a launch with this many streams may take.
+    /// Returns the end, as an entry index, of the logs of a launch with this many streams.
     pub(super) fn logs_end(&self, streams: u64) -> u32 {
         let end = if streams <= FEW_STREAMS {
             self.log_entries / 2
@@ -239,33 +234,32 @@ impl Division {
         end / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
-    /// Index of the first entry that is for first segments of launches that begin while others run.
+    /// Returns the index of the first entry for first segments of launches that begin while others run.
     pub(super) fn reserve(&self) -> u32 {
         let end = self.logs_end(u64::MAX);
         (end - end / RESERVE_SHARE) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
     }
 
-    /// Bytes of the accounts, and spans, of a launch of which this many warps record on this many tracks.
+    /// Returns the bytes of accounts and spans of a launch with `warps` recorded warps on `tracks` tracks.
     pub(super) const fn accounts_of(&self, tracks: u32, warps: u32) -> u64 {
         warps as u64 * (tracks as u64 * ACCOUNT_BYTES + self.span_bytes)
     }
 
-    /// Launches that the table has room for.
+    /// Returns the number of launches in a full table.
     pub(super) fn launches(&self) -> usize {
         self.table_bytes as usize / size_of::<LoggedLaunch>()
     }
 
-    /// Whether a launch with this many streams can be recorded: its accounts and shortest first
-    /// segments fit.
+    /// Returns true if the accounts and shortest first segments of a launch with this many streams fit.
     pub(super) fn has_room(&self, streams: u64) -> bool {
         let fixed = Fixed::place(RESERVED_ENTRIES.into(), streams, self.shortest);
-        // In a dual recording a span is counted for each of the two tracks.
+        // In a dual recording this counts a span for each of the two tracks.
         streams * (ACCOUNT_BYTES + self.span_bytes) <= self.account_bytes
             && fixed.end <= u64::from(self.logs_end(streams))
     }
 
-    /// The smallest limit, in whole KiB, with which a launch with this many streams can be recorded; `None`
-    /// if none is large enough.
+    /// Returns the lowest limit, in bytes and whole KiB, with which a launch with this many streams can be
+    /// recorded; `None` if no limit is sufficient.
     pub(super) fn least(
         streams: u64,
         span_bytes: u64,
@@ -289,5 +283,4 @@ impl Division {
     }
 }
 
-/// Bytes of an account.
 const ACCOUNT_BYTES: u64 = size_of::<WarpAccount>() as u64;

@@ -1,4 +1,4 @@
-//! What a file says of a recording before the first launch.
+//! Metadata of a file, written before the first launch.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,10 +15,9 @@ use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 use super::memory::Division;
 use crate::{Device, Policy, RecordingSpec, Times};
 
-/// The file's name for the program that wrote it.
+/// Name of the writing program in the file.
 const TOOL: &str = concat!("warptrace ", env!("CARGO_PKG_VERSION"));
 
-/// Longest command line that a file keeps, in bytes.
 const MAX_COMMAND_BYTES: usize = 16 << 10;
 
 /// Returns the [command line](command_of) of this process.
@@ -26,8 +25,8 @@ pub fn command_line() -> String {
     command_of(std::env::args_os())
 }
 
-/// Returns a command line as a shell takes it, with the program's name without its folder; the rest of one
-/// that is longer than 16 KiB is left out. What is no UTF-8 is replaced.
+/// Returns a command line in shell syntax. Removes the folder from the program's name, truncates to 16 KiB,
+/// and replaces invalid UTF-8.
 pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
     let words = words.into_iter().enumerate().map(|(number, word)| {
         let name = Path::new(&word).file_name().filter(|_| number == 0);
@@ -41,17 +40,16 @@ pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
     text
 }
 
-/// Tells by their hashes which sources modules have, as far as their texts are known: properties for a file.
+/// Returns the hashes of module sources with known text, as properties for a file.
 pub(super) fn source_hashes<'a>(modules: impl Iterator<Item = &'a KernelModule>) -> Vec<(String, String)> {
     let texts = modules.map(|module| (module.file, module.source));
-    // By file: several modules may be in one.
+    // One per file: several modules may be in one file.
     let texts: BTreeMap<&str, &str> = texts.filter(|(_, text)| !text.is_empty()).collect();
     let property =
         |(file, text)| (format!("{SOURCE_HASH_PREFIX}{file}"), format!("{:016x}", source_hash(text)));
     texts.into_iter().map(property).collect()
 }
 
-/// Makes the metadata of a file.
 pub(super) fn metadata(
     device: &dyn Device,
     kernels: &[(&str, &str)],
@@ -85,7 +83,7 @@ pub(super) fn metadata(
     if let Some(spaces) = spec.accesses {
         metadata.properties.push((ACCESSES.to_owned(), spaces.to_string()));
     }
-    // Of `run` it is the tool's, not that of the program in which this is.
+    // `warptrace run` sets the command of the traced program.
     if metadata.property(COMMAND).is_none() {
         metadata.properties.push((COMMAND.to_owned(), command_line()));
     }

@@ -1,4 +1,4 @@
-//! A recording from its first launch to its last byte.
+//! A recording, from its first launch to the end of its file.
 
 mod buffers;
 mod classes;

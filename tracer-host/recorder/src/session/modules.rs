@@ -1,4 +1,4 @@
-//! Several modules of kernels in one trace, known at its start or later.
+//! Several kernel modules in one trace, known at its start or added later.
 
 use std::io::Write;
 
@@ -9,13 +9,13 @@ use warptrace_format::file::{LocationInfo, WaitInfo};
 
 use super::{Recorder, SessionError};
 
-/// The kernels of a trace, by name and source file, and its locations.
+/// The kernels of a trace, as name and source file, and its locations.
 type Merged = (Vec<(&'static str, &'static str)>, Vec<LocationInfo>);
 
-/// Makes one table of those of several modules.
+/// Merges the tables of several modules.
 ///
 /// # Errors
-/// If an id stands for two locations.
+/// If two locations have the same ID.
 pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> {
     let kernels = modules.iter().flat_map(|module| module.kernels.iter().map(|name| (*name, module.file)));
     let rows = modules.iter().flat_map(|module| module.locations.iter().map(|location| (*module, location)));
@@ -24,10 +24,10 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
     Ok((kernels.collect(), locations.into_iter().map(described).collect()))
 }
 
-/// Puts locations in the order of their ids.
+/// Sorts locations by ID.
 ///
 /// # Errors
-/// If an id stands for two locations.
+/// If two locations have the same ID.
 fn by_id<'a>(
     locations: impl Iterator<Item = (&'a KernelModule, &'a SourceLocation)>,
 ) -> Result<Vec<(&'a KernelModule, &'a SourceLocation)>, SessionError> {
@@ -45,11 +45,11 @@ fn by_id<'a>(
     Ok(locations)
 }
 
-/// Adds the locations of the modules' waits where `recording` has them. Where the codec has no such ids it
-/// has them no more: returns how many were left out.
+/// Adds the locations of the modules' waits if `recording` includes waits. If the codec cannot encode their
+/// IDs, turns waits off in `recording`, and returns the number of waits left out.
 ///
 /// # Errors
-/// If an id stands for two locations.
+/// If two locations have the same ID.
 pub(super) fn add_waits(
     locations: &mut Vec<LocationInfo>,
     modules: &[&KernelModule],
@@ -82,8 +82,7 @@ pub(super) fn add_waits(
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// The index of a call's kernel: the one of its module, where that is known. Of several with this name,
-    /// the one that was added last.
+    /// Returns the index of a call's kernel, in its module if known; the last one added if several match.
     pub(super) fn kernel(&self, call: &KernelCall) -> Result<u32, SessionError> {
         let kernels = &self.ledger.tables.metadata().kernels;
         let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {

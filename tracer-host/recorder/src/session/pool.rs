@@ -1,8 +1,8 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
-//! Launches fill one arena while another, whose launches have ended, is drained. An arena is a part of log
-//! memory; or all of it, where it is not known yet how much a kernel needs, or a launch needs more than a
-//! part has. All of this is bookkeeping on the host: nothing here waits or asks the device.
+//! Launches fill one arena while another one, whose launches have ended, is drained. An arena is a part of
+//! log memory. It is all of log memory if the need of a kernel is unknown, or a launch needs more than a
+//! part. This module is bookkeeping on the host: nothing here waits or uses the device.
 
 mod arena;
 mod filled;
@@ -23,41 +23,40 @@ use super::memory::{Division, Memory};
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device};
 
-/// Arenas of a recording whose launches overlap. What is merged of one has what is behind all of them, which
-/// is more than one of four can hold.
+/// Arenas of a recording whose launches overlap. Merged runs of an arena go after all arenas, where the space
+/// exceeds one of four arenas.
 const ARENAS: u32 = 4;
 
-/// Why a launch finds no room now.
+/// Why no memory is available for a launch now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Short {
-    /// Not before something is drained.
+    /// Memory is available after a drain.
     Room,
-    /// There is, unless a kernel that runs, and has never ended before, takes it.
+    /// Memory is available unless a running kernel that has never ended before takes it.
     Unknown,
-    /// There is none, even if nothing else is there.
+    /// The whole pool is too small.
     Never,
 }
 
-/// What launches that begin at once have of an arena.
+/// The share of an arena that launches that begin together have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stay {
     pub(super) at: usize,
     /// Entries that they may claim.
     pub(super) ahead: u64,
-    /// Whether that is known.
+    /// Whether `ahead` is known from earlier launches.
     pub(super) is_known: bool,
 }
 
-/// The most that launches of a kernel have claimed, in entries, and had, in streams.
+/// Maximum claimed entries, and maximum streams, of a kernel's launches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Most {
     claimed: u64,
     streams: u64,
-    /// Whether the lanes of their warps part, if it is known.
+    /// Whether the lanes of their warps diverge, if known.
     parts: Option<bool>,
 }
 
-/// Device memory of a recording.
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     memory: Memory,
@@ -66,28 +65,27 @@ pub(super) struct Pool {
     claims: Allocation,
     table: Allocation,
     scratch: Allocation,
-    /// Log memory, and what its alignment takes.
+    /// Log memory, including alignment.
     logs: Allocation,
     accounts: Allocation,
     classes: Allocation,
     tracks: u32,
-    /// Whether logs are rings.
     ring: bool,
     overlaps: bool,
-    /// Arenas that are not empty, and those that may be.
+    /// The arenas; `None` for empty ones.
     arenas: Vec<Option<Arena>>,
     filling: Option<usize>,
     opened: u64,
-    /// The largest number of entries that a launch of each kernel has claimed, and of its streams.
+    /// Maximum entries claimed by a launch of each kernel, and maximum streams.
     most: Vec<Option<Most>>,
-    /// Bytes that held something, at most at once.
+    /// Maximum bytes in use at once.
     filled: u64,
 }
 
 impl Pool {
-    /// Takes all memory that the recording will have. Logs are rings if `ring`; then first segments are long
-    /// enough in `division`. Launches may run at the same time if `overlaps`. (Rings do, in one arena: they
-    /// are as long as fits.)
+    /// Allocates all memory of the recording. With `ring`, logs are rings, and the first segments in
+    /// `division` must be long enough for them. With `overlaps`, launches may run concurrently. Rings use a
+    /// single arena, because they are as long as possible.
     pub(super) fn new(
         device: &mut dyn Device,
         division: Division,
@@ -110,7 +108,7 @@ impl Pool {
             classes,
             tracks,
             ring,
-            // Rings claim nothing.
+            // Ring logs claim no further segments.
             overlaps: overlaps && !ring,
             arenas: vec![None; if ring { 1 } else { division.arenas as usize }],
             filling: None,
@@ -120,12 +118,11 @@ impl Pool {
         })
     }
 
-    /// How many arenas a recording has.
     pub(super) const fn arenas(overlaps: bool) -> u32 {
         if overlaps { ARENAS } else { 1 }
     }
 
-    /// What the session has taken of its limit, and filled of that.
+    /// Returns the session's limit, allocated memory and used memory.
     pub(super) fn memory_use(&self) -> MemoryUse {
         MemoryUse { limit: self.division.limit, peak: self.memory.peak(), filled: self.filled }
     }
@@ -146,8 +143,7 @@ impl Pool {
         self.most.get(kernel as usize).copied().flatten()
     }
 
-    /// Tells whether it is known how much launches may claim: others of their kernels have ended that were
-    /// not much smaller.
+    /// Returns true if earlier launches of these kernels have ended with at least half as many streams.
     fn are_known(&self, infos: &[LaunchInfo]) -> bool {
         let is_known = |info: &LaunchInfo| {
             self.most(info.kernel()).is_some_and(|most| self.streams_of(info) <= 2 * most.streams)
@@ -155,16 +151,15 @@ impl Pool {
         self.ring || infos.iter().all(is_known)
     }
 
-    /// Address of log memory.
     fn log_address(&self) -> u64 {
         self.logs.address.next_multiple_of(LOG_ALIGNMENT)
     }
 
-    /// Gives launches that begin at once, all of which are recorded, room for their logs: the arena, and what
-    /// each is told.
+    /// Reserves log memory for recorded launches that begin together. Returns the share of the arena and the
+    /// logs of each launch.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no memory is available now.
     pub(super) fn reserve(
         &mut self,
         infos: &[LaunchInfo],
@@ -172,7 +167,7 @@ impl Pool {
     ) -> Result<(Stay, Vec<LaunchLogs>), Short> {
         let needs: Vec<Need> = infos.iter().map(|info| self.need(info)).collect();
         let is_known = self.are_known(infos);
-        // A part of log memory is for launches of which it is known that it is enough.
+        // Partial arenas are for launches whose need is known.
         let parts = self.arenas.len() > 1 && is_known;
         if let Some(at) = self.filling
             && let Some(arena) = &self.arenas[at]
@@ -198,7 +193,7 @@ impl Pool {
         }
         self.open(0, self.whole(), true, 0);
         let Some(arena) = &self.arenas[0] else { return Err(Short::Never) };
-        // Alone it has all there is.
+        // In an empty pool, a launch can use everything.
         let layout = plan(arena, &self.division, &needs, Effort::Ample)
             .or_else(|_| plan(arena, &self.division, &needs, Effort::Least));
         match layout {
@@ -210,7 +205,7 @@ impl Pool {
         }
     }
 
-    /// Says what a launch needs that there never is room for.
+    /// Returns the error for launches whose memory need exceeds the pool.
     pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
         let streams = infos.iter().map(|info| self.need(info).streams).max().unwrap_or(0);
         let Division { limit, span_bytes, chunk_bytes, arenas, shortest, .. } = self.division;
@@ -218,12 +213,12 @@ impl Pool {
         SessionError::Memory { streams, needed, limit }
     }
 
-    /// All of log memory in which launches may have logs, and all accounts.
+    /// Returns the log memory available to launches, and all accounts.
     fn whole(&self) -> (Range<u32>, Range<u64>) {
         (RESERVED_ENTRIES..self.division.logs_end(u64::MAX), 0..self.accounts.bytes)
     }
 
-    /// The same of one of the parts.
+    /// Returns the log memory and accounts of one part.
     fn part(&self, at: usize) -> (Range<u32>, Range<u64>) {
         let (logs, accounts) = self.whole();
         let count = self.arenas.len();
@@ -236,7 +231,7 @@ impl Pool {
         (entry(at)..entry(at + 1), account(at)..account(at + 1))
     }
 
-    /// Finds a part in which no arena has anything.
+    /// Finds a part that no arena uses.
     fn free_part(&self) -> Option<usize> {
         fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
             a.end <= b.start || b.end <= a.start
@@ -250,7 +245,7 @@ impl Pool {
         (0..self.arenas.len()).filter(|_| self.arenas.len() > 1).find(is_free)
     }
 
-    /// Opens a part that is free for launches that fit into it, in the place of the arena that fills.
+    /// Opens a free part for launches that fit into it. The arena being filled is closed.
     fn open_part(&mut self, needs: &[Need]) -> Option<(usize, Layout)> {
         let at = self.free_part()?;
         let (part, filling) = (self.part(at), self.filling);
@@ -267,7 +262,7 @@ impl Pool {
                 Some((at, layout))
             }
             None => {
-                // All of it together may be enough.
+                // The whole of log memory may be enough.
                 (self.arenas[at], self.filling) = (None, filling);
                 self.opened -= 1;
                 None
@@ -319,7 +314,7 @@ impl Pool {
         (stay, arena.place(infos, layout, &self.division, self.tracks, addresses))
     }
 
-    /// Lets no more launches into an arena. What is not taken of it is free once its launches have ended.
+    /// Admits no more launches to an arena. Its unused memory is free once its launches have ended.
     fn close(&mut self, at: usize) {
         if self.filling == Some(at) {
             self.filling = None;
@@ -331,7 +326,7 @@ impl Pool {
             self.arenas[at] = None;
         } else if arena.overlaps && arena.is_whole && arena.unsettled == 0 {
             let end = arena.end_of_logs();
-            // Each stream can be merged behind all arenas.
+            // The space after all arenas is enough to merge each stream.
             if end - arena.logs.start <= merged {
                 arena.logs.end = end;
                 arena.accounts.end = arena.accounts_used;
@@ -339,13 +334,11 @@ impl Pool {
         }
     }
 
-    /// Returns the counters of claims of an arena.
     pub(super) fn claims(&self, at: usize) -> u64 {
         self.claims.address + at as u64 * size_of::<Claims>() as u64
     }
 
-    /// Notes that launches have ended, recorded or not; `stays` are those that some of them had, after which
-    /// this many entries of the arena were claimed.
+    /// Settles ended launches with their shares of arena `at`, in which `claimed` entries were claimed.
     pub(super) fn settle(&mut self, at: usize, claimed: u64, stays: &[(Stay, Vec<LaunchInfo>)]) {
         let Some(arena) = &mut self.arenas[at] else { return };
         let more = claimed.saturating_sub(arena.claimed);
@@ -361,26 +354,26 @@ impl Pool {
         }
     }
 
-    /// Notes launches as if they had ended.
+    /// Adds launches to an arena's ended launches.
     pub(super) fn ends(&mut self, stay: &Stay, infos: &[LaunchInfo]) {
         if let Some(arena) = &mut self.arenas[stay.at] {
             arena.ended.extend(infos);
         }
     }
 
-    /// Returns where the counters of claims of the arenas are that hold something.
+    /// Returns the arenas in use with the addresses of their counters.
     pub(super) fn counters(&self) -> Vec<(usize, u64)> {
         let held = (0..self.arenas.len()).filter(|at| self.arenas[*at].is_some());
         held.map(|at| (at, self.claims(at))).collect()
     }
 
-    /// Notes whether the lanes of a kernel's warps part in one of its launches.
+    /// Registers whether the lanes of a kernel's warps diverge in a launch.
     pub(super) fn note_parted(&mut self, kernel: u32, parted: bool) {
         let parts = &mut self.most_of(kernel).parts;
         *parts = Some(parted || parts.unwrap_or(false));
     }
 
-    /// What is known of a kernel, to be added to.
+    /// Returns the entry of a kernel for updates.
     fn most_of(&mut self, kernel: u32) -> &mut Most {
         let kernel = kernel as usize;
         if self.most.len() <= kernel {
@@ -389,7 +382,7 @@ impl Pool {
         self.most[kernel].get_or_insert_default()
     }
 
-    /// Passes over launches that failed, or have not begun.
+    /// Discards launches that failed or have not begun.
     pub(super) fn pass_over(&mut self, stay: &Stay, infos: &[LaunchInfo]) {
         if let Some(arena) = &mut self.arenas[stay.at] {
             arena.leave(stay);
@@ -397,8 +390,7 @@ impl Pool {
         }
     }
 
-    /// Lets no more launches into the arena that fills, if that keeps no caller from launching: none of its
-    /// launches run, or another part is free.
+    /// Closes the arena being filled if all of its launches have settled or another part is free.
     pub(super) fn close_filling(&mut self) {
         let Some(at) = self.filling else { return };
         let is_settled = self.arenas[at].as_ref().is_some_and(|arena| arena.unsettled == 0);
@@ -407,7 +399,6 @@ impl Pool {
         }
     }
 
-    /// Gives the memory back.
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         let Self { claims, table, scratch, accounts, classes, chunks, logs, .. } = *self;
         let parts = [claims, table, scratch, accounts, classes, chunks, logs];

@@ -1,4 +1,4 @@
-//! A recording apart from its device: launches are made one after the other, and each is waited for.
+//! A recording without its device. Launches run one after the other, and each call waits for its launch.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,26 +21,24 @@ use crate::{
     Traced,
 };
 
-/// Records launches of one program on one device into one file, where the device is lent to each call. A
-/// [`Session`](crate::Session) is one with its device.
+/// Records launches of one program on one device into one file. The device is passed to each call. A
+/// [`Session`](crate::Session) contains both.
 ///
-/// All device memory that it uses is allocated when it starts, within [one
-/// limit](crate::RecordingSpec::memory_bytes). What launches leave there is drained when it is worth it, or
-/// when room is short, and written by a thread while the program goes on: a short launch costs no more than
-/// itself. A launch that fails leaves the recorder unusable: what was recorded until then and the error are
-/// written, and end the file.
+/// All device memory is allocated at the start, within [one limit](crate::RecordingSpec::memory_bytes). The
+/// data of launches is drained when enough has accumulated or space is short. A thread writes it while the
+/// program continues, so that a short launch has little overhead. After a launch has failed, the recorder is
+/// unusable: the data recorded so far and the error are written, and end the file.
 ///
-/// All calls of a recorder are given the device with which it was started. At its end it is
-/// [finished](Self::finish) or [closed](Self::close); dropped, it leaves its memory to the device.
+/// All calls must use the device that the recorder was started with. To end it, [finish](Self::finish) or
+/// [close](Self::close) it. A recorder that is dropped does not free its device memory.
 pub struct Recorder<W: Write + Send + 'static> {
     pub(super) ledger: Ledger,
-    /// Logs that the host empties; `None` if those of launches are drained between them.
+    /// Logs that the host empties; `None` if logs are drained between launches.
     pub(super) streams: Option<Box<Streams>>,
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
-    /// What traced kernels record.
     pub(super) recording: Recording,
-    /// The modules of the file's first kernels, where they were given with modules.
+    /// The modules of the file's first kernels, if they have modules.
     pub(super) modules: Vec<&'static str>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,
@@ -56,12 +54,12 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Lets the recording end in the middle of a kernel: when `asked` is set, what has come of the kernel is
-    /// written, the file is ended, and `tell` is called. The file says where the warps were, unless logs are
-    /// [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring).
+    /// Lets the recording end while a kernel runs. When `asked` is set, the data of the kernel so far is
+    /// written, the file is ended, and `tell` is called. The file contains the positions of the warps, unless
+    /// logs are [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring).
     ///
-    /// Nothing can end a kernel of a GPU. So `tell` best ends the process; if it returns, the recording waits
-    /// for the kernel, and the launch fails with [`SessionError::Interrupted`].
+    /// A running GPU kernel cannot be stopped, so `tell` should end the process. If it returns, the recorder
+    /// waits for the kernel, and the launch fails with [`SessionError::Interrupted`].
     ///
     /// # Errors
     /// If the driver fails.
@@ -78,12 +76,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(())
     }
 
-    /// Tells the recorder of kernels, each with its source file or an empty text, and of locations, which it
-    /// can record from now on. If it was started without any kernel, its window may name such.
+    /// Adds kernels, each with its source file or an empty text, and locations. They can be recorded from now
+    /// on. If the recorder was started without kernels, its window may name kernels added here.
     ///
     /// # Errors
-    /// If an id is 0, taken, or too large for the codec, a location lies in one that is not there, or there
-    /// are more kernels than a file can name: nothing is added then, and the recording goes on.
+    /// If an ID is 0, in use, or too large for the codec, a parent location does not exist, or the file
+    /// cannot hold that many kernels. Nothing is added then, and the recording continues.
     pub fn add_kernels(
         &mut self,
         kernels: &[(&str, &str)],
@@ -92,29 +90,29 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.add_kernels(kernels, locations).map(drop)
     }
 
-    /// Says something to the trace's writer. If the format does not hold it, writing the file fails.
+    /// Sends a message to the writer. If the format cannot hold it, writing the file fails.
     pub fn send(&mut self, message: HostMessage) {
         self.ledger.send(message);
     }
 
-    /// Notes a change of the memory that launches can reach from the next one on.
+    /// Registers a change of the memory that later launches can access.
     pub fn change_memory(&mut self, change: MemoryChange) {
         self.ledger.change_memory(change);
     }
 
-    /// Says what launches are called that are made from now on; nothing if it is empty.
+    /// Sets the label of later launches; none if it is empty.
     pub fn label(&mut self, label: &str) {
         self.ledger.name.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
     }
 
-    /// Runs a kernel and waits for it. What it recorded stays on the device, or is on its way to the file.
+    /// Runs a kernel and waits for it. Its records stay on the device or are sent to the file.
     ///
     /// # Safety
-    /// The arguments name memory of the device that is valid for what the kernel does with it.
+    /// The arguments refer to memory of the device that is valid for the kernel's accesses.
     ///
     /// # Errors
-    /// If the kernel was not named in the program, the launch has a shape that cannot be traced, the kernel
-    /// fails, or the file cannot be written (which may have been found out about an earlier launch).
+    /// If the program does not contain the kernel, the launch has a shape that cannot be traced, the kernel
+    /// fails, or the file cannot be written; this may be an error of an earlier launch.
     pub unsafe fn record(
         &mut self,
         device: &mut dyn Device,
@@ -122,12 +120,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         shape: &LaunchShape,
     ) -> Result<LaunchTime, SessionError> {
         self.guarded(|recorder| {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the arguments.
             unsafe { recorder.launch(device, call, shape) }
         })
     }
 
-    /// Runs `run`; an error makes the recorder unusable.
+    /// Runs `run`. An error makes the recorder unusable.
     fn guarded<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, SessionError>,
@@ -149,7 +147,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<LaunchTime, SessionError> {
         let kernel = self.kernel(call)?;
         let info = self.ledger.describe(&[], kernel, shape)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the arguments.
         let launched = unsafe {
             if info.is_recorded() && self.streams.is_some() {
                 self.stream_launch(device, call, shape, info)
@@ -165,10 +163,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
             _ => false,
         };
         if !drains {
-            // What leaves nothing behind is written when there is much of it.
+            // Writes launches without logs once enough of them are pending.
             self.drain_all(device, false)?;
         } else if self.ledger.window.max_events.is_some() {
-            // The next launch asks how many events there are.
+            // The next launch needs the number of recorded events.
             self.drain_and_count(device)?;
         } else {
             self.drain(device)?;
@@ -176,7 +174,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time)
     }
 
-    /// Launches a kernel that is not recorded, or whose logs stay until it has ended.
+    /// Launches a kernel that is not recorded, or whose logs stay in place until it has ended.
     unsafe fn log_launch(
         &mut self,
         device: &mut dyn Device,
@@ -196,7 +194,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let traced = logs.first().and_then(Option::as_ref);
         let mut sites = Vec::new();
         let traced = traced.map(|logs| Traced { recording, logs: Logs::Kept(logs), sites: &mut sites });
-        // SAFETY: the caller's promise for the arguments; the pool is prepared for this launch.
+        // SAFETY: the caller guarantees the arguments, and the pool is prepared for this launch.
         let time = unsafe { device.launch(call, shape, traced) };
         self.ledger.send(HostMessage::Sites(sites));
         match &time {
@@ -212,17 +210,17 @@ impl<W: Write + Send + 'static> Recorder<W> {
                 if is_given_up {
                     device.read_beside();
                 }
-                // Where warps were says more, if it is known.
+                // The positions of the warps replace the message, if they are known.
                 let message =
                     (!(is_given_up || error.is_hang() && info.is_recorded())).then(|| error.to_string());
-                // Memory of the host is still there, and what a simulated kernel did.
+                // Host memory is still readable, and so are the records of a simulated kernel.
                 let written = self.write_rest(device, (ticket, message));
                 if is_given_up {
                     let (launch, kernel) = (info.number(), call.name().to_owned());
                     if let Some(interrupt) = &mut self.interrupt {
                         (interrupt.tell)(&Interrupted { kernel: kernel.clone(), launch });
                     }
-                    // It uses its arguments, and the tracer's memory.
+                    // The kernel still uses its arguments and the tracer's memory.
                     device.wait()?;
                     written?;
                     return Err(SessionError::Interrupted { launch, kernel });
@@ -235,11 +233,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time?)
     }
 
-    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why, or had
-    /// not ended.
+    /// Writes all data that was not drained, and ends the file. The second argument has the ticket of
+    /// launches that failed, with the error, or that had not ended (`None`).
     ///
     /// # Errors
-    /// If the device cannot be read: nothing has changed then; or the file not written.
+    /// If the device cannot be read, and then nothing has changed; or if the file cannot be written.
     fn write_rest(
         &mut self,
         device: &mut dyn Device,
@@ -257,9 +255,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
         written.and(end(worker, &mut self.ledger.total).map(drop))
     }
 
-    /// Writes why a launch failed, ends the file, and gives the memory back: nothing more can be recorded.
+    /// Writes why a launch failed, ends the file, and frees the memory. Nothing can be recorded afterwards.
     ///
-    /// Errors on the way have nowhere to go: the launch's error counts. After an interruption the file has
+    /// Ignores further errors, because the launch's error is returned. After an interruption the file has
     /// ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
@@ -268,12 +266,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let _ = self.free(device);
     }
 
-    /// Brings what is on the device to the writer.
+    /// Sends all data on the device to the writer.
     fn drain(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         self.drain_all(device, true)
     }
 
-    /// Brings what is worth it to the writer, or all.
+    /// Sends data to the writer: everything with `all`, otherwise only if enough has accumulated.
     fn drain_all(&mut self, device: &mut dyn Device, all: bool) -> Result<(), SessionError> {
         if self.streams.is_some() {
             return if all || self.ledger.plain.len() >= MAX_PENDING {
@@ -286,8 +284,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         drain::run_all(device, worker, |drained| self.ledger.go_on(drained, all))
     }
 
-    /// Waits until everything that was recorded so far is written: [`total`](Self::total) then counts all of
-    /// it.
+    /// Waits until everything recorded so far is written. [`total`](Self::total) then includes it.
     ///
     /// # Errors
     /// If the device or the file fails.
@@ -304,19 +301,18 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(())
     }
 
-    /// Sums over all launches: the times of kernels and copies up to now, the rest up to the last
+    /// Returns the totals: times of kernels and copies up to now, the rest up to the last
     /// [`flush`](Self::flush).
     pub fn total(&self) -> &LaunchReport {
         &self.ledger.total
     }
 
-    /// How many warps rounds have encoded.
     #[cfg(test)]
     pub(crate) fn warps_in_rounds(&self) -> u64 {
         self.streams.as_ref().map_or(0, |streams| streams.warps_in_rounds)
     }
 
-    /// Writes what is left and the index, and ends the file.
+    /// Writes the remaining data and the index, and ends the file.
     ///
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier call failed.
@@ -329,13 +325,13 @@ impl<W: Write + Send + 'static> Recorder<W> {
             }
         })?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        // Before the thread's result, so that no error of the file leaves memory behind.
+        // Frees before the writer thread's result is checked, so that an error of the file leaks no memory.
         self.free(device)?;
         end(worker, &mut self.ledger.total)
     }
 
-    /// Writes what is left, but no index, and gives the memory back. Errors have nowhere to go here; after
-    /// [`finish`](Self::finish) there is nothing to do.
+    /// Writes the remaining data without an index, and frees the memory, ignoring errors. No-op after the
+    /// end.
     pub fn close(&mut self, device: &mut dyn Device) {
         if self.worker.is_some() {
             if !self.failed {
@@ -371,7 +367,7 @@ pub(super) fn end<W: Write + Send + 'static>(
     Ok((output, summary, *total))
 }
 
-/// Compares the host's clocks with the device's timer at the end.
+/// Writes a final comparison of host clocks and device timer.
 pub(super) fn compare_clocks<W: Write + Send + 'static>(
     clock: &HostClock,
     device: &mut dyn Device,
@@ -380,7 +376,7 @@ pub(super) fn compare_clocks<W: Write + Send + 'static>(
     worker.send_times(Vec::new(), vec![clock.compare(device)])
 }
 
-/// Writes why a launch did not run to its end, and what else the file has not been told, and ends the file.
+/// Writes why a launch did not complete and all pending messages, and ends the file.
 pub(super) fn end_early<W: Write + Send + 'static>(
     mut worker: Worker<W>,
     Job { news, plain: begin, host, .. }: Job,
@@ -391,6 +387,6 @@ pub(super) fn end_early<W: Write + Send + 'static>(
     let written = news.into_iter().try_for_each(|message| worker.send(message));
     let written = written.and_then(|()| worker.write(Drained { begin, early_end, ..Drained::default() }));
     let written = written.and_then(|()| worker.send_times(host, Vec::new()));
-    // Dropped, the output is written as far as the system is concerned.
+    // The output is dropped, which writes it as far as the system allows.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
 }

@@ -1,8 +1,8 @@
-//! Launches that have not ended, or failed: what they have recorded so far, and where their warps are.
+//! Launches that have not ended, or failed: their records so far, and the positions of their warps.
 //!
-//! Their logs are copied to the host, where each gets an end, and are merged and encoded there. No kernel is
-//! launched: one that never ends may leave no room for another, and none runs after one that failed. What a
-//! kernel has in its logs while it runs is described in [`warptrace_abi::log`], "Kernels that run".
+//! Their logs are copied to the host, terminated, merged and encoded there. No kernel is launched: a kernel
+//! that never ends may leave no space for another one, and after a failed kernel none runs. Section "Kernels
+//! that run" of [`warptrace_abi::log`] describes the logs of a running kernel.
 
 mod logs;
 
@@ -26,36 +26,34 @@ use super::pool::Filled;
 use super::worker::{Drained, Worker};
 use crate::{Device, MemoryType, SimDevice, SimOptions};
 
-/// An arena with launches of which some have not ended.
+/// An arena in which some launches may not have ended.
 #[derive(Clone, Debug)]
 pub(super) struct Left {
-    /// All of its launches, as if they had ended.
+    /// The arena with all of its launches, as if they had ended.
     pub(super) filled: Filled,
-    /// Those that have not.
     pub(super) running: Vec<LaunchInfo>,
-    /// Launches that left no logs, to be written with it.
+    /// Launches without logs, to be written with the arena.
     pub(super) plain: Vec<LaunchInfo>,
-    /// Whether some of it may be in the file already.
+    /// Whether part of the arena may already be in the file.
     pub(super) is_drained: bool,
 }
 
-/// Chunks that the host fills at most before they are written.
+/// Maximum chunks in host memory before they are written.
 const MOST_CHUNKS: u32 = 1 << 16;
-/// Entries for merged runs on the host at least.
+/// Minimum entries for merged runs on the host.
 const LEAST_MERGED: u32 = 1 << 16;
 
-/// All that a recording has not brought to the writer.
+/// All data of a recording that was not sent to the writer.
 pub(super) struct Rest {
     pub(super) lefts: Vec<Left>,
     pub(super) job: Job,
-    /// Launches that are not recorded, and had not ended.
+    /// Unrecorded launches that have not ended.
     pub(super) outside: Vec<LaunchInfo>,
-    /// Launches that were made together, of which the first one that runs failed, and why; or, without a
-    /// reason, had not ended.
+    /// Launches made together that had not ended; with an error, the first running one failed.
     pub(super) failed: Option<(Vec<LaunchInfo>, Option<String>)>,
 }
 
-/// Reads how many entries were claimed in arenas, whose counters are at these addresses.
+/// Reads the claimed entries of arenas, from the addresses of their counters.
 ///
 /// # Errors
 /// If the device cannot be read.
@@ -71,11 +69,11 @@ pub(super) fn claimed(
     Ok(claimed)
 }
 
-/// Brings to the writer all that is left, and which launches have not ended.
+/// Sends all remaining data to the writer, and reports launches that have not ended.
 ///
 /// # Errors
-/// If the device cannot be read, or the file not written: the first error. What else there is has been
-/// written.
+/// The first error, if the device cannot be read or the file cannot be written. All data that does not depend
+/// on it is still written.
 pub(super) fn write_rest<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
@@ -92,7 +90,7 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
         match write(device, codec, left, worker) {
             Ok((found, _)) => ends.extend(found),
             Err(error) => {
-                // They are named all the same.
+                // These launches are still listed.
                 plain = all;
                 ends.extend(running.iter().map(interrupted));
                 first = first.and(Err(error));
@@ -118,7 +116,7 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
             _ => {}
         }
     }
-    // A file has room for so many; those that have begun come first.
+    // The file holds a limited number of ends; launches that have begun come first.
     ends.sort_by_key(|end| !(matches!(end.1, EarlyEnd::Failed { .. }) || has_begun(end)));
     ends.truncate(MAX_EARLY_ENDS);
     for end in ends {
@@ -128,11 +126,11 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     first
 }
 
-/// Brings to the writer what an arena holds; returns where the warps of launches are that have not ended, and
-/// what that cost.
+/// Sends the contents of an arena to the writer. Returns the positions of the warps of launches that have not
+/// ended, and the cost.
 ///
 /// # Errors
-/// If the device cannot be read, or the file not written.
+/// If the device cannot be read or the file cannot be written.
 pub(super) fn write<W: Write + Send + 'static>(
     device: &mut dyn Device,
     codec: CodecSpec,
@@ -143,7 +141,7 @@ pub(super) fn write<W: Write + Send + 'static>(
     let mut accounts = vec![0; filled.accounts.1 as usize];
     device.read(filled.accounts.0, &mut accounts)?;
     if is_drained && has_recorded(&filled, &accounts) {
-        // What of it is in the file is not known: only that these launches were.
+        // An unknown part of it is in the file already, so only the launches are written.
         plain.append(&mut filled.launches);
         filled.logged.clear();
     }
@@ -165,7 +163,7 @@ pub(super) fn write<W: Write + Send + 'static>(
         let mut positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>> = BTreeMap::new();
         for index in 0..launch.warps {
             if launch.ring != 0 {
-                // Where its lanes are is not known, nor where their logs end.
+                // The positions of its lanes and the ends of its logs are unknown.
                 logs.empty_rings(launch, index);
                 unfinished.push((launch.launch, index));
                 continue;
@@ -180,7 +178,7 @@ pub(super) fn write<W: Write + Send + 'static>(
                 None => ranges.push((warp, 1)),
             }
         }
-        // Else it has ended, and only that was not seen.
+        // Otherwise the launch has ended, but this was not detected.
         if launch.ring != 0 || !positions.is_empty() {
             ends.push((*info, EarlyEnd::Running { positions: listed(positions) }));
         }
@@ -192,7 +190,7 @@ pub(super) fn write<W: Write + Send + 'static>(
     Ok((ends, cost))
 }
 
-/// Tells whether something of these launches was encoded.
+/// Returns true if any record of these launches was encoded.
 fn has_recorded(filled: &Filled, accounts: &[u8]) -> bool {
     let each = size_of::<WarpAccount>();
     filled.logged.iter().any(|launch| {
@@ -204,7 +202,7 @@ fn has_recorded(filled: &Filled, accounts: &[u8]) -> bool {
     })
 }
 
-/// The positions that most warps are at first, as many as a file has room for.
+/// Returns the positions with the most warps first, limited to the number that a file can hold.
 fn listed(positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>>) -> Vec<WarpsAt> {
     let mut all: Vec<WarpsAt> =
         positions.into_iter().map(|(lanes, warps)| WarpsAt { warps, lanes }).collect();
@@ -218,21 +216,20 @@ fn listed(positions: BTreeMap<Vec<LanesAt>, Vec<(u32, u32)>>) -> Vec<WarpsAt> {
     all
 }
 
-/// Allocates log memory on the host for an arena; returns where it begins. Of what is not written the system
-/// has no pages.
+/// Allocates log memory on the host for an arena; returns its address. Unwritten pages take no memory.
 fn allocate_logs(host: &mut SimDevice, filled: &Filled) -> Result<u64, SessionError> {
     let bytes = u64::from(merged_end(filled)) * u64::from(ENTRY_BYTES) + LOG_ALIGNMENT;
     Ok(host.allocate(bytes, MemoryType::Device)?.address.next_multiple_of(LOG_ALIGNMENT))
 }
 
-/// The end of what is merged on the host: any stream fits behind the logs.
+/// Returns the end of merged runs on the host: any stream fits after the logs.
 fn merged_end(filled: &Filled) -> u32 {
     let PoolDescriptor { merged_from, merged_end, .. } = filled.pool;
     let used: u32 = filled.logs.iter().map(|range| range.end - range.start).sum();
     merged_end.min(merged_from.saturating_add(used.max(LEAST_MERGED)))
 }
 
-/// Puts accounts where the host can encode their logs; `unfinished` are warps, by their launches and indices.
+/// Copies accounts to the host device that encodes their logs. `unfinished` has warps by launch and index.
 fn place(
     host: &mut SimDevice,
     filled: Filled,

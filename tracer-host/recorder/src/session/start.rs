@@ -1,4 +1,4 @@
-//! How a recording starts.
+//! Start of a recording.
 
 use std::io::Write;
 
@@ -26,7 +26,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ///
     /// # Errors
     /// If the specification contradicts itself or the format, the window names a kernel that the program does
-    /// not have, memory is short, or the file cannot be written.
+    /// not have, device memory is exhausted, or the file cannot be written.
     pub fn start(
         device: &mut dyn Device,
         program: &TracedProgram<'_>,
@@ -38,12 +38,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Self::start_with(device, &program.kernels(), program.locations(), (spec, code), false, output)
     }
 
-    /// Like [`start`](Self::start), for the kernels of modules that `#[warptrace::kernels]` made, whose
-    /// locations have ids of their own. The device takes the modules' code.
+    /// Like [`start`](Self::start), for modules made by `#[warptrace::kernels]`, whose location IDs must
+    /// differ. Adds the modules' code to the device.
     ///
     /// # Errors
-    /// As `start`; also if two of the modules have a location of the same id, or the device cannot take the
-    /// code.
+    /// See `start`. Also if two modules have a location with the same ID, or the device cannot use the code.
     pub fn start_modules(
         device: &mut dyn Device,
         modules: &[&KernelModule],
@@ -59,8 +58,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(recorder)
     }
 
-    /// Starts a recording, whose launches may run at the same time if `overlaps`. Of modules without PTX it
-    /// is in the text with them.
+    /// Starts a recording, with concurrent launches if `overlaps`. `ptx` is the code of modules without PTX.
     pub(super) fn start_with(
         device: &mut dyn Device,
         sources: &[(&str, &str)],
@@ -71,7 +69,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ) -> Result<Self, SessionError> {
         spec.check()?;
         let kernels: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
-        // The names of kernels that a program loads later are not known.
+        // The kernels of a program that loads code later are unknown here.
         let unknown = if kernels.is_empty() { None } else { spec.window.unknown_kernel(&kernels) };
         if let Some(name) = unknown {
             return Err(SessionError::NoSuchKernel { name: name.to_owned(), known: kernels.join(", ") });
@@ -88,7 +86,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let data_track = spec.traced(None).data_track().unwrap_or(0);
         let place = if spec.host_logs { MemoryType::Host } else { MemoryType::Device };
         let division = Division { place, times, data_track, span_bytes, ..division };
-        // Of a program that loads its kernels later, who loads them finds the location.
+        // If code is loaded later, the loader resolves the location.
         let after = spec.window.after.as_ref().filter(|_| !locations.is_empty());
         let after = after.map(|visits: &Visits| visits.among(&locations)).transpose()?;
         let mut recording = spec.traced(after);
@@ -101,7 +99,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         }
         let tables = Growing::new(metadata.clone())?;
         let writer_options = WriterOptions::default().with_compression(spec.compression());
-        // While the device does its part.
+        // Runs in parallel to the preparation of the device.
         writer::get_ready(&metadata.tracks, &writer_options);
         if spec.policy == Policy::Stream && overlaps {
             return Err(SessionError::NoOverlap);

@@ -12,7 +12,7 @@ use super::worker::{Drained, Worker};
 use super::{Recorder, SessionError};
 use crate::{Device, LaunchShape, LaunchTime, LiveMemory, Logs, Prepare, Traced};
 
-/// Hands what a scan has found to the writer, with the launches that it does not know.
+/// Sends the results of a scan to the writer, with the launches that it does not have yet.
 fn send<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
     begin: &mut Vec<LaunchInfo>,
@@ -24,19 +24,18 @@ fn send<W: Write + Send + 'static>(
     worker.write(Drained { begin: std::mem::take(begin), ..scan })
 }
 
-/// What is done while a kernel runs.
 struct Serving<'a, W> {
     streams: &'a mut Streams,
     /// `None` after an interruption.
     worker: &'a mut Option<Worker<W>>,
-    /// Launches that the writer does not know.
+    /// Launches that the writer does not have yet.
     begin: Vec<LaunchInfo>,
     interrupt: Option<&'a mut Interrupt>,
-    /// When launches ran of which the writer does not know it, this one last, as far as it has run.
+    /// Launch times that the writer does not have yet; the last one is of the running launch.
     ran: Vec<HostLaunch>,
     info: LaunchInfo,
     kernel: &'a str,
-    /// Why nothing more is done.
+    /// The error after which nothing more is done.
     failed: Option<SessionError>,
 }
 
@@ -48,7 +47,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         let asked = self.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_asked());
         let done = if asked { self.end_now(memory) } else { self.scan(memory) };
         if let Err(error) = done {
-            // The kernel goes on, and waits for nothing. If the device fails, the launch says so.
+            // The kernel continues without waiting for memory. The launch returns errors of the device.
             let _ = self.streams.refuse(memory);
             self.failed = Some(error);
         }
@@ -67,12 +66,12 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         }
     }
 
-    /// Writes what has come until now, ends the file, and tells which kernel it was.
+    /// Writes the data so far, ends the file, and reports the kernel.
     fn end_now(&mut self, memory: &mut dyn LiveMemory) -> Result<(), SessionError> {
         let encoded = self.streams.finish_rounds(memory);
         self.send(encoded)?;
-        // What the first time finds has all its predecessors by the second. Nothing is encoded before, and
-        // lanes are given nothing, for a caller waits.
+        // The second scan finds all predecessors of the runs that the first one finds. Nothing is encoded
+        // between them and lanes get no segments, because a caller waits.
         self.streams.only_scan(memory)?;
         self.streams.only_scan(memory)?;
         let number = self.info.number();
@@ -84,7 +83,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         worker.write(Drained { begin, early_end, ..Drained::default() })?;
         worker.send_times(std::mem::take(&mut self.ran), Vec::new())?;
         let (writer, _) = worker.finish()?;
-        // Dropped, it is written as far as the system is concerned.
+        // The output is dropped, which writes it as far as the system allows.
         drop(writer.finish()?);
         let kernel = self.kernel.to_owned();
         if let Some(interrupt) = &mut self.interrupt {
@@ -95,10 +94,10 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Launches a kernel, and brings what it records to the writer while it runs.
+    /// Launches a kernel, and sends its records to the writer while it runs.
     ///
     /// # Safety
-    /// As for [`record`](Recorder::record).
+    /// See [`record`](Recorder::record).
     pub(super) unsafe fn stream_launch(
         &mut self,
         device: &mut dyn Device,
@@ -143,16 +142,16 @@ impl<W: Write + Send + 'static> Recorder<W> {
             serving.serve(memory);
             Ok(())
         };
-        // SAFETY: the caller's promise for the arguments; the memory is prepared for this launch.
+        // SAFETY: the caller guarantees the arguments, and the memory is prepared for this launch.
         let time = unsafe {
             let logs = Logs::Streamed { logs: &logs, serve: &mut serve };
             // Streamed launches record no accesses.
             device.launch(call, shape, Some(Traced { recording, logs, sites: &mut Vec::new() }))
         };
-        // This one is noted by when it ends.
+        // The time of this launch is stored with its end.
         serving.ran.pop();
         if let Err(error) = time {
-            // What is known of it and of those before is written.
+            // Writes the data of this launch and earlier ones.
             let _ = serving.streams.abandon(None).map(|scan| serving.send(scan));
             self.ledger.put_back(serving.begin, serving.ran);
             self.ledger.note_ran(&[info], begin);
@@ -166,12 +165,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time)
     }
 
-    /// Brings all that was recorded to the writer.
+    /// Sends all recorded data to the writer.
     pub(super) fn drain_streams(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         let (Some(streams), Some(worker)) = (&mut self.streams, &mut self.worker) else {
             return Ok(());
         };
-        // Kernels and locations that were added since stand before their launches.
+        // Added kernels and locations precede their launches.
         let (news, host) = self.ledger.take_news();
         news.into_iter().try_for_each(|message| worker.send(message))?;
         worker.send_times(host, Vec::new())?;
@@ -183,7 +182,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         if self.ledger.plain.is_empty() {
             return Ok(());
         }
-        // Launches that recorded nothing.
+        // Launches without records.
         worker.write(Drained { begin: std::mem::take(&mut self.ledger.plain), ..Drained::default() })
     }
 }

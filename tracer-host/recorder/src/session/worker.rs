@@ -1,4 +1,4 @@
-//! The thread that writes the file while the program goes on.
+//! The thread that writes the file while the program continues.
 
 mod data;
 
@@ -23,16 +23,16 @@ use crate::packed::{self, Piece, Unpacked};
 use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
 use crate::{HostMessage, threads};
 
-/// Drained memory that waits for the thread: this many drains, and the one that it works on.
+/// Maximum drains that wait for the thread, in addition to the current one.
 const QUEUE: usize = 2;
-/// Memory that is ready for the first drain: for packed chunks, and for 131,072 accounts.
+/// Prepared memory for the first drain: packed chunks, and 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
-/// What is reserved for it: so much that the allocator maps it on its own, and does not take what the
-/// program's own results would find in the heap, and for which they would else have to wait.
+/// Reserved bytes for the first drain. The size is large enough that the allocator maps the memory
+/// separately. It then does not take heap memory that the program's own results could reuse.
 pub(super) const MAPPED_BYTES: usize = 64 << 20;
 
-/// An account as it lies in device memory.
+/// An account in the layout of device memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Account(WarpAccount);
@@ -42,71 +42,67 @@ impl Account {
         Self(account)
     }
 
-    /// Events in chunks, and how many chunks.
+    /// Returns the events in chunks, and the number of chunks.
     pub(super) fn recorded(&self) -> (u64, u32) {
         (self.0.recorded, self.0.chunks)
     }
 }
 
-// SAFETY: three words of eight bytes and two of four in the order of C, without padding, for which all bits
-// are valid.
+// SAFETY: `WarpAccount` has C layout with three 8-byte and two 4-byte integers, without padding.
 unsafe impl Zeroable for Account {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Pod for Account {}
-// SAFETY: it is a transparent wrapper.
+// SAFETY: the struct is `repr(transparent)`.
 unsafe impl TransparentWrapper<WarpAccount> for Account {}
 
-/// A span as it lies in device memory.
+/// A span in the layout of device memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Span(WarpSpan);
 
-// SAFETY: four words of eight bytes and two of four in the order of C, without padding, for which all bits
-// are valid.
+// SAFETY: `WarpSpan` has C layout with four 8-byte and two 4-byte integers, without padding.
 unsafe impl Zeroable for Span {}
-// SAFETY: as above.
+// SAFETY: see above.
 unsafe impl Pod for Span {}
-// SAFETY: it is a transparent wrapper.
+// SAFETY: the struct is `repr(transparent)`.
 unsafe impl TransparentWrapper<WarpSpan> for Span {}
 
 impl Span {
-    /// The spans themselves.
     pub(super) fn warps(spans: &mut [Self]) -> &mut [WarpSpan] {
         Self::peel_slice_mut(spans)
     }
 }
 
-/// Appends values that lie in these bytes, which are as long as some of them.
+/// Appends the values in `bytes`, whose length is a multiple of the value's size.
 pub(super) fn append<T: Pod>(to: &mut Vec<T>, bytes: &[u8]) {
     let from = to.len();
     to.resize(from + bytes.len() / size_of::<T>(), T::zeroed());
     bytemuck::cast_slice_mut(&mut to[from..]).copy_from_slice(bytes);
 }
 
-/// What was copied from the device.
+/// Data copied from the device.
 #[derive(Debug, Default)]
 pub(super) struct Drained {
     /// Launches that begin, recorded or not.
     pub(super) begin: Vec<LaunchInfo>,
-    /// Chunks of launches that have begun, packed.
+    /// Packed chunks of launches that have begun.
     pub(super) packed: Vec<u8>,
-    /// Which streams have the same chunks, if some have.
+    /// Streams with the same chunks, if any.
     pub(super) classes: Option<Arc<Classes>>,
-    /// Launches that end; all of them were recorded.
+    /// Recorded launches that end.
     pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts as the device left them: launch by launch, track by track, recorded warp by warp. If
-    /// there are classes, those of streams that were encoded; others may be anything. If none ends, these are
-    /// others'.
+    /// Their accounts from the device, by launch, track and recorded warp. With classes, only accounts of
+    /// encoded streams are valid. If no launch ends, the content is undefined.
     pub(super) accounts: Vec<Account>,
-    /// Where and when their warps ran, if that was recorded: launch by launch, recorded warp by warp.
+    /// Spans of their warps, if recorded, by launch and recorded warp.
     pub(super) spans: Vec<Span>,
-    /// A launch that did not run to its end; it may not have begun before. Boxed, because it is rare.
+    /// A launch that did not complete, and may not have begun before. Boxed because it is rare.
     pub(super) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
 }
 
 impl Drained {
-    /// Nothing, with memory that is there: the first drain of a short program would take longer to get it
-    /// than to copy.
+    /// Returns an empty value with prepared memory: allocation would dominate the first drain of a short
+    /// program.
     fn ready() -> Self {
         let one = WarpAccount { finished: 1, ..WarpAccount::default() };
         let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
@@ -114,7 +110,7 @@ impl Drained {
         Self { packed, accounts, ..Self::default() }.emptied()
     }
 
-    /// Nothing, with the same memory.
+    /// Clears the value, but keeps its memory.
     fn emptied(mut self) -> Self {
         self.packed.clear();
         self.spans.clear();
@@ -122,8 +118,7 @@ impl Drained {
     }
 }
 
-/// Memory for this many values, of which the first `written` are there: what is only reserved is not there
-/// yet.
+/// Returns a vector with `written` values and capacity for `reserved`. Only the written part is touched.
 fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
     let mut memory = Vec::with_capacity(reserved);
     memory.resize(written, value);
@@ -133,14 +128,14 @@ fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
 enum Message {
     Drained(Drained),
     Host(HostMessage),
-    /// Asks for the totals when all before is written.
+    /// Requests the totals after everything before is written.
     Flush(SyncSender<LaunchReport>),
 }
 
-/// The writer on its thread. Dropped, it writes what it was given.
+/// The writer on its thread. Dropping it writes all pending data.
 pub(super) struct Worker<W> {
     queue: Option<SyncSender<Message>>,
-    /// What has been written comes back empty, for its memory.
+    /// Written data comes back empty, to reuse its memory.
     written: Receiver<Drained>,
     thread: Option<JoinHandle<Result<Work<W>, SessionError>>>,
 }
@@ -149,7 +144,7 @@ impl<W: Write + Send + 'static> Worker<W> {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system's, if it has no thread left.
+    /// If the system cannot start a thread.
     pub(super) fn start(
         writer: TraceWriter<W>,
         chunk_bytes: u32,
@@ -157,7 +152,7 @@ impl<W: Write + Send + 'static> Worker<W> {
     ) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
         let (empty, written) = channel();
-        // Its receiver is below.
+        // The receiver exists below.
         let _ = empty.send(Drained::ready());
         let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
@@ -169,31 +164,31 @@ impl<W: Write + Send + 'static> Worker<W> {
         Ok(Self { queue: Some(queue), written, thread: Some(thread) })
     }
 
-    /// Nothing yet, with the memory of something that was written, if there is any.
+    /// Returns an empty value, with the memory of written data if available.
     pub(super) fn empty(&self) -> Drained {
         self.written.try_recv().unwrap_or_default()
     }
 
-    /// Hands over what was drained; waits while too much is under way.
+    /// Queues drained data. Waits while the queue is full.
     ///
     /// # Errors
-    /// The writer's, about this or something earlier. Nothing is written after an error.
+    /// The writer's error, which may be of earlier data. Nothing is written after an error.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
         self.give(Message::Drained(drained))
     }
 
-    /// Hands over what the host says.
+    /// Queues a message from the host.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub(super) fn send(&mut self, message: HostMessage) -> Result<(), SessionError> {
         self.give(Message::Host(message))
     }
 
-    /// Hands over when launches ran by the host's clocks, and readings of these, if there are any.
+    /// Queues host times of launches and clock readings, if any.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub(super) fn send_times(
         &mut self,
         launches: Vec<HostLaunch>,
@@ -203,10 +198,10 @@ impl<W: Write + Send + 'static> Worker<W> {
         if times.is_empty() { Ok(()) } else { self.send(HostMessage::Times(times)) }
     }
 
-    /// Waits until all is written: what was counted so far.
+    /// Waits until everything is written. Returns the totals so far.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
         let (answer, answered) = sync_channel(1);
         self.give(Message::Flush(answer))?;
@@ -216,10 +211,10 @@ impl<W: Write + Send + 'static> Worker<W> {
         }
     }
 
-    /// Ends the thread: the writer, and what was counted.
+    /// Ends the thread. Returns the writer and the totals.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub(super) fn finish(mut self) -> Result<(TraceWriter<W>, LaunchReport), SessionError> {
         let Work { writer, report, .. } = self.join().unwrap_or(Err(SessionError::Unusable))?;
         Ok((writer, report))
@@ -230,7 +225,7 @@ impl<W: Write + Send + 'static> Worker<W> {
         if is_sent { Ok(()) } else { Err(self.error()) }
     }
 
-    /// Why the thread has ended.
+    /// Returns the error that ended the thread.
     fn error(&mut self) -> SessionError {
         match self.join() {
             Some(Err(error)) => error,
@@ -251,13 +246,12 @@ impl<W> Drop for Worker<W> {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // Errors and panics have nowhere to go here; the thread's panic has been printed.
+            // Errors and panics are ignored; a panic was printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// What the thread owns.
 struct Work<W> {
     writer: TraceWriter<W>,
     chunk_bytes: u32,
@@ -266,7 +260,7 @@ struct Work<W> {
     /// Launches that have begun and not ended.
     launches: BTreeSet<u32>,
     report: LaunchReport,
-    /// Takes back the memory of what was written.
+    /// Returns the memory of written data.
     empty: Sender<Drained>,
 }
 
@@ -276,14 +270,14 @@ impl<W: Write + Send> Work<W> {
             match message {
                 Message::Drained(drained) => {
                     let started = Instant::now();
-                    // On one of the threads that compress: they need not wait for this one between the steps.
+                    // Runs on a compression thread, so that the steps need not wait for this thread.
                     threads::install(|| self.write(&drained))?;
                     self.report.write += started.elapsed();
-                    // Who drains may be gone.
+                    // The receiver may be dropped.
                     let _ = self.empty.send(drained.emptied());
                 }
                 Message::Host(message) => self.writer.write_message(&message)?,
-                // Who asked may be gone.
+                // The receiver may be dropped.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }
         }
@@ -291,7 +285,7 @@ impl<W: Write + Send> Work<W> {
     }
 
     fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
-        // After a drain that was given up some have begun.
+        // After an abandoned drain some launches have begun already.
         let is_new = |info: &&LaunchInfo| !self.writer.has_begun(info.number());
         let begin: Vec<LaunchInfo> = drained.begin.iter().filter(is_new).copied().collect();
         self.writer.begin_launches(&begin)?;
@@ -330,7 +324,7 @@ impl<W: Write + Send> Work<W> {
             (self.chunk_bytes as usize, self.data_track, &mut self.report);
         let find = |batch: &mut Batch| {
             let pieces = packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed));
-            // Chunks are taken from one piece while the next one is looked for.
+            // Chunks of one piece are read while the next piece is searched.
             let classes = drained.classes.as_deref();
             let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track, classes));
             let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
@@ -353,7 +347,7 @@ impl<W: Write + Send> Work<W> {
         self.writer.write(launches, find, payload, drained.classes.as_deref(), ends)
     }
 
-    /// Counts what the accounts of `launches` say; and to which launch and track each belongs.
+    /// Returns the accounts of each launch and track, and adds them to the report.
     fn ends<'a>(
         &mut self,
         launches: &[LaunchInfo],
@@ -361,7 +355,7 @@ impl<W: Write + Send> Work<W> {
         classes: Option<&Classes>,
         mut spans: &'a [WarpSpan],
     ) -> Vec<TrackEnd<'a>> {
-        // Those of damaged memory may be any.
+        // Accounts in damaged memory may have any value.
         let add = |sum: &mut u64, more| *sum = sum.wrapping_add(more);
         let mut rest = accounts;
         let mut ends = Vec::new();
@@ -398,17 +392,17 @@ impl<W: Write + Send> Work<W> {
     }
 }
 
-/// Events attempted, recorded and lost.
+/// Returns the sums of attempted, recorded and lost events.
 fn sums(runs: &[AccountRun]) -> [u64; 3] {
     runs.iter().fold([0; 3], |sums, AccountRun { warps, account }| {
         let each = [account.attempted, account.recorded, account.lost];
-        // Those of damaged memory may be any.
+        // Accounts in damaged memory may have any value.
         std::array::from_fn(|at| u64::wrapping_add(sums[at], each[at].wrapping_mul((*warps).into())))
     })
 }
 
-/// The chunks of a piece but those of addresses and values; how many chunks all streams of their classes
-/// have, and of those of track 0 the bytes of events and of times.
+/// Returns the chunks of a piece, except on the data track. Also returns the number of chunks counted for all
+/// streams of their classes, and for track 0 the bytes of events and of times.
 fn found(
     batch: &Batch,
     piece: Piece<'_>,
@@ -423,12 +417,12 @@ fn found(
             continue;
         }
         let (launch, warp) = (header.launch, header.warp);
-        // A kernel that writes out of bounds may have hit the pool.
+        // A kernel that writes out of bounds may have overwritten the pool.
         let damaged = |problem: String| SessionError::DamagedChunk { launch, warp, problem };
         let Some(info) = batch.launch(launch) else {
             return Err(damaged("no such launch is being recorded".to_owned()));
         };
-        // The device counts the warps that record.
+        // The device numbers only recorded warps.
         let Some(warp) = info.chosen_warp(warp) else {
             return Err(damaged(format!("{} warps of the launch record", info.chosen().count())));
         };

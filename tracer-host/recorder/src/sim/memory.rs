@@ -1,4 +1,4 @@
-//! Device memory: zeroed memory of the host.
+//! Device memory of the simulator: zeroed host memory.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::VecDeque;
@@ -11,32 +11,32 @@ use warptrace_format::span::WarpSpan;
 
 use crate::{AddressMap, Allocation, DeviceError, LiveMemory};
 
-/// Alignment of every allocation, as on a GPU.
+/// Alignment of allocations, as on a GPU.
 const ALIGN: usize = 256;
 
-/// Bytes of what lanes and the host read and write at once while a kernel runs.
+/// Size of atomic accesses of lanes and host while a kernel runs, in bytes.
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// What is allocated. Addresses are those of the host.
+/// Allocations, by host address.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     allocations: AddressMap<Arc<Block>>,
-    /// Parts of another one's. They stay as long as they are shared.
+    /// Parts of another device's allocations, kept alive while shared.
     shared: AddressMap<Arc<Block>>,
-    /// Bytes that are allocated, and the most that were at once.
+    /// Allocated bytes, and their maximum so far.
     pub(super) allocated: u64,
     pub(super) peak: u64,
-    /// What was read while a kernel ran, and not answered yet.
+    /// Reads while a kernel runs that were not returned yet.
     reads: VecDeque<Vec<u64>>,
-    /// What was answered last.
+    /// The last read that was returned.
     answered: Vec<u64>,
-    /// Multiprocessors of the launch that runs, and when it began by the simulator's timer.
+    /// Multiprocessors of the running launch, and its start by the simulator's timer.
     pub(super) placing: (u32, u64),
 }
 
-/// An allocation, and what of it the allocator knows: more than is asked for, with the alignment for which it
-/// knows pages that are zero already. (It would write zeros to all others, which takes seconds for a large
-/// pool of which little is used.)
+/// An allocation. The allocator knows a larger block with a small alignment, because it provides zeroed pages
+/// only for such requests. For others it would write zeros, which takes seconds for a large pool that is
+/// hardly used.
 #[derive(Debug)]
 struct Block {
     length: usize,
@@ -73,7 +73,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Memory that shares a part with another one's.
+    /// Returns a memory that shares a part of an allocation of this one.
     pub(super) fn sharing(&self, allocation: Allocation) -> Result<Self, DeviceError> {
         let Allocation { address, bytes } = allocation;
         let block = self.allocations.around(address, bytes);
@@ -83,7 +83,7 @@ impl Memory {
         Ok(sharing)
     }
 
-    /// Where bytes lie that must be inside one allocation.
+    /// Returns a pointer to bytes that must be inside one allocation.
     pub(super) fn pointer(&self, address: u64, bytes: usize) -> Result<*mut u8, DeviceError> {
         let length = bytes as u64;
         let block = self.allocations.around(address, length).or_else(|| self.shared.around(address, length));
@@ -91,7 +91,7 @@ impl Memory {
         Ok(std::ptr::with_exposed_provenance_mut(address as usize))
     }
 
-    /// Words that lanes may write meanwhile.
+    /// Returns memory as words that lanes may write concurrently.
     fn words(&self, address: u64, bytes: usize) -> Result<&[AtomicU64], DeviceError> {
         let start = self.pointer(address, bytes)?;
         if !address.is_multiple_of(WORD_BYTES as u64) || !bytes.is_multiple_of(WORD_BYTES) {
@@ -101,14 +101,14 @@ impl Memory {
                 ),
             });
         }
-        // SAFETY: inside an allocation, which is aligned and initialised, and stays while this borrow lasts.
-        // What lanes write meanwhile, of what is read and written here, they write by atomics of this size.
+        // SAFETY: inside an allocation, which is aligned, initialized, and alive during this borrow. Lanes
+        // access the memory used here only by atomics of this size.
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), bytes / WORD_BYTES) })
     }
 }
 
 impl LiveMemory for Memory {
-    /// Copies at once.
+    /// Copies immediately.
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError> {
         let mut read = std::mem::take(&mut self.answered);
         read.clear();
@@ -140,14 +140,13 @@ impl LiveMemory for Memory {
 impl Drop for Block {
     fn drop(&mut self) {
         let layout = layout(self.length).expect("it was allocated with this layout");
-        // SAFETY: allocated in `allocate` with this layout, and nothing has it any more.
+        // SAFETY: allocated in `allocate` with this layout, and nothing uses it any more.
         unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.allocated as usize), layout) };
     }
 }
 
-/// Copies words of memory from an address on. Of an entry lanes write the second word last: where it is new,
-/// the first one is, too. (Where the first one alone is new, the second one still has the tag of what was
-/// there before.)
+/// Copies words of memory. Lanes write the second word of an entry last, so if it is new, the first word is
+/// new, too. If only the first word is new, the second word still has the tag of the old entry.
 fn copy_words(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
     let alone = usize::from(!address.is_multiple_of(2 * WORD_BYTES as u64)).min(words.len());
     let (alone, rest) = words.split_at(alone);
@@ -157,7 +156,7 @@ fn copy_words(address: u64, words: &[AtomicU64], to: &mut Vec<u64>) {
     to.extend(last.iter().map(|word| word.load(Acquire)));
 }
 
-/// The words of an entry, the first one read while the second one did not change.
+/// Reads the words of an entry: the first word is read while the second one does not change.
 fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
     loop {
         let before = second.load(Acquire);
@@ -168,7 +167,7 @@ fn pair([first, second]: &[AtomicU64; 2]) -> [u64; 2] {
     }
 }
 
-/// Writes bytes into words of memory, one after the other.
+/// Stores bytes as words, in order.
 fn store_words(words: &[AtomicU64], bytes: &[u8]) {
     let (new, _) = bytes.as_chunks::<WORD_BYTES>();
     for (word, &new) in words.iter().zip(new) {

@@ -1,5 +1,3 @@
-//! The simulator as a device.
-
 mod memory;
 mod streamed;
 mod values;
@@ -30,37 +28,34 @@ use crate::{
     Traced, packed,
 };
 
-/// Multiprocessors of which the spans of warps tell, unless it was said how many the device has: what is
-/// recorded does not depend on the host.
+/// Default multiprocessors in the spans of warps, constant so that recordings do not depend on the host.
 const MULTIPROCESSORS: u32 = 4;
-/// Bytes of packed chunks after which no more are collected at once.
+/// Packed bytes at which one collection stops.
 const COLLECTED_AT_ONCE: usize = 64 << 20;
 
-/// What a host is taken to have that does not tell.
+/// Assumed memory of a host that does not report it.
 const UNKNOWN_MEMORY: u64 = 4 << 30;
-/// The most that the simulator offers of the host's memory.
+/// Maximum memory that the simulator reports as free.
 const MAX_OFFERED: u64 = 8 << 30;
 
-/// Why the simulator records no accesses.
 const NO_ACCESSES: &str = "the simulator runs compiled Rust, whose loads and stores it does not see: record them on a GPU, or `values` alone";
 
-/// Called as blocks of a launch end, and each second.
+/// Called when blocks of a launch end, and every second.
 pub type ProgressHook = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How the simulator runs.
+/// Options of the simulator.
 #[derive(Clone, Default)]
 pub struct SimOptions {
-    /// Chooses among the interleavings of communicating blocks.
+    /// Seed that selects an interleaving of communicating blocks.
     pub seed: u64,
-    /// Most blocks at a time; `None`: one a core. With one thread, also the order in which warps take chunks
-    /// from the pool is fixed, so that a pool too small loses the same events in each run.
+    /// Maximum concurrent blocks; `None` for one per core. One thread also fixes the order in which warps
+    /// take chunks from the pool, so that with a small pool every run loses the same events.
     pub threads: Option<usize>,
-    /// Called as blocks end.
+    /// Called when blocks end.
     pub progress: Option<ProgressHook>,
-    /// Multiprocessors that the device says it has, by which programs choose grids; `None`: one for each of
-    /// its threads.
+    /// Reported number of multiprocessors, by which programs choose grids; `None` for one per thread.
     pub multiprocessors: Option<u32>,
-    /// The clock by which it is noted when launches run.
+    /// The clock for the times of launches.
     pub clock: HostClock,
 }
 
@@ -74,13 +69,13 @@ impl fmt::Debug for SimOptions {
     }
 }
 
-/// The simulator: device addresses are host addresses, device memory is zeroed host memory.
+/// The simulator. Device addresses are host addresses, and device memory is zeroed host memory.
 #[derive(Debug)]
 pub struct SimDevice {
     simulator: Simulator,
     options: SimOptions,
     memory: Memory,
-    /// The threads of launches whose logs are streamed; started for the first one.
+    /// Threads of launches with streamed logs, created on first use.
     kernel_threads: Option<ThreadPool>,
     notes: Arc<Notes>,
     values: Values,
@@ -89,7 +84,7 @@ pub struct SimDevice {
 }
 
 impl SimDevice {
-    /// A simulator.
+    /// Creates a simulator.
     pub fn new(options: SimOptions) -> Self {
         Self {
             simulator: Simulator::default(),
@@ -102,12 +97,12 @@ impl SimDevice {
         }
     }
 
-    /// Returns the bytes that are allocated.
+    /// Returns the number of allocated bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.memory.allocated
     }
 
-    /// Returns the most bytes that were allocated at once.
+    /// Returns the maximum number of bytes that were allocated at once.
     pub fn peak_bytes(&self) -> u64 {
         self.memory.peak
     }
@@ -116,7 +111,6 @@ impl SimDevice {
         self.options.threads.unwrap_or_else(rayon::current_num_threads)
     }
 
-    /// The counters of claims at an address.
     fn claims(&mut self, address: u64) -> Result<Claims, DeviceError> {
         let mut bytes = [0; size_of::<Claims>()];
         self.read(address, &mut bytes)?;
@@ -128,7 +122,7 @@ impl SimDevice {
         Ok(Claims { log_entries, merged_entries, chunks, serial, waiting, reserved })
     }
 
-    /// Checks that the memory that encoding uses lies inside of allocations.
+    /// Checks that the memory used for encoding lies inside allocations.
     fn check_encoding(&self, pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> Result<(), DeviceError> {
         let chunks = u64::from(pool.chunk_count) * u64::from(pool.chunk_bytes);
         let logs = u64::from(pool.merged_end) * u64::from(ENTRY_BYTES);
@@ -144,14 +138,14 @@ impl SimDevice {
         Ok(())
     }
 
-    /// The memory at an address, inside of one allocation.
+    /// Returns the memory at an address.
     ///
     /// # Errors
-    /// If it is not.
+    /// If it is not inside one allocation.
     pub(crate) fn memory_at(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], DeviceError> {
         let start = self.pointer(address, bytes)?;
-        // SAFETY: inside an allocation, which was initialised when it was made; no launch is under way, and
-        // nothing else reaches it as long as this device is borrowed.
+        // SAFETY: inside an allocation, which is zero-initialized. No launch is running, and nothing else
+        // accesses it while this device is borrowed.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 
@@ -159,8 +153,8 @@ impl SimDevice {
         self.memory.pointer(address, bytes)
     }
 
-    /// The threads of launches whose logs are streamed. They are nothing else's: the kernel may wait for
-    /// `serve`, which may wait for threads that it uses itself.
+    /// Starts the threads of launches with streamed logs. They are a separate pool: the kernel may wait for
+    /// `serve`, which may itself wait for pool threads.
     fn start_kernel_threads(&mut self) -> Result<(), DeviceError> {
         if self.kernel_threads.is_none() {
             let builder = ThreadPoolBuilder::new().num_threads(self.threads());
@@ -176,7 +170,6 @@ impl SimDevice {
         Runner { simulator: &self.simulator, hook: self.options.progress.as_ref(), notes: &self.notes }
     }
 
-    /// A launch that is not traced.
     fn untraced<'a>(&self, shape: &LaunchShape) -> Launch<'a> {
         Launch::new(shape.grid, shape.block)
             .dynamic_shared(shape.dynamic_shared as usize)
@@ -189,13 +182,12 @@ impl SimDevice {
             .multiprocessors(self.traced_multiprocessors())
     }
 
-    /// Multiprocessors that the spans of warps name.
     fn traced_multiprocessors(&self) -> u32 {
         self.options.multiprocessors.unwrap_or(MULTIPROCESSORS)
     }
 }
 
-/// What the launches of a device share.
+/// State shared by the launches of a device.
 #[derive(Clone, Copy)]
 struct Runner<'d> {
     simulator: &'d Simulator,
@@ -203,15 +195,15 @@ struct Runner<'d> {
     notes: &'d Notes,
 }
 
-/// Kernels and barriers about which something was said: it is said once.
+/// Kernels and barriers with a printed note; each note is printed once.
 type Notes = Mutex<HashSet<(String, String)>>;
 
 impl Runner<'_> {
-    /// Runs a launch; returns how long it took. Says on standard error how far it is, if the shape asks for
-    /// that, and what is seldom meant.
+    /// Runs a launch; returns its duration. Prints progress on standard error if requested, and a note if
+    /// lanes left the kernel before others of their warp reached a barrier.
     ///
     /// # Safety
-    /// The call's arguments name memory that is valid for what the kernel does with it.
+    /// The call's arguments refer to memory that is valid for the kernel's accesses.
     unsafe fn run(
         self,
         launch: Launch<'_>,
@@ -237,7 +229,7 @@ impl Runner<'_> {
         let usual = Watchdog::default();
         let launch = launch.watchdog(Watchdog { steps: steps.or(usual.steps), time, ..usual });
         let launch = if progress || self.hook.is_some() { launch.progress(&report) } else { launch };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the arguments.
         let thread = unsafe { call.thread() };
         let started = Instant::now();
         let ran = self.simulator.launch(&launch, &|| thread()).map_err(|source| match source {
@@ -255,7 +247,7 @@ impl Runner<'_> {
     }
 }
 
-/// Whether `elapsed` has reached the next number of seconds, which doubles each time.
+/// Returns true if `elapsed` has reached `next` seconds, and then sets `next` to the next power of two.
 fn is_due(next: &AtomicU64, elapsed: Duration) -> bool {
     let (seconds, due) = (elapsed.as_secs(), next.load(Ordering::Relaxed));
     let after = seconds.saturating_add(1).next_power_of_two();
@@ -293,14 +285,14 @@ impl Device for SimDevice {
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let target = self.pointer(address, bytes.len())?;
-        // SAFETY: inside an allocation, which no slice of the host overlaps; no launch is under way.
+        // SAFETY: inside an allocation, which no host slice overlaps; no launch is running.
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(())
     }
 
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let source = self.pointer(address, bytes.len())?;
-        // SAFETY: as in `write`.
+        // SAFETY: see `write`.
         unsafe { source.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
@@ -308,7 +300,7 @@ impl Device for SimDevice {
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
         let length = usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
         let target = self.pointer(address, length)?;
-        // SAFETY: as in `write`.
+        // SAFETY: see `write`.
         unsafe { target.write_bytes(value, length) };
         Ok(())
     }
@@ -336,7 +328,7 @@ impl Device for SimDevice {
         let (launch, watches) = (self.untraced(shape), shape.simulated);
         let interrupt = self.interrupt.clone();
         let Some(Traced { recording, logs, sites: taken }) = traced else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the arguments.
             let kernel = unsafe { self.runner().run(launch.interrupt(interrupt.as_deref()), watches, call)? };
             return Ok(LaunchTime { kernel, claims: Claims::default() });
         };
@@ -349,23 +341,23 @@ impl Device for SimDevice {
                 } else {
                     ValueSites::default()
                 };
-                // SAFETY: the caller's promise, and nothing else uses this device meanwhile.
+                // SAFETY: the caller guarantees the logs, and nothing else uses this device meanwhile.
                 let launch = unsafe { launch.traced(*logs, recording) }.interrupt(interrupt.as_deref());
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the arguments.
                 let kernel = unsafe { self.runner().run(launch.values(&sites), watches, call) };
                 self.values.describe(&sites, taken);
                 Ok(LaunchTime { kernel: kernel?, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
-                // SAFETY: the caller's promise. Nothing else uses this device meanwhile, but `serve` by way
-                // of `LiveMemory`, which uses atomics.
+                // SAFETY: the caller guarantees the logs. Meanwhile only `serve` accesses this device,
+                // through `LiveMemory`, which uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
                 self.memory.placing = (self.traced_multiprocessors(), self.simulator.next_start());
                 let Self { simulator, options, memory, kernel_threads, notes, .. } = self;
                 let runner = Runner { simulator, hook: options.progress.as_ref(), notes };
                 let threads = kernel_threads.as_ref().expect("they were started");
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the arguments.
                 let kernel = || unsafe { runner.run(launch, watches, call) };
                 let (kernel, served) = run_served(threads, kernel, memory, serve);
                 let kernel = kernel?;
@@ -375,14 +367,14 @@ impl Device for SimDevice {
         }
     }
 
-    /// On the host's own threads: with one, logs are encoded in their order.
+    /// Runs on host threads. A single thread encodes logs in order.
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let started = Instant::now();
         let (codec, pool, launches) = match job {
             EncodeJob::Logs { codec, pool, launches, table: _ } => (codec, pool, launches),
             EncodeJob::Classes { pool, launches, table: _ } => {
                 self.check_encoding(pool, launches)?;
-                // SAFETY: as below.
+                // SAFETY: see below.
                 let found = unsafe { native::find_classes(pool, launches) };
                 found.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
                 return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });
@@ -393,16 +385,15 @@ impl Device for SimDevice {
                         usize::try_from(bytes).map_err(|_| DeviceError::OutOfBounds { address, bytes })?;
                     self.pointer(address, length)?;
                 }
-                // SAFETY: all of it lies inside of an allocation, initialised when that was made. Lanes use
-                // atomics; nothing else touches what the job writes.
+                // SAFETY: all memory lies inside allocations, which are zero-initialized. Lanes use atomics,
+                // and nothing else accesses the job's output.
                 unsafe { native::flatten(job) };
                 return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });
             }
             EncodeJob::Collect { first, chunk_bytes, count, scratch: _, to } => {
                 let bytes = chunk_bytes as usize * count as usize;
                 let source = self.pointer(first, bytes)?;
-                // SAFETY: inside an allocation, which nothing writes while this borrow lasts: no launch is
-                // under way.
+                // SAFETY: inside an allocation, which nothing writes meanwhile: no launch is running.
                 let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
                 let (mut collected, most) = (0, to.len() + COLLECTED_AT_ONCE);
                 for chunk in chunks.chunks_exact(chunk_bytes as usize) {
@@ -417,8 +408,8 @@ impl Device for SimDevice {
         };
         self.check_encoding(pool, launches)?;
         let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
-        // SAFETY: all of it lies inside of allocations, which were initialised when they were made; no launch
-        // is under way, and nothing else uses this device meanwhile.
+        // SAFETY: all memory lies inside allocations, which are zero-initialized. No launch is running, and
+        // nothing else uses this device meanwhile.
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed(), collected: 0 })

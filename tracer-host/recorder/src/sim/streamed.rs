@@ -1,4 +1,4 @@
-//! Runs a launch on threads of its own, so that the calling one can serve its logs.
+//! Runs a launch on separate threads, so that the calling thread can empty its logs.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -7,11 +7,10 @@ use rayon::ThreadPool;
 
 use crate::{DeviceError, LiveMemory, Serve};
 
-/// How long is waited for the kernel's end between two calls of `serve`.
+/// Wait for the kernel's end between two calls of `serve`.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Runs `kernel` in the pool, and calls `serve` with its memory until it has ended, or `serve` fails. Returns
-/// what both of them did.
+/// Runs `kernel` in the pool, and `serve` until the kernel ends or `serve` fails. Returns both results.
 pub(super) fn run_served<R: Send>(
     pool: &ThreadPool,
     kernel: impl FnOnce() -> R + Send,
@@ -22,7 +21,7 @@ pub(super) fn run_served<R: Send>(
     let mut served = Ok(());
     let result = pool.in_place_scope(|scope| {
         scope.spawn(move |_| {
-            // The other end is there until this has come.
+            // The receiver exists until the result has arrived.
             let _ = done.send(kernel());
         });
         loop {
@@ -38,6 +37,6 @@ pub(super) fn run_served<R: Send>(
             }
         }
     });
-    // If the kernel's thread has panicked, the scope has done so, too.
+    // A panic of the kernel's thread has already propagated through the scope.
     (result.expect("the kernel's thread has ended"), served)
 }

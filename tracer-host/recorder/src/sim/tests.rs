@@ -1,4 +1,4 @@
-//! Streamed launches, and memory as it is seen meanwhile.
+//! Streamed launches, and memory access meanwhile.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -13,7 +13,7 @@ use super::*;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod turns_kernel {
-    /// `times` turns to each side.
+    /// Runs `times` iterations of both trace points.
     #[kernel]
     pub fn turns(times: u32, fails: u32) {
         for _ in 0..times {
@@ -29,7 +29,7 @@ const ENTRIES: u32 = 8;
 const SEGMENTS: u32 = 4;
 const RECORDING: Recording = Recording { logs: LogKind::Streamed, ..Recording::DEFAULT };
 
-/// Streamed logs of one warp.
+/// Returns streamed logs of one warp.
 fn streaming(device: &mut SimDevice, max_wait: u64) -> StreamLogs {
     let mut allocate = |bytes: u32| device.allocate(bytes.into(), MemoryType::Device).unwrap().address;
     StreamLogs {
@@ -47,16 +47,16 @@ fn streaming(device: &mut SimDevice, max_wait: u64) -> StreamLogs {
     }
 }
 
-/// The number of a ticket's segment, and its tag.
+/// Returns the segment and the tag of a ticket.
 fn given(ticket: u64) -> (u32, u32) {
     (ticket as u32 % SEGMENTS, TAG_STEP * (ticket as u32 + 1))
 }
 
-/// A host that has one segment with the only lane that keeps runs.
+/// A host whose only recording lane has one segment at a time.
 #[derive(Default)]
 struct Host {
     tickets: u64,
-    /// Entries of the last segment that were read, header included.
+    /// Entries read from the current segment, including its header.
     read: u32,
     locations: Vec<u16>,
 }
@@ -78,7 +78,7 @@ impl Host {
         }
         let (segment, tag) = given(self.tickets - 1);
         let bytes = (ENTRIES * ENTRY_BYTES) as usize;
-        // What was read has the state in front.
+        // The state precedes the entries.
         let ranges = [(logs.state, 16), (logs.segments + u64::from(segment) * bytes as u64, bytes)];
         let found = memory.read_live(&ranges)?;
         assert_eq!(found.len(), 16 + bytes);
@@ -108,7 +108,7 @@ fn word(device: &mut SimDevice, address: u64) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Runs the kernel in one warp.
+/// Runs the kernel with one warp.
 fn run(
     device: &mut SimDevice,
     logs: &StreamLogs,
@@ -116,7 +116,7 @@ fn run(
     mut serve: impl FnMut(&mut dyn LiveMemory) -> Result<(), DeviceError>,
 ) -> Result<LaunchTime, DeviceError> {
     let shape = LaunchShape::linear(32, 32);
-    // SAFETY: no memory among the arguments; the logs have the sizes that they say.
+    // SAFETY: no argument refers to memory; the logs have the stated sizes.
     unsafe {
         let logs = Logs::Streamed { logs, serve: &mut serve };
         device.launch(call, &shape, Some(Traced { recording: RECORDING, logs, sites: &mut Vec::new() }))
@@ -144,7 +144,7 @@ fn who_serves_may_use_all_threads() {
     let mut device = device(rayon::current_num_threads());
     let logs = streaming(&mut device, 60_000_000_000);
     let mut host = Host::default();
-    // Also a thread that belongs to them itself.
+    // Also from a thread of the pool itself.
     rayon::scope(|_| {
         run(&mut device, &logs, &turns(100, 0), |memory| {
             assert_eq!((0..100).into_par_iter().sum::<u32>(), 4950);
@@ -167,7 +167,7 @@ fn an_error_of_who_serves_comes_when_the_kernel_has_ended() {
     });
     assert!(matches!(served, Err(DeviceError::OutOfBounds { address: 0, bytes: 8 })), "{served:?}");
     assert_eq!(calls, 1);
-    // The last run is lost, too: nothing was given.
+    // The last run is also lost: no segment was given.
     assert_eq!([logs.ended, logs.lost].map(|at| word(&mut device, at)), [u32::MAX.into(), 100]);
 }
 
@@ -178,7 +178,7 @@ fn an_error_of_the_kernel_comes_first() {
     let problem = || DeviceError::Unsupported { problem: "not so".to_owned() };
     let error = run(&mut device, &logs, &turns(5, 1), |_| Err(problem())).unwrap_err();
     assert!(matches!(error, DeviceError::Simulator { .. }), "{error}");
-    // The device goes on.
+    // The device still works.
     run(&mut device, &logs, &turns(5, 0), |_| Ok(())).unwrap();
 }
 
@@ -217,7 +217,7 @@ fn an_entry_is_seen_whole_with_its_last_word() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let words = std::ptr::with_exposed_provenance::<[AtomicU64; 2]>(at as usize);
-            // SAFETY: an allocation of two words, which stays until the threads have ended.
+            // SAFETY: an allocation of two words, which lives until the threads have ended.
             let [first, second] = unsafe { &*words };
             for number in 1..=writes {
                 first.store(number, Relaxed);

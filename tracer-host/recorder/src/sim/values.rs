@@ -1,5 +1,3 @@
-//! The sites of values on the simulator.
-
 use warptrace_device::KernelModule;
 use warptrace_format::data::MAX_SITE;
 use warptrace_format::file::SiteInfo;
@@ -7,15 +5,14 @@ use warptrace_sim::ValueSites;
 
 use crate::{DeviceError, value_info};
 
-/// The values of modules, and which sites they have.
+/// The values of modules, and their site numbers.
 #[derive(Debug, Default)]
 pub(super) struct Values {
-    /// Each with the number of the first site of its first value.
+    /// Each module with the first site number of its first value.
     modules: Vec<(KernelModule, usize)>,
 }
 
 impl Values {
-    /// Adds a module, unless it is there.
     pub(super) fn add(&mut self, module: &KernelModule) {
         let is_known = self.modules.iter().any(|(known, _)| known.name == module.name);
         if !module.values.is_empty() && !is_known {
@@ -23,10 +20,10 @@ impl Values {
         }
     }
 
-    /// Checks that there are numbers for the sites of all modules.
+    /// Checks that site numbers suffice for all modules.
     ///
     /// # Errors
-    /// If there are not.
+    /// If they do not.
     pub(super) fn check(&self) -> Result<(), DeviceError> {
         if self.next() <= usize::from(MAX_SITE) + 1 {
             return Ok(());
@@ -48,8 +45,7 @@ impl Values {
         self.modules.last().map_or(1, end)
     }
 
-    /// Returns the sites for a launch of a kernel of this module: where modules share ids, its own values
-    /// count.
+    /// Returns the sites for a launch of a kernel of module `own`, whose values take precedence.
     pub(super) fn of_launch(&self, own: Option<&KernelModule>) -> ValueSites {
         let is_own = |module: &KernelModule| own.is_some_and(|own| own.name == module.name);
         let mut modules: Vec<&(KernelModule, usize)> = self.modules.iter().collect();
@@ -62,7 +58,6 @@ impl Values {
         ValueSites::new(numbered)
     }
 
-    /// Describes the sites that a launch came to.
     pub(super) fn describe(&self, sites: &ValueSites, to: &mut Vec<SiteInfo>) {
         for (id, of, number) in sites.used() {
             let module = self.modules.iter().rfind(|(_, first)| *first <= usize::from(number));

@@ -1,4 +1,4 @@
-//! A recording that is to replace a file, before it does.
+//! A trace file before it replaces an existing file.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,33 +9,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempPath;
 use warptrace_format::file::{PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind};
 
-/// How names of parts begin.
+/// Name prefix of part files.
 const PART: &str = ".warptrace-part-";
 
-/// Whether what was there before a recording still is.
+/// Whether the file from before the recording still exists.
 #[derive(Clone, Debug, Default)]
 pub struct Earlier(Arc<AtomicBool>);
 
 impl Earlier {
-    /// Returns whether there was a file, and still is as it was.
+    /// Returns true if a file existed and is still unchanged.
     pub fn is_kept(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// A part beside the file that it is to replace. Dropped, it is gone.
+/// A part file in the folder of the file that it will replace. Dropping it removes the part file.
 #[derive(Debug)]
 pub(super) struct Replacement {
     target: PathBuf,
-    /// `None`: the part gets its first name when it replaces the file, so that no end of the process leaves
-    /// it.
+    /// `None` if the part file is unnamed until it replaces the target, so that a killed process leaves no
+    /// file.
     name: Option<TempPath>,
     sections: Sections,
     earlier: Earlier,
 }
 
 impl Replacement {
-    /// Makes the part for the file `old`, which is found at `target`.
+    /// Creates the part file for the file `old` at `target`.
     pub(super) fn new(target: PathBuf, old: &File) -> io::Result<(Self, File)> {
         let failed = |error: io::Error| {
             let words =
@@ -59,19 +59,17 @@ impl Replacement {
         self.earlier.clone()
     }
 
-    /// Notes what was written.
     pub(super) fn wrote(&mut self, bytes: &[u8]) {
         self.sections.add(bytes);
     }
 
-    /// Whether the recording has begun, so that it may replace the file.
+    /// Returns true if the recording has begun, so that it may replace the file.
     pub(super) fn is_due(&self) -> bool {
         self.sections.has_begun
     }
 
-    /// Replaces the file by the part `file`.
     pub(super) fn publish(self, file: &File) -> io::Result<()> {
-        // Some file systems say only now that there was no room.
+        // Some file systems report a full disk only here.
         file.sync_data()?;
         let name = match self.name {
             Some(name) => name,
@@ -87,15 +85,15 @@ impl Replacement {
     }
 }
 
-/// What has come of a trace, seen by the headers of its sections.
+/// Progress of a trace, from the headers of its sections.
 #[derive(Debug)]
 struct Sections {
-    /// Bytes up to the next header.
+    /// Bytes until the next header.
     skip: u64,
-    /// What has come of it.
+    /// Bytes of the next header so far.
     header: Vec<u8>,
     has_failed: bool,
-    /// Whether there are events or accounts of a launch, or a whole trace in which no launch failed.
+    /// Whether the trace has events or accounts of a launch, or is complete and no launch failed.
     has_begun: bool,
 }
 
@@ -115,7 +113,7 @@ impl Sections {
             bytes = after;
             self.header.extend_from_slice(now);
             if self.header.len() == SECTION_HEADER_BYTES {
-                // Behind what is no header, none can be found.
+                // After an invalid header no further header can be found.
                 self.skip = SectionHeader::parse(&self.header, 0).map_or(u64::MAX, |header| {
                     let is = |kind: SectionKind| header.tag == kind.tag();
                     self.has_failed |= is(SectionKind::EarlyEnd);
@@ -129,13 +127,13 @@ impl Sections {
     }
 }
 
-/// Makes a file without a name, where the system has such.
+/// Creates an unnamed file, if the system supports it.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
     let flags = rustix::fs::OFlags::TMPFILE.bits();
-    // Without it, it could not be named.
+    // An unnamed file gets its name through this folder.
     let is_named = Path::new("/proc/self/fd").is_dir();
     is_named.then(|| File::options().write(true).mode(0o600).custom_flags(flags as i32).open(folder).ok())?
 }
@@ -145,7 +143,6 @@ fn unnamed(_folder: &Path) -> Option<File> {
     None
 }
 
-/// Gives a file without a name one.
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -161,7 +158,7 @@ fn link(_file: &File, _path: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Finds the name of a file that is open, where it has one.
+/// Returns the canonical path of an open file; `None` if `path` does not lead to it.
 pub(super) fn name_of(path: &Path, file: &File) -> io::Result<Option<PathBuf>> {
     let Ok(target) = fs::canonicalize(path) else { return Ok(None) };
     #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! The chunks of a batch: checked one by one, then brought into the order of the file.
 //!
-//! There may be a million, each of a few bytes. So what is moved about is a few words of each.
+//! A batch may have a million chunks of a few bytes each, so only a few words per chunk are moved.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,22 +14,22 @@ use super::runs::{Repeated, WarpsWithChunks, are_worth_runs};
 use super::state::Launches;
 use crate::session::{ClassRun, Classes, StreamName};
 
-/// A chunk: where it belongs, and where its payload is.
+/// A chunk: its place in the file and the place of its payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BatchChunk {
-    /// Its stream among those of the batch's launches.
+    /// The stream, among the streams of the batch's launches.
     pub(super) stream: u64,
     pub(super) sequence: u32,
     pub(super) events: u32,
     pub(crate) length: u32,
-    /// Where the payload is: who fills the batch knows what it means.
+    /// The place of the payload; the code that fills the batch defines its meaning.
     pub(crate) at: u32,
-    /// Runs of which the chunk has times, and bytes between the payload and these.
+    /// Number of runs whose times the chunk has, and bytes between the payload and the times.
     pub(crate) times: [u32; 2],
 }
 
 impl BatchChunk {
-    /// A chunk of the data track, whose streams are those of one launch.
+    /// Returns a chunk of the data track, where a stream is a warp of one launch.
     pub(super) fn of_warp(warp: u32, sequence: u32) -> Self {
         Self { stream: warp.into(), sequence, ..Self::default() }
     }
@@ -38,28 +38,28 @@ impl BatchChunk {
 /// The encoded events of a chunk, and the times of its runs as the device writes them.
 pub(crate) type Payload<'p> = [&'p [u8]; 2];
 
-/// A launch that the batch may have chunks of.
+/// A launch whose chunks the batch may contain.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     info: LaunchInfo,
-    /// The stream of track 0 and warp 0; those of the other warps follow, then those of the next track.
+    /// The stream of track 0 and warp 0, followed by the other warps, then by the next track.
     first: u64,
 }
 
 /// Chunks in any order.
 #[derive(Debug)]
 pub(crate) struct Batch {
-    /// By number.
+    /// Sorted by number.
     launches: Vec<Launch>,
     tracks: u32,
     capacity: u32,
     streams: u64,
-    /// As they came.
+    /// In order of addition.
     pieces: Vec<Vec<BatchChunk>>,
 }
 
 impl Batch {
-    /// An empty batch for chunks of these launches, whose numbers ascend.
+    /// Returns an empty batch for chunks of these launches, whose numbers ascend.
     pub(super) fn new(numbers: impl Iterator<Item = u32>, known: &Launches) -> Result<Self, WriteError> {
         let tracks = known.tracks() as u32;
         let mut streams = 0;
@@ -74,7 +74,7 @@ impl Batch {
     }
 
     fn find(&self, number: u32) -> Option<Launch> {
-        // Mostly no number is left out.
+        // Launch numbers are usually consecutive.
         let first = self.launches.first()?.info.number();
         match self.launches.get(number.wrapping_sub(first) as usize) {
             Some(launch) if launch.info.number() == number => Some(*launch),
@@ -85,17 +85,16 @@ impl Batch {
         }
     }
 
-    /// A launch; `None` if it is not one of the batch's.
+    /// Returns a launch of the batch; `None` if the batch does not have it.
     pub(crate) fn launch(&self, number: u32) -> Option<LaunchInfo> {
         self.find(number).map(|launch| launch.info)
     }
 
-    /// Takes chunks that were [checked](Self::check).
     pub(crate) fn add(&mut self, piece: Vec<BatchChunk>) {
         self.pieces.push(piece);
     }
 
-    /// A chunk of a launch, if the launch can have it; `at` says where its payload is.
+    /// Returns an entry for a chunk if it is valid for the launch; `at` is the place of its payload.
     pub(crate) fn check(&self, launch: u32, chunk: &ChunkRef<'_>, at: u32) -> Result<BatchChunk, WriteError> {
         let &ChunkRef { track, warp, sequence, events, payload } = chunk;
         let Launch { info, first } = self.find(launch).ok_or(WriteError::UnknownLaunch { launch })?;
@@ -120,13 +119,13 @@ impl Batch {
         Ok(BatchChunk { stream, sequence, events, length: bytes as u32, at, times: [0; 2] })
     }
 
-    /// Brings the chunks into order, into `ordered`, which may hold anything.
+    /// Sorts the chunks into `ordered`, whose old content is overwritten.
     pub(super) fn order(&self, ordered: &mut Vec<BatchChunk>) {
         order(&self.pieces, self.streams, ordered);
     }
 
-    /// The chunks of each launch and track. With `classes`, `ordered` has the chunks of one stream of each class,
-    /// and each stream gets the chunks of its class.
+    /// Returns the chunks of each launch and track. With `classes`, `ordered` has the chunks of one stream of
+    /// each class, and each stream gets the chunks of its class.
     pub(super) fn tracks<'b>(
         &self,
         ordered: &'b [BatchChunk],
@@ -168,11 +167,11 @@ impl Batch {
             };
             TrackChunks { launch: info.number(), track, first_stream: first, chunks, runs }
         };
-        // Launches take differently long.
+        // Launches differ in duration.
         tracks.into_par_iter().with_max_len(1).map(chunks).collect()
     }
 
-    /// Where the chunks of each stream begin among chunks that are in order, and where the last ones end.
+    /// Returns the index of each stream's first chunk in ordered chunks, followed by the number of chunks.
     fn starts(&self, ordered: &[BatchChunk]) -> Vec<u32> {
         let mut starts = Vec::with_capacity(self.streams as usize + 1);
         for (at, chunk) in (0..).zip(ordered) {
@@ -182,18 +181,18 @@ impl Batch {
         starts
     }
 
-    /// The stream of a recorded warp, by its index; the track's streams begin at `first`.
+    /// Returns the stream of the recorded warp with this index. `first` is the first stream of the track.
     fn stream(&self, info: &LaunchInfo, first: u64, index: u32) -> u64 {
         first + u64::from(info.chosen_warp(index).unwrap_or(index))
     }
 
-    /// The stream with a name; `None` if its launch is not one of the batch's.
+    /// Returns the stream with a name; `None` if its launch is not in the batch.
     fn find_stream(&self, name: StreamName) -> Option<u64> {
         let Launch { info, first } = self.find(name.launch)?;
         Some(self.stream(&info, first + u64::from(name.track) * u64::from(info.warps()), name.warp))
     }
 
-    /// The chunks of each warp of runs.
+    /// Expands runs to the chunks of each warp.
     fn one_by_one(&self, info: &LaunchInfo, first: u64, runs: &[WarpsWithChunks<'_>]) -> Vec<BatchChunk> {
         let chunks = runs.iter().map(|run| run.warps as usize * run.chunks.len()).sum();
         let mut all = Vec::with_capacity(chunks);
@@ -207,33 +206,33 @@ impl Batch {
     }
 }
 
-/// The chunks of some streams among chunks that are in order.
+/// Returns the chunks of a range of streams, from ordered chunks.
 fn within(ordered: &[BatchChunk], streams: Range<u64>) -> &[BatchChunk] {
     let at = |stream| ordered.partition_point(|chunk| chunk.stream < stream);
     &ordered[at(streams.start)..at(streams.end)]
 }
 
-/// The chunks of a launch's track.
+/// The chunks of one launch and track.
 #[derive(Debug)]
 pub(super) struct TrackChunks<'b> {
     launch: u32,
     track: u32,
     first_stream: u64,
-    /// One by one, in order.
+    /// Separate chunks, in order.
     chunks: Cow<'b, [BatchChunk]>,
-    /// As runs, if its warps repeat.
+    /// Runs, if the warps repeat.
     pub(super) runs: Option<Repeated<'b>>,
 }
 
 impl TrackChunks<'_> {
-    /// The chunks one by one, if there are any.
+    /// Returns the separate chunks, if any exist.
     pub(super) fn part(&self) -> Option<Part<'_>> {
         let &Self { launch, track, first_stream, ref chunks, .. } = self;
         (!chunks.is_empty()).then_some(Part { launch, track, first_stream, chunks })
     }
 }
 
-/// Chunks of one launch and track in order.
+/// Ordered chunks of one launch and track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'b> {
     pub(super) launch: u32,
@@ -244,24 +243,23 @@ pub(super) struct Part<'b> {
 }
 
 impl<'b> Part<'b> {
-    /// Chunks of the data track of a launch, in order.
+    /// Returns ordered chunks of a launch's data track.
     pub(super) const fn of_launch(launch: u32, track: u32, chunks: &'b [BatchChunk]) -> Self {
         Self { launch, track, first_stream: 0, chunks }
     }
 
-    /// The warp of one of the chunks.
     pub(super) const fn warp(&self, chunk: &BatchChunk) -> u32 {
-        // Checked when the chunk was taken.
+        // Fits: checked when the chunk was added.
         (chunk.stream - self.first_stream) as u32
     }
 
-    /// One of the chunks with its payload.
+    /// Returns one of the chunks with its payload.
     pub(super) fn chunk<'p>(&self, chunk: &BatchChunk, payload: &'p [u8]) -> ChunkRef<'p> {
         let &BatchChunk { sequence, events, .. } = chunk;
         ChunkRef { track: self.track, warp: self.warp(chunk), sequence, events, payload }
     }
 
-    /// The same with fewer chunks.
+    /// Returns a part with other chunks of the same launch and track.
     pub(super) const fn with_chunks(&self, chunks: &'b [BatchChunk]) -> Self {
         Self { chunks, ..*self }
     }

@@ -1,4 +1,4 @@
-//! Where a frame ends and the next one begins.
+//! Division of chunks into frames.
 
 use rayon::prelude::*;
 use warptrace_format::chunk::TIME_BYTES;
@@ -6,17 +6,17 @@ use warptrace_format::file::CHUNK_ENTRY_BYTES;
 
 use super::batch::BatchChunk;
 
-/// Chunks whose lengths are added up by one task.
+/// Chunks whose lengths one task adds up.
 const AT_ONCE: usize = 1 << 10;
 
-/// Cuts chunks into frames of at least one chunk and at most `most_chunks`, and of at most this many bytes as
-/// `most` says of the bytes of all; returns the chunks and the bytes of each.
+/// Cuts chunks into frames of 1 to `most_chunks` chunks. `most` returns the maximum bytes of a frame from the
+/// total bytes. Returns the chunks and bytes of each frame.
 pub(super) fn cut(
     chunks: &[BatchChunk],
     most: impl FnOnce(u64) -> u64,
     most_chunks: usize,
 ) -> Vec<(&[BatchChunk], u64)> {
-    // Where no frame can end, it is enough to look at the sum.
+    // The sum of a block suffices if no frame can end in it.
     let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
     let most = most(sums.iter().sum());
     let mut frames = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn cut(
     frames
 }
 
-/// Bytes by which a chunk counts towards the size of a frame.
+/// Returns the bytes of a chunk in a frame.
 fn bytes(chunk: &BatchChunk) -> u64 {
     let times = u64::from(chunk.times[0]) * u64::from(TIME_BYTES);
     CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times
@@ -53,7 +53,7 @@ fn bytes(chunk: &BatchChunk) -> u64 {
 mod tests {
     use super::*;
 
-    /// The chunks and bytes of frames, each chunk looked at.
+    /// Reference implementation: chunks and bytes of frames, one chunk at a time.
     fn one_by_one(chunks: &[BatchChunk], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
         let mut frames: Vec<(usize, u64)> = Vec::new();
         for chunk in chunks {

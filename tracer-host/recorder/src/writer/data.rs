@@ -1,4 +1,4 @@
-//! Sections of addresses and values. No index lists them.
+//! Sections of addresses and values. The index does not list them.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,40 +14,40 @@ use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 use super::{TraceWriter, TrackEnd};
 
-/// Entries of a section, after the last of a warp: 2 MiB, as the device writes them.
+/// Minimum entries of a full section, which ends after a complete warp: 2 MiB as the device writes them.
 const SECTION_ENTRIES: usize = 1 << 17;
-/// Sections that are made before they are written, or one for each thread, which bounds the writer's memory: those,
-/// and as many that are being written.
+/// Sections encoded at once, or one per thread if that is more. Bounds the writer's memory to these and as
+/// many sections that are being written.
 const SECTIONS_AT_ONCE: usize = 16;
-/// Chunks that one task looks at: enough for it to be worth one.
+/// Minimum chunks that are worth a separate task.
 const CHUNKS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
-    /// The number of the track of addresses and values: behind those of events.
+    /// Returns the number of the data track, with addresses and values. It follows the tracks of events.
     #[must_use]
     pub fn data_track(&self) -> u32 {
-        // One or two.
+        // One or two event tracks.
         self.layouts.len() as u32
     }
 
-    /// Writes chunks of the data track of a launch, given in any order, and flushes. For each warp, sequence
-    /// numbers ascend over all calls.
+    /// Writes chunks of a launch's data track, in any order, and flushes. For each warp, sequence numbers
+    /// ascend over all calls.
     ///
-    /// Entries that no kernel writes are left out, and counted in the file.
+    /// Entries that no kernel can write are left out and counted in the file.
     ///
     /// # Errors
-    /// An unknown launch, or one whose accounts of this track were written; a chunk of a warp that the launch
-    /// does not have, without entries or with a part of one, or with a sequence number that does not ascend:
-    /// nothing is written then. An I/O error.
+    /// An unknown launch, or one whose data accounts were written. A chunk of a warp that the launch does not
+    /// record, without entries, with a partial entry, or with a sequence number that does not ascend. In
+    /// these cases nothing is written. An I/O error.
     pub fn write_data(&mut self, launch: u32, chunks: &[DataChunk<'_>]) -> Result<(), WriteError> {
         self.write_data_batch(BTreeMap::from([(launch, chunks.to_vec())]))
     }
 
-    /// As [`write_data`](Self::write_data) for each of some launches: their sections are made on all cores of
-    /// rayon's current pool, and written in the order of launches.
+    /// Like [`write_data`](Self::write_data) for several launches. Encodes their sections in rayon's current
+    /// pool, and writes them in the order of launches.
     ///
     /// # Errors
-    /// As [`write_data`](Self::write_data); if a chunk is refused, nothing of any launch is written.
+    /// See [`write_data`](Self::write_data). If a chunk is refused, nothing is written for any launch.
     pub fn write_data_batch(
         &mut self,
         launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
@@ -89,7 +89,7 @@ impl<W: Write + Send> TraceWriter<W> {
         };
         let mut made = Vec::new();
         for sections in sections.chunks(SECTIONS_AT_ONCE.max(rayon::current_num_threads())) {
-            // Those before are written meanwhile.
+            // Writes the previous sections meanwhile.
             let (next, written) = rayon::join(|| encode(sections), || self.put_all(&made));
             written?;
             made = next?;
@@ -102,17 +102,16 @@ impl<W: Write + Send> TraceWriter<W> {
         sections.iter().try_for_each(|(section, _)| self.put(section))
     }
 
-    /// Writes the accounts of the data track of a launch: as [`end_launch`](Self::end_launch), of accesses.
+    /// Writes the accounts of a launch's data track, like [`end_launch`](Self::end_launch), but of accesses.
     ///
     /// # Errors
-    /// As [`end_launch`](Self::end_launch).
+    /// See [`end_launch`](Self::end_launch).
     pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
         let accounts = AccountRun::of(accounts);
         self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])
     }
 }
 
-/// Checks that a chunk can be one of a launch.
 fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), WriteError> {
     let (launch, &DataChunk { warp, sequence, entries }) = (info.number(), chunk);
     if warp >= info.warps() {
@@ -131,7 +130,6 @@ fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), Wri
     Ok(())
 }
 
-/// Cuts chunks in the order of warp and sequence into those of sections.
 fn cut<'c, 'e>(chunks: &'c [DataChunk<'e>]) -> Vec<&'c [DataChunk<'e>]> {
     let (mut sections, mut from, mut entries, mut warps) = (Vec::new(), 0, 0, 0);
     for (at, chunk) in chunks.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The accounting that ends launches.
+//! The accounts that end launches.
 
 use std::borrow::Cow;
 use std::iter::repeat_n;
@@ -14,47 +14,47 @@ use warptrace_format::span::WarpSpan;
 
 use super::state::Launches;
 
-/// Accounts in a section, so that several cores have work.
+/// Accounts per section, so that several cores have work.
 const ACCOUNTS_AT_ONCE: usize = 1 << 14;
 const _: () = assert!(ACCOUNTS_AT_ONCE <= MAX_ACCOUNTS as usize);
 
-/// The accounting that ends one track of a launch.
+/// The accounts that end one track of a launch.
 #[derive(Clone, Debug)]
 pub struct TrackEnd<'a> {
     /// The launch.
     pub launch: u32,
     /// The track.
     pub track: u32,
-    /// One account for each warp of the launch that was chosen, in order.
+    /// One account for each recorded warp of the launch, in order.
     pub accounts: Vec<AccountRun>,
-    /// Where and when these warps ran, if that is known, on track 0: as many as warps; else none.
+    /// Multiprocessor and times of each recorded warp, for track 0; empty if unknown and on other tracks.
     pub spans: &'a [WarpSpan],
 }
 
-/// The account of a warp that was not chosen, where one stands between those of others.
+/// The account of an unrecorded warp between recorded ones.
 const NOT_CHOSEN: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
 
-/// Accounts of consecutive warps, for a section.
+/// Accounts of consecutive warps, for one section.
 #[derive(Clone, Debug)]
 pub(super) struct EndPart<'a> {
     pub(super) launch: u32,
     pub(super) track: u32,
     pub(super) first_warp: u32,
-    /// Warps of the section, chosen or not.
+    /// Warps of the section, recorded or not.
     pub(super) warps: u32,
-    /// Accounts of those of them that were chosen.
+    /// Accounts of the recorded warps.
     accounts: Vec<AccountRun>,
-    /// Their spans, or none.
+    /// Their spans, or empty.
     spans: &'a [WarpSpan],
     info: LaunchInfo,
     kind: SectionKind,
 }
 
-/// Cuts accounts into sections. What [`Launches::end`] will refuse makes none, or others.
+/// Cuts accounts into sections. The result is not meaningful for ends that [`Launches::end`] refuses.
 pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<EndPart<'a>> {
     let known = ends.iter().filter_map(|end| launches.info(end.launch).map(|info| (end, info)));
     let kind = |end: &TrackEnd<'_>| {
-        // The track behind those of events.
+        // The data track follows the tracks of events.
         if end.track as usize == launches.tracks() {
             SectionKind::DataAccounts
         } else {
@@ -64,8 +64,7 @@ pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<En
     known.flat_map(|(end, info)| parts(end, info, kind(end))).collect()
 }
 
-/// The sections of a launch's track: from the first chosen warp to the last, but not where none is chosen for
-/// long.
+/// Returns the sections of a track, up to the last recorded warp, without sections that have none.
 fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo, kind: SectionKind) -> Vec<EndPart<'a>> {
     let &TrackEnd { launch, track, ref accounts, spans } = end;
     let mut accounts = accounts.iter().copied();
@@ -83,8 +82,7 @@ fn parts<'a>(end: &TrackEnd<'a>, info: LaunchInfo, kind: SectionKind) -> Vec<End
     parts.collect()
 }
 
-/// Takes the accounts of this many warps, or of all that there are: first those in `rest`, then those of `runs`. `rest`
-/// becomes what is left of a run.
+/// Takes the accounts of up to `warps` warps from `rest` and `runs`. Leaves the remainder of a run in `rest`.
 fn take(
     rest: &mut Option<AccountRun>,
     runs: &mut impl Iterator<Item = AccountRun>,
@@ -103,7 +101,6 @@ fn take(
 }
 
 impl EndPart<'_> {
-    /// The accounts of the section's warps.
     fn all_accounts(&self) -> Cow<'_, [AccountRun]> {
         let chosen: u32 = self.accounts.iter().map(|run| run.warps).sum();
         if chosen == self.warps {
@@ -113,7 +110,7 @@ impl EndPart<'_> {
         Cow::Owned(AccountRun::of(&self.all(&each.collect::<Vec<_>>(), NOT_CHOSEN)))
     }
 
-    /// A value for each warp of the section: `chosen` of those that were chosen, `other` of others.
+    /// Returns a value for each warp of the section: from `chosen` for recorded warps, otherwise `other`.
     fn all<'b, T: Copy>(&self, chosen: &'b [T], other: T) -> Cow<'b, [T]> {
         if chosen.len() == self.warps as usize {
             return Cow::Borrowed(chosen);
@@ -128,7 +125,7 @@ impl EndPart<'_> {
     }
 }
 
-/// The sections of these accounts, and for each how long it is without the spans that may follow.
+/// Encodes sections. Returns each with its length without the spans that may follow.
 pub(super) fn encode_ends(
     parts: &[EndPart<'_>],
     compression: Compression,

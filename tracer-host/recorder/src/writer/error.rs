@@ -1,35 +1,33 @@
-//! Why a file could not be written.
-
 use std::io;
 
 use warptrace_format::file::limits::MAX_FRAME_BYTES;
 use warptrace_format::file::{FormatError, MetadataError};
 
-/// A mistake in what a [`TraceWriter`](super::TraceWriter) was given, or an I/O error.
+/// A misuse of [`TraceWriter`](super::TraceWriter), or an I/O error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The operating system refused a write.
+    /// A write failed.
     #[error("the trace could not be written at offset {offset}: {source}")]
     Io {
-        /// File offset at which the bytes were to go.
+        /// File offset of the write.
         offset: u64,
         /// The system's error.
         source: io::Error,
     },
-    /// An earlier write failed; what it left behind cannot be continued.
+    /// An earlier write failed, so that the file cannot be continued.
     #[error("an earlier write to this trace failed; what was flushed before it can still be read")]
     Broken,
-    /// The metadata contradicts itself.
+    /// The metadata is contradictory.
     #[error("the metadata cannot be written: {0}")]
     Metadata(#[from] MetadataError),
-    /// A section could not be made.
+    /// A section could not be encoded.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The frame size is out of range.
     #[error("frames of {found} bytes; the size must be 1 to {MAX_FRAME_BYTES}")]
     FrameBytes {
-        /// Size asked for.
+        /// The requested size.
         found: u32,
     },
     /// The index is full.
@@ -37,16 +35,16 @@ pub enum WriteError {
         "the file would hold more than {limit} sections of launches, frames and accounts; use larger frames or another file"
     )]
     TooManySections {
-        /// Most sections that an index can list.
+        /// Maximum number of sections in an index.
         limit: u32,
     },
-    /// The launch was announced before.
+    /// The launch number was used before.
     #[error("launch {launch} was begun twice; give each launch of a file its own number")]
     LaunchTwice {
         /// The number.
         launch: u32,
     },
-    /// The launch was said to have ended early before.
+    /// An early end of the launch was written before.
     #[error("the early end of launch {launch} was written before; a launch ends once")]
     EndedTwice {
         /// The number.
@@ -55,10 +53,10 @@ pub enum WriteError {
     /// Too many launches ended early.
     #[error("{limit} launches of this file did not run to their end; it cannot tell of more")]
     TooManyEarlyEnds {
-        /// Most of them that a file can tell of.
+        /// Maximum number of early ends in a file.
         limit: usize,
     },
-    /// The launch was never announced.
+    /// The launch was not begun.
     #[error("launch {launch} is unknown; call begin_launch first")]
     UnknownLaunch {
         /// The number.
@@ -84,7 +82,7 @@ pub enum WriteError {
         /// Tracks in the metadata.
         tracks: usize,
     },
-    /// The accounting of this launch and track was written already.
+    /// The accounts of this launch and track were written already.
     #[error(
         "launch {launch}, track {track}: end_launch was called before; write all chunks first, then end once"
     )]
@@ -106,7 +104,7 @@ pub enum WriteError {
         /// Warps of the launch.
         warps: u32,
     },
-    /// The launch has the warp, but does not record it.
+    /// The warp exists, but is not recorded.
     #[error("launch {launch}, track {track}: chunk of warp {warp}, which was not chosen")]
     NotChosen {
         /// The launch.
@@ -125,10 +123,10 @@ pub enum WriteError {
         track: u32,
         /// The warp.
         warp: u32,
-        /// The chunk.
+        /// The sequence number.
         sequence: u32,
     },
-    /// A payload that no chunk of this recording can hold.
+    /// A payload that is too large for the chunks of this recording.
     #[error(
         "launch {launch}, track {track}, warp {warp}, chunk {sequence} has {bytes} payload bytes; \
          the metadata's chunks hold {capacity}"
@@ -140,11 +138,11 @@ pub enum WriteError {
         track: u32,
         /// The warp.
         warp: u32,
-        /// The chunk.
+        /// The sequence number.
         sequence: u32,
         /// Bytes of the payload.
         bytes: usize,
-        /// Most bytes possible.
+        /// Maximum bytes of a payload.
         capacity: u32,
     },
     /// A chunk that repeats or precedes one that was written before.
@@ -159,21 +157,21 @@ pub enum WriteError {
         track: u32,
         /// The warp.
         warp: u32,
-        /// The chunk.
+        /// The sequence number.
         sequence: u32,
-        /// Least sequence number possible.
+        /// The lowest valid sequence number.
         next: u64,
     },
-    /// The accounting has not one account for each chosen warp.
+    /// The number of accounts differs from the number of recorded warps.
     #[error("launch {launch}, track {track}: {found} accounts, but {warps} warps of the launch were chosen")]
     AccountCount {
         /// The launch.
         launch: u32,
         /// The track.
         track: u32,
-        /// Accounts given.
+        /// Number of accounts given.
         found: u64,
-        /// Warps of the launch that were chosen.
+        /// Number of recorded warps of the launch.
         warps: u32,
     },
     /// An account whose `finished` is neither 0 nor 1.

@@ -1,4 +1,4 @@
-//! How a file is laid out in frames.
+//! Layout of a file in frames.
 
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
@@ -9,38 +9,37 @@ use warptrace_format::file::{
 
 use crate::threads;
 
-/// Size of a frame of encoded events before compression when nothing else is asked for: 256 KiB. A short
-/// program's trace has some megabytes; in smaller frames, all cores have work.
+/// Default size of a frame of encoded events before compression: 256 KiB. The trace of a short program has
+/// some megabytes; small frames give all cores work.
 pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
-/// Least size of the frames that what is too little for [`FRAMES`] of that size is cut into: smaller ones
-/// make a larger file.
+/// Minimum default frame size, for data of fewer than [`FRAMES`] frames. Smaller frames make a larger file.
 const LEAST_FRAME_BYTES: u32 = 128 << 10;
-/// Frames that give all cores work.
+/// Number of frames that gives all cores work.
 const FRAMES: u64 = 16;
-/// Size of a frame of raw events when nothing else is asked for: 1 MiB, for their repetitions reach further.
+/// Default size of a frame of raw events: 1 MiB, because raw events repeat over longer distances.
 pub const RAW_FRAME_BYTES: u32 = 1 << 20;
-/// How a [`TraceWriter`](super::TraceWriter) lays out its file.
+/// Layout options of a [`TraceWriter`](super::TraceWriter).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterOptions {
-    /// Compression of frames and accounting.
+    /// Compression of frames and accounts.
     pub compression: Compression,
-    /// Bytes of table and payloads after which a frame is closed,
-    /// 1..=[`MAX_FRAME_BYTES`](warptrace_format::file::limits::MAX_FRAME_BYTES); `None` for
-    /// [`DEFAULT_FRAME_BYTES`], or less so that all cores have work, or [`RAW_FRAME_BYTES`], by the track's
-    /// codec. A frame holds at least one chunk, so it may be larger than this by less than a chunk.
+    /// Size of table and payloads in bytes at which a frame is closed,
+    /// 1..=[`MAX_FRAME_BYTES`](warptrace_format::file::limits::MAX_FRAME_BYTES). `None` selects
+    /// [`RAW_FRAME_BYTES`] for a raw track, otherwise [`DEFAULT_FRAME_BYTES`], or less so that all cores have
+    /// work. A frame holds at least one chunk, so it may exceed this by less than a chunk.
     pub frame_bytes: Option<u32>,
 }
 
 impl WriterOptions {
-    /// The same with another compression.
+    /// Returns the options with this compression.
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// The same with another size of frames, in bytes.
+    /// Returns the options with this frame size in bytes.
     #[must_use]
     pub const fn with_frame_bytes(mut self, frame_bytes: u32) -> Self {
         self.frame_bytes = Some(frame_bytes);
@@ -48,7 +47,6 @@ impl WriterOptions {
     }
 }
 
-/// How the frames of a track are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) compression: Compression,
@@ -71,15 +69,15 @@ impl Layout {
         Self { compression, least_frame_bytes: least, most_frame_bytes: most }
     }
 
-    /// Most bytes of a frame if there are this many to be cut into frames.
+    /// Returns the maximum frame size for this many bytes in total.
     pub(super) fn frame_bytes(&self, bytes: u64) -> u64 {
         (bytes / FRAMES).clamp(self.least_frame_bytes.into(), self.most_frame_bytes.into())
     }
 
-    /// Makes a full frame for nothing but the memory that it takes.
+    /// Encodes a full frame and drops it, to allocate the memory for it.
     fn try_out(&self) {
         let count = self.most_frame_bytes / (CHUNK_ENTRY_BYTES + TRIED_PAYLOAD_BYTES) as u32;
-        // No two payloads alike, as the table of payloads is largest then.
+        // All payloads differ, so that the table of payloads has its maximum size.
         let payloads: Vec<_> = (0..u128::from(count.clamp(1, MAX_FRAME_CHUNKS)))
             .map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_le_bytes())
             .collect();
@@ -87,23 +85,22 @@ impl Layout {
             ChunkRef { track: 0, warp, sequence: 0, events: 1, payload }
         });
         let chunks: Vec<_> = chunks.collect();
-        // Errors come again when they matter.
+        // Errors recur when a real frame is encoded.
         let _ = encode_frame_of(0, 0, chunks.iter().copied(), self.compression);
     }
 }
 
-/// Bytes of the payloads in frames that are made to try out.
+/// Payload size in trial frames, in bytes.
 const TRIED_PAYLOAD_BYTES: usize = 16;
 
-/// Has the threads that compress start, and each make what it compresses frames of these tracks with, and
-/// does not wait for them: the first frames of a short program would take longer to get that than to be
-/// compressed.
+/// Starts the compression threads and makes each encode trial frames of these tracks, without waiting.
+/// Otherwise the first frames of a short program would spend more time on this setup than on compression.
 pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
     let layouts: Vec<_> = tracks.iter().map(|codec| Layout::new(*codec, options)).collect();
     let accounts = options.compression;
     threads::on_each(move || {
         layouts.iter().for_each(Layout::try_out);
-        // Errors come again when they matter.
+        // Errors recur when real accounts are encoded.
         let _ =
             encode_accounts(0, 0, 0, &[AccountRun { warps: 64, account: WarpAccount::default() }], accounts);
     });

@@ -1,5 +1,3 @@
-//! Sections for messages from the host.
-
 use std::io::Write;
 
 use warptrace_format::file::limits::MAX_HOST_LAUNCHES;
@@ -11,17 +9,17 @@ use super::state::launch_entry;
 use super::{TraceWriter, WriteError};
 use crate::HostMessage;
 
-/// Buffers of one section: with their names less than its limit of bytes.
+/// Buffers per section. With their names, they stay below the section's byte limit.
 const BUFFERS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
     /// Writes a message from the host, and flushes.
     ///
     /// # Errors
-    /// A contradiction to the file's metadata, values that a reader would refuse, more than the format holds,
-    /// an I/O error.
+    /// If the message contradicts the file's metadata, holds values that a reader refuses, exceeds a limit of
+    /// the format, or writing fails.
     pub fn write_message(&mut self, message: &HostMessage) -> Result<(), WriteError> {
-        // The index lists some sections.
+        // The index lists these sections.
         let indexed = match message {
             HostMessage::Additions(_) => Some(SectionKind::Additions),
             HostMessage::Text(_) => Some(SectionKind::Text),
@@ -38,7 +36,7 @@ impl<W: Write + Send> TraceWriter<W> {
             HostMessage::Sites(sites) if sites.is_empty() => Vec::new(),
             HostMessage::Sites(sites) => vec![encode_sites(sites)?],
             HostMessage::Buffers(Buffers { is_complete, buffers }) => {
-                // An empty section says that nothing is known, or that there are none.
+                // An empty section states that nothing is known, or that no buffers exist.
                 let parts = parts(buffers, BUFFERS_AT_ONCE);
                 let of = |part: &[_]| Buffers { is_complete: *is_complete, buffers: part.to_vec() };
                 parts.map(|part| of(part).encode_section()).collect::<Result<_, _>>()?
@@ -52,7 +50,7 @@ impl<W: Write + Send> TraceWriter<W> {
             HostMessage::Unrecorded(unrecorded) => unrecorded.encode_sections(),
             HostMessage::Times(times) => {
                 let mut readings = times.readings.clone();
-                // In each section as many launches as it holds; readings in the first.
+                // Launches are split over sections; the first one has the readings.
                 let parts = parts(&times.launches, MAX_HOST_LAUNCHES as usize);
                 let parts = parts.map(|launches| HostTimes {
                     launches: launches.to_vec(),
@@ -69,13 +67,13 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 }
 
-/// Parts of at most `most` values; one of nothing if there are none.
+/// Splits values into parts of at most `most`; returns one empty part if `values` is empty.
 fn parts<T>(values: &[T], most: usize) -> impl Iterator<Item = &[T]> {
     let none = values.is_empty().then_some(values);
     values.chunks(most).chain(none)
 }
 
-/// Sections about what the code has at locations, and about waits there, as far as it is known.
+/// Returns sections about the code and the waits at locations, if known.
 pub(super) fn code_sections(locations: &[LocationInfo]) -> Vec<Vec<u8>> {
     LocationCode::encode_section(locations).into_iter().chain(WaitInfo::encode_sections(locations)).collect()
 }

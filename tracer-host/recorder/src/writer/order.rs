@@ -1,4 +1,4 @@
-//! The order of the file: by launch, track, warp and sequence.
+//! Sorting of chunks into the order of the file: by launch, track, warp and sequence.
 //!
 //! ```text
 //! pieces, as they were found     ┌──────────────┐ ┌──────────────┐ ┌─────
@@ -9,8 +9,8 @@
 //!                                └──────────┘ └──────────┘ └─────
 //! ```
 //!
-//! Both steps work on so little at a time that it stays in a core's cache, and on all pieces, then on all
-//! ranges, at once.
+//! Both steps work on pieces of data that fit into a core's cache. The first step processes all pieces in
+//! parallel, the second step all ranges.
 
 use std::borrow::Cow;
 
@@ -18,22 +18,22 @@ use rayon::prelude::*;
 
 use super::batch::BatchChunk;
 
-/// Streams for each chunk above which chunks are compared: to go through the streams would take longer.
+/// Streams per chunk above which a range is sorted by comparison: counting would visit every stream.
 const MOST_STREAMS: u64 = 8;
-/// Chunks that a range of streams has if all have as many.
+/// Average chunks in a range of streams.
 const RANGE_CHUNKS: usize = 1 << 10;
-/// Chunks above which a piece is taken for several.
+/// Maximum chunks of a piece; longer pieces are split.
 const MOST_PIECE_CHUNKS: usize = 1 << 13;
-/// Most ranges for each thread: those that end early take more of them. One alone has no use for ranges.
+/// Maximum ranges per thread, so that threads that finish early take more. A single thread needs no ranges.
 const RANGES_A_THREAD: usize = 8;
-/// Most ranges: a piece has some chunks in each.
+/// Maximum ranges, so that a piece has several chunks in each.
 const MOST_RANGES: usize = 256;
 
-/// Brings the chunks of all pieces into order, into `ordered`, whose content and length are of no account.
-/// Streams are below `streams`. Chunks of a stream with the same sequence number come in any order.
+/// Sorts the chunks of all pieces into `ordered`, whose old content is overwritten. All streams are below
+/// `streams`. Chunks of one stream with the same sequence number have no defined order.
 pub(super) fn order(pieces: &[Vec<BatchChunk>], streams: u64, ordered: &mut Vec<BatchChunk>) {
     let count: usize = pieces.iter().map(Vec::len).sum();
-    // What is there already need not be set: all of it is written.
+    // Existing elements need no reset: all are overwritten.
     ordered.resize(count, BatchChunk::default());
     let ranges = Ranges::new(count, streams, rayon::current_num_threads());
     let pieces: Vec<&[BatchChunk]> =
@@ -52,10 +52,9 @@ pub(super) fn order(pieces: &[Vec<BatchChunk>], streams: u64, ordered: &mut Vec<
     });
 }
 
-/// Equal ranges of streams.
 #[derive(Clone, Copy, Debug)]
 struct Ranges {
-    /// Two to the power of this are the streams of a range.
+    /// Log2 of the streams in a range.
     shift: u32,
     count: usize,
 }
@@ -73,7 +72,7 @@ impl Ranges {
         (chunk.stream >> self.shift) as usize
     }
 
-    /// The chunks of a piece range by range, in each as they were.
+    /// Groups the chunks of a piece by range. Keeps their order within a range.
     fn group(self, piece: &[BatchChunk]) -> Grouped<'_> {
         if self.count == 1 {
             return Grouped { chunks: Cow::Borrowed(piece), starts: vec![0, piece.len()] };
@@ -97,7 +96,7 @@ impl Ranges {
         Grouped { chunks: Cow::Owned(chunks), starts }
     }
 
-    /// Brings the chunks of one range into order.
+    /// Sorts the chunks of one range into `target`.
     fn place(self, range: usize, grouped: &[Grouped<'_>], target: &mut [BatchChunk]) {
         let runs = || grouped.iter().flat_map(|piece| piece.range(range));
         let width = 1u64 << self.shift;
@@ -107,7 +106,7 @@ impl Ranges {
             return;
         }
         let first = (range as u64) << self.shift;
-        // How many chunks each stream has, and then where its next one comes.
+        // First the chunk count of each stream, then the next position of the stream.
         let mut places = vec![0u32; width as usize];
         runs().for_each(|chunk| places[(chunk.stream - first) as usize] += 1);
         let mut next = 0;
@@ -127,10 +126,9 @@ impl Ranges {
     }
 }
 
-/// A piece, range by range.
 struct Grouped<'a> {
     chunks: Cow<'a, [BatchChunk]>,
-    /// Where each range begins, and where the last one ends.
+    /// Start of each range, followed by the end of the last one.
     starts: Vec<usize>,
 }
 
@@ -144,7 +142,7 @@ impl Grouped<'_> {
 mod tests {
     use super::*;
 
-    /// Chunks that look random, in pieces: of this many streams, of which only every `step`-th has any.
+    /// Returns pseudo-random chunks in pieces. Only every `step`-th of the streams has chunks.
     fn pieces(count: usize, piece: usize, streams: u64, step: u64) -> Vec<Vec<BatchChunk>> {
         let mut state = 1u64;
         let mut next = vec![0; streams as usize];
@@ -178,7 +176,7 @@ mod tests {
             (300_000, 2_048, 40_001, 10_000),
         ] {
             let mut pieces = pieces(count, piece, streams, step);
-            // As from several claims: later chunks of a stream may be found before earlier ones.
+            // As after concurrent reservations, later chunks of a stream may be found before earlier ones.
             pieces.reverse();
             pieces.iter_mut().step_by(2).for_each(|piece| piece.reverse());
             let mut expected = keys(&pieces.concat());

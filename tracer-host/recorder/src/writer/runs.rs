@@ -1,4 +1,4 @@
-//! Frames of launches whose warps repeat: runs of warps that have the same chunks.
+//! Frames of launches whose warps repeat: runs of warps with the same chunks.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
@@ -8,22 +8,22 @@ use warptrace_format::file::{
 
 use super::batch::{BatchChunk, Payload};
 
-/// Warps of a run, on average, from which on runs are written and not chunks one by one.
+/// Minimum average warps per run for writing runs instead of separate chunks.
 const WORTH: u64 = 4;
 
-/// Bytes of a run in a frame, about.
+/// Approximate bytes of a run in a frame.
 const RUN_BYTES: u64 = 4;
 
-/// Consecutive warps that have the same chunks.
+/// Consecutive warps with the same chunks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WarpsWithChunks<'b> {
     pub(super) first: u32,
     pub(super) warps: u32,
-    /// The chunks of each, at least one. Runs of one class have the same slice.
+    /// The chunks of each warp, at least one. Runs of one class share the slice.
     pub(super) chunks: &'b [BatchChunk],
 }
 
-/// Runs of one launch and track, in order of their warps.
+/// Runs of one launch and track, ordered by warp.
 #[derive(Clone, Debug)]
 pub(super) struct Repeated<'b> {
     pub(super) launch: u32,
@@ -31,8 +31,7 @@ pub(super) struct Repeated<'b> {
     pub(super) runs: Vec<WarpsWithChunks<'b>>,
 }
 
-/// Whether there are runs, fewer than warps by far, each with all chunks of its warps from the first one on, which fit into
-/// one frame.
+/// Returns true if runs are few compared with warps, complete from sequence 0, and fit into one frame each.
 pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
     let warps: u64 = runs.iter().map(|run| u64::from(run.warps)).sum();
     let is_whole = |run: &WarpsWithChunks<'_>| {
@@ -43,15 +42,15 @@ pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
 }
 
 impl WarpsWithChunks<'_> {
-    /// Bytes by which the chunks of one warp count towards the size of a frame.
+    /// Returns the bytes of one warp's chunks in a frame.
     fn bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)).sum()
     }
 }
 
 impl<'b> Repeated<'b> {
-    /// Cuts runs that [are worth it](are_worth_runs) into frames. A frame ends when it has `most(bytes of all)` bytes of
-    /// runs and distinct chunks, or as many chunks as the format allows.
+    /// Cuts runs that [are worth it](are_worth_runs) into frames. A frame ends when its runs and distinct
+    /// chunks reach `most(total bytes)`, or its chunks reach a limit of the format.
     pub(super) fn cut(&self, most: impl FnOnce(u64) -> u64) -> Vec<Self> {
         let mut frames = Vec::new();
         let (mut frame, mut chunks, mut bytes) = (Vec::new(), 0, 0);

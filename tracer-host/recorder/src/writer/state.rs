@@ -1,4 +1,4 @@
-//! What has been announced and written so far, so that misuse is refused before a byte is written.
+//! State of a file: announced launches and written chunks. Misuse is refused before anything is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,28 +13,26 @@ use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 use super::runs::Repeated;
 
-/// Chunks that one task looks at: enough for it to be worth one.
+/// Minimum chunks that are worth a separate task.
 const AT_ONCE: usize = 1 << 13;
 
-/// One track of an open launch.
 #[derive(Debug)]
 enum Track {
-    /// Least sequence number that each warp may bring next; grown as warps appear. u64, so that the number
-    /// after the last possible one exists.
+    /// Lowest sequence number of each warp's next chunk; grown when a warp appears. `u64`, because the number
+    /// after the last possible one must exist.
     Open(Vec<u64>),
-    /// Its accounting is written.
+    /// Its accounts are written.
     Ended,
 }
 
 #[derive(Debug)]
 struct Launch {
     info: LaunchInfo,
-    /// Those of events, and behind them that of addresses and values.
+    /// The tracks of events, followed by the data track.
     tracks: Vec<Track>,
     ended_early: bool,
 }
 
-/// Every launch of the file.
 #[derive(Debug)]
 pub(super) struct Launches {
     metadata: Growing,
@@ -48,12 +46,10 @@ impl Launches {
         Ok(Self { metadata, launches: BTreeMap::new(), early_ends: 0 })
     }
 
-    /// Notes kernels and locations that are added.
     pub(super) fn add(&mut self, additions: &Additions) -> Result<(), MetadataError> {
         self.metadata.add(additions.clone())
     }
 
-    /// Registers a launch.
     pub(super) fn begin(&mut self, info: &LaunchInfo) -> Result<(), WriteError> {
         let launch = info.number();
         let kernels = self.metadata.metadata().kernels.len();
@@ -64,33 +60,32 @@ impl Launches {
         if self.launches.contains_key(&launch) {
             return Err(WriteError::LaunchTwice { launch });
         }
-        // And that of addresses and values.
+        // Includes the data track.
         let tracks = (0..=self.tracks()).map(|_| Track::Open(Vec::new())).collect();
         self.launches.insert(launch, Launch { info: *info, tracks, ended_early: false });
         Ok(())
     }
 
-    /// A launch, if it was registered.
     pub(super) fn info(&self, launch: u32) -> Option<LaunchInfo> {
         self.launches.get(&launch).map(|launch| launch.info)
     }
 
-    /// Tracks of events of each launch.
+    /// Returns the number of event tracks of each launch.
     pub(super) fn tracks(&self) -> usize {
         self.metadata.metadata().tracks.len()
     }
 
-    /// Bytes of the longest payload that a chunk can have.
+    /// Returns the maximum payload bytes of a chunk.
     pub(super) fn payload_capacity(&self) -> u32 {
         self.metadata.metadata().payload_capacity()
     }
 
-    /// Checks that chunks go on where those before them ended.
+    /// Checks that sequence numbers ascend, also from earlier chunks.
     pub(super) fn accept(&self, parts: &[Part<'_>]) -> Result<(), WriteError> {
         parts.iter().try_for_each(|part| self.accept_part(part))
     }
 
-    /// Checks that a track is one of events, which the metadata declares.
+    /// Checks that a track is one of the event tracks in the metadata.
     pub(super) fn check_declared(&self, launch: u32, track: u32) -> Result<(), WriteError> {
         let tracks = self.tracks();
         if (track as usize) < tracks {
@@ -130,7 +125,7 @@ impl Launches {
         }
     }
 
-    /// Checks that warps have no chunks before those of runs.
+    /// Checks that the warps of runs have no earlier chunks.
     pub(super) fn accept_runs(&self, part: &Repeated<'_>) -> Result<(), WriteError> {
         let &Repeated { launch, track, ref runs } = part;
         let open = self.launches.get(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
@@ -147,7 +142,7 @@ impl Launches {
         Ok(())
     }
 
-    /// Notes runs that were accepted, as [`note`](Self::note) does.
+    /// Registers accepted runs, like [`note`](Self::note).
     pub(super) fn note_runs(&mut self, part: &Repeated<'_>) {
         let track =
             self.launches.get_mut(&part.launch).and_then(|open| open.tracks.get_mut(part.track as usize));
@@ -159,7 +154,7 @@ impl Launches {
         }
     }
 
-    /// Notes chunks that were accepted. Those of tracks that have ended meanwhile need no note.
+    /// Registers accepted chunks. Ignores tracks that have ended since.
     pub(super) fn note(&mut self, parts: &[Part<'_>]) {
         for part in parts {
             let track =
@@ -175,7 +170,7 @@ impl Launches {
         }
     }
 
-    /// Ends tracks; of all or, on error, of none.
+    /// Ends tracks: all of them or, on error, none.
     pub(super) fn end(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
         let mut named = BTreeSet::new();
         for end in ends {
@@ -195,7 +190,6 @@ impl Launches {
         Ok(())
     }
 
-    /// Notes a launch that ended early.
     pub(super) fn end_early(&mut self, launch: u32) -> Result<(), WriteError> {
         let open = self.launches.get_mut(&launch).ok_or(WriteError::UnknownLaunch { launch })?;
         if open.ended_early {
@@ -235,7 +229,7 @@ impl Launches {
     }
 }
 
-/// The index entry of a section that belongs to a launch as a whole, or, with launch 0, to the file.
+/// Returns the index entry of a section that belongs to a whole launch, or, with launch 0, to the file.
 pub(super) fn launch_entry(kind: SectionKind, launch: u32, offset: u64, length: u64) -> IndexEntry {
     IndexEntry { kind, offset, length, launch, track: 0, first_warp: 0, last_warp: 0, chunks: 0, events: 0 }
 }

@@ -51,7 +51,7 @@ fn sections(file: &[u8]) -> Vec<(u64, SectionHeader, &[u8])> {
 
 #[test]
 fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
-    // Room for two chunks of 16 + 6 bytes a frame.
+    // A frame holds two chunks of 16 + 6 bytes.
     let options = WriterOptions::default().with_frame_bytes(44).with_compression(Compression::None);
     let mut writer = writer(options);
     let mut given: Vec<_> = [(0, 3, 0), (1, 2, 0), (0, 0, 1), (0, 1, 0), (0, 0, 0), (0, 3, 1)]
@@ -79,7 +79,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     let expected: Vec<_> = given.iter().map(|chunk| (chunk.track, chunk.warp, chunk.sequence)).collect();
     assert_eq!(found, expected);
 
-    // The index says what the sections say.
+    // The index matches the sections.
     let (first, entries) = decode_index(sections[8].2, 0).unwrap();
     assert_eq!((first, entries.len()), (0, 7));
     for (entry, (offset, header, _)) in entries.iter().zip(&sections[1..8]) {
@@ -99,7 +99,7 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     assert_eq!(decode_accounts(sections[6].2, 0).unwrap().runs, [AccountRun { warps: 4, account: DONE }]);
 }
 
-/// Launch, track, warp and sequence of the chunks in a file.
+/// Returns launch, track, warp and sequence of the chunks in a file.
 fn found(file: &[u8]) -> Vec<(u32, u32, u32, u32)> {
     let mut found = Vec::new();
     for (_, header, body) in sections(file) {
@@ -114,7 +114,7 @@ fn found(file: &[u8]) -> Vec<(u32, u32, u32, u32)> {
 
 #[test]
 fn few_chunks_of_many_warps_and_many_of_few_are_sorted_alike() {
-    // Numbers of launches with a gap; warps of which hardly one has a chunk, or each has several.
+    // Launch numbers with a gap; few of the warps have a chunk, or each has several.
     for (blocks, warps) in [([50_000, 1, 1], [99_999, 7, 40_000, 6]), ([2, 1, 1], [3, 1, 2, 0])] {
         let mut writer = TraceWriter::create(Vec::new(), &metadata(), WriterOptions::default()).unwrap();
         let mut batch = Vec::new();
@@ -198,7 +198,7 @@ fn misuse_is_an_error_and_writes_nothing() {
     refused(writer.write_chunks(7, &[ChunkRef { payload: &long, ..chunk(0, 1, 0) }]), "PayloadTooLarge");
     refused(writer.write_chunks(7, &[chunk(0, 0, 3)]), "SequenceNotAscending");
     refused(writer.write_chunks(7, &[chunk(0, 1, 0), chunk(0, 1, 0)]), "SequenceNotAscending");
-    // One bad chunk keeps the good ones of the same call out.
+    // One invalid chunk also rejects the valid ones of the same call.
     refused(writer.write_chunks(7, &[chunk(0, 1, 0), chunk(0, 0, 0)]), "SequenceNotAscending");
     refused(writer.end_launch(8, 0, &[]), "UnknownLaunch");
     refused(writer.end_launch(7, 2, &[DONE; 4]), "UnknownTrack");
@@ -223,7 +223,7 @@ fn misuse_is_an_error_and_writes_nothing() {
     assert!(matches!(created, Err(WriteError::Metadata(_))));
 }
 
-/// A disk with room for this many bytes.
+/// A disk with space for this many bytes.
 struct Disk(usize);
 
 impl Write for Disk {
@@ -264,7 +264,7 @@ fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
     const WARPS: u32 = 300;
     let stream = |launch: u32, warp: u32| -> Vec<u8> {
         let mut recorder = WarpRecorder::new(usize::MAX);
-        // One launch has several sections, the others one each.
+        // One launch has several sections, the others have one each.
         for turn in 0..if launch == 3 { 135 } else { 1 } {
             let access = |lane: u32| {
                 let mixed = u64::from(turn << 5 | lane).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -313,7 +313,7 @@ fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
     }
 }
 
-/// Numbers that look like any.
+/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -323,10 +323,10 @@ impl Numbers {
     }
 }
 
-/// A chunk with its launch, track, warp and sequence, its events and its payload.
+/// Launch, track, warp and sequence of a chunk, its events and its payload.
 type Found = ([u32; 4], u32, Vec<u8>);
 
-/// Writes the chunks of classes, in two parts; returns the file, and the chunks that each stream is to have.
+/// Writes the chunks of classes in two parts; returns the file, and the expected chunks of each stream.
 fn write_classes(
     numbers: &mut Numbers,
     most_per_run: u32,
@@ -348,7 +348,7 @@ fn write_classes(
         });
         streams += warps * tracks;
     }
-    // Runs of streams that are a class each, or in one from before. Tracks share none.
+    // Runs of streams, each a new class or an earlier one. Tracks share no classes.
     let mut firsts: Vec<u32> = Vec::new();
     while firsts.len() < streams as usize {
         let at = firsts.len() as u32;
@@ -374,7 +374,7 @@ fn write_classes(
     for is_first in [true, false] {
         let mut encoded = Vec::new();
         for stream in (0..streams).filter(|&stream| firsts[stream as usize] == stream) {
-            // Of some all is in the first part, of others one chunk.
+            // The first part has all chunks of some streams, and one chunk of others.
             let is_now = |sequence: u32| (sequence == 0 || stream % 4 != 0) == is_first;
             let chunks = of_class(stream).into_iter().filter(|(sequence, ..)| is_now(*sequence));
             encoded.extend(chunks.map(|chunk| (name(stream), chunk)));

@@ -1,4 +1,4 @@
-//! Addresses and values: from what lanes access to the file and back.
+//! Addresses and values, from lanes' accesses to the file and back.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -15,10 +15,9 @@ use warptrace_format::file::{Compression, Derived, LaunchInfo, SiteInfo, SiteKin
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
-/// What each lane accesses at each site, in order.
+/// The accesses of each lane at each site, in order.
 type Accesses = BTreeMap<(u16, u32), Vec<u64>>;
 
-/// A warp: its stream, its account, and what its lanes accessed.
 struct Warp {
     stream: Vec<u8>,
     account: WarpAccount,
@@ -27,7 +26,7 @@ struct Warp {
 
 const LAUNCH: u32 = 5;
 
-/// What some lanes do at a site: the lanes, the site, and how their accesses come about.
+/// Accesses of lanes at a site, and the pattern of their values.
 #[derive(Clone, Debug)]
 struct Step {
     mask: u32,
@@ -66,7 +65,7 @@ fn record(steps: &[Step], room: usize, apart: bool, start: u32) -> Warp {
                 accesses.entry((site, *lane)).or_default().push(derived.address(*access));
             }
         }
-        // Together, or one half after the other.
+        // Together, or in two halves.
         let (low, high) = vector.split_at(if apart { vector.len() / 2 } else { 0 });
         for part in [low, high] {
             time = time.wrapping_add(1 + (step.seed % 3) as u32);
@@ -83,7 +82,6 @@ fn record(steps: &[Step], room: usize, apart: bool, start: u32) -> Warp {
     Warp { stream, account, accesses }
 }
 
-/// Sites that follow from others.
 fn derived() -> [(u16, Derived); 3] {
     [(5, 1, 12, false), (6, 1, -(1 << 40), false), (7, 2, -24, true)]
         .map(|(site, root, offset, is_narrow)| (site, Derived { root, offset, is_narrow }))
@@ -98,7 +96,7 @@ fn sites() -> Vec<SiteInfo> {
     (1..5).map(site).chain(derived).collect()
 }
 
-/// A file of these warps, whose chunks have `chunk` entries; a call has those of `batch` sequence numbers.
+/// Returns a file with these warps: `chunk` entries per chunk, `batch` sequence numbers per call.
 fn file(warps: &[Warp], chunk: usize, batch: usize) -> Vec<u8> {
     file_with(warps, (chunk, batch), WriterOptions::default())
 }
@@ -129,7 +127,7 @@ fn file_with(warps: &[Warp], (chunk, batch): (usize, usize), options: WriterOpti
     writer.finish().unwrap().0
 }
 
-/// What the lanes of each warp accessed, and how many accesses are left out.
+/// Returns the accesses of each warp's lanes, and the number of accesses left out.
 fn read(trace: &TraceFile) -> Result<BTreeMap<u32, (Accesses, u64)>, DecodeError> {
     let followers =
         |root: u16| derived().into_iter().filter(|(_, derived)| derived.root == root).count() as u64;
@@ -142,7 +140,7 @@ fn read(trace: &TraceFile) -> Result<BTreeMap<u32, (Accesses, u64)>, DecodeError
         assert!(warp.in_order().is_sorted_by_key(|run| run.time));
         let lacking = warp.left_out + warp.unmatched;
         assert_eq!(warp.accesses() + lacking, warp.recorded + warp.derived);
-        // Without a table of sites nothing follows.
+        // Without a table of sites, no site is derived.
         if lacking == 0 && trace.derived_sites() > 0 {
             let follow = accesses.iter().map(|((site, _), of)| followers(*site) * of.len() as u64);
             assert_eq!(follow.sum::<u64>(), warp.derived);
@@ -166,7 +164,7 @@ proptest! {
         start in any::<u32>(),
     ) {
         let warps: Vec<Warp> = steps.iter().map(|steps| {
-            // A step comes again and again, as in a loop.
+            // A step repeats, as in a loop.
             let all: Vec<Step> = steps.iter().flat_map(|(step, times)| vec![step.clone(); *times]).collect();
             record(&all, room, apart, start)
         }).collect();
@@ -178,7 +176,7 @@ proptest! {
                 prop_assert!(warp.stream.is_empty());
                 continue;
             };
-            // A beginning of what each lane did; all of it, if nothing was lost.
+            // A prefix of each lane's accesses; all of them if nothing was lost.
             for (lane, accesses) in accesses {
                 prop_assert!(warp.accesses[lane].starts_with(accesses), "{lane:?}");
             }
@@ -203,7 +201,7 @@ proptest! {
     }
 }
 
-/// What the reader in Python finds; `None` where it cannot run.
+/// Runs the Python reader; returns `None` if it cannot run.
 fn reference(command: &str, bytes: &[u8]) -> Option<(String, Option<i32>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readers = root.join(".toolchain/readers");
@@ -240,7 +238,7 @@ fn a_second_reader_finds_the_same_where_accesses_are_lost() {
     check_second_reader(&[(300, 9, 2), (20, 50, 50)]);
 }
 
-/// Compares traces, each with a room for a warp, the entries of a chunk, and the sequence numbers of a call.
+/// Compares both readers on traces with these sizes: warp capacity, chunk entries, sequence numbers per call.
 fn check_second_reader(sizes: &[(usize, usize, usize)]) {
     let steps = |seed: u64| -> Vec<Step> {
         let step = |turn: u64| Step {
@@ -271,7 +269,7 @@ fn check_second_reader(sizes: &[(usize, usize, usize)]) {
     }
 }
 
-/// Changes one byte in `step`.
+/// Damages one byte at a time, at intervals of `step`.
 fn check_second_reader_of_damage(step: usize) {
     let (bytes, _) = sample();
     for at in (100..bytes.len() - 100).step_by(step) {
@@ -289,7 +287,7 @@ fn a_second_reader_notices_damage() {
     check_second_reader_of_damage(3310);
 }
 
-/// A file whose first warps have little and whose last has more.
+/// Returns a file whose first warps have fewer accesses than its last.
 fn sample() -> (Vec<u8>, Vec<Warp>) {
     let step = |site, form| Step { mask: u32::MAX, site, form, seed: 77 };
     let warps: Vec<Warp> = (0..3u32)
@@ -313,7 +311,7 @@ fn readers_of_events_find_the_same_with_and_without_accesses() {
     let totals = trace.totals(LAUNCH, trace.data_track());
     let report = trace.verify();
     assert_eq!((totals.events, report.accesses), (report.accesses, 20 * 32 + 30 * 32 + 40 * 32));
-    // Two sites follow from the first one, and one from the second one.
+    // Two sites are derived from the first one, and one from the second.
     let says = "accesses  2880 and 4320 that follow from them, lost: 0, left out for that: 0";
     assert!(report.to_string().contains(says), "{report}");
 }
@@ -332,8 +330,8 @@ fn damage_is_local_and_reported() {
             Err(_) => seen[0] += 1,
             Ok(found) if found == whole => seen[1] += 1,
             Ok(found) => {
-                // A section whose beginning cannot be read is not there: all but its warp is as it was.
-                // Without a table of sites no warp has what follows.
+                // A section with an unreadable header is missing; all warps but its own are unchanged.
+                // Without a table of sites, no warp has derived accesses.
                 if *trace.completeness() != Completeness::Complete || trace.sites().len() == 0 {
                     continue;
                 }
@@ -347,7 +345,7 @@ fn damage_is_local_and_reported() {
     assert_eq!(whole.len(), warps.len());
 }
 
-/// Damages every byte that is `step` bytes after the one before.
+/// Damages one byte at a time, at intervals of `step`.
 fn damage_behind_right_checksums(step: usize) {
     let bytes = sample().0;
     for at in (150..bytes.len()).step_by(step) {
@@ -389,12 +387,12 @@ fn what_accounts_and_sites_say_is_checked() {
     );
     assert!(text.contains("warp 0: 641 accesses accounted for, 640 found"), "{text}");
     assert!(text.contains("lost 3 of"), "{text}");
-    // Sites that no table has: the step's number is past those of the table.
+    // A site that is missing from the table.
     let step = Step { mask: 3, site: 9, form: 0, seed: 0 };
     let text =
         TraceFile::from_bytes(file(&[record(&[step], 99, false, 0)], 4, 4)).unwrap().verify().to_string();
     assert!(text.contains("warp 0: site 9 is not in the table of sites"), "{text}");
-    // A site of which nothing is recorded.
+    // A derived site, which has no recorded accesses.
     let step = Step { mask: 3, site: 5, form: 0, seed: 0 };
     let bytes = file(&[record(&[step], 99, false, 0)], 4, 4);
     let text = TraceFile::from_bytes(bytes.clone()).unwrap().verify().to_string();

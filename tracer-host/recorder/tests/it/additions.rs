@@ -1,4 +1,4 @@
-//! Files whose kernels and locations became known bit by bit.
+//! Files whose kernels and locations were added step by step.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::recordings::metadata;
@@ -30,7 +30,7 @@ fn record(writer: &mut TraceWriter<Vec<u8>>, launch: LaunchInfo) -> Result<(), W
     writer.end_launch(launch.number(), 0, &[SOUND])
 }
 
-/// A file of three launches: of a kernel of the metadata, and of two that were added one by one.
+/// Returns a file with three launches: of a kernel in the metadata, and of two that were added separately.
 fn file() -> Vec<u8> {
     let metadata = metadata(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
@@ -74,7 +74,6 @@ fn without_an_index_each_addition_counts_from_where_it_stands() {
     assert_eq!(at_least, 4);
 }
 
-/// Where the sections with this tag begin.
 pub(crate) fn sections(bytes: &[u8], tag: &[u8; 4]) -> Vec<usize> {
     let mut at = 24;
     let mut found = Vec::new();
@@ -113,7 +112,7 @@ fn texts_are_kept_and_checked() {
     assert!(writer.write_message(&HostMessage::Text(text("", ""))).is_err());
     record(&mut writer, launch(0, 0)).unwrap();
     let bytes = writer.finish().unwrap().0;
-    // With the index and without it.
+    // With and without the index.
     for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
         let whole = |name: &str| match trace.text(name, usize::MAX).unwrap() {
@@ -153,7 +152,7 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
         assert_eq!(trace.metadata().locations.iter().filter(|location| location.code.is_none()).count(), 19);
         assert_eq!(trace.verify().is_ok(), is_complete);
     }
-    // A damaged one says nothing of its locations, and the rest is as before; the state says so.
+    // A damaged section loses its locations only, and the state reports this.
     let mut damaged = bytes.clone();
     let [at, _] = sections(&bytes, b"CODE")[..] else { panic!("two sections") };
     damaged[at + 24] ^= 1;
@@ -164,7 +163,7 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
     assert!(said.contains("CODE") && !trace.verify().is_ok(), "{said}");
     let state = trace.state();
     assert!(!state.is_whole && state.sentence.contains("instructions of locations that cannot be read"));
-    // A reader of before does not know the section, and skips it: it is marked so.
+    // The section is marked so that old readers skip it.
     assert_eq!(bytes[at + 6..at + 8], [1, 0]);
 }
 
@@ -222,10 +221,10 @@ fn what_launches_are_called_is_known_with_an_index_and_without_it() {
         assert_eq!((of(&trace), trace.verify().is_ok()), (all.clone(), is_complete));
     }
     let [first, second] = sections(&bytes, b"LABL")[..] else { panic!("two sections") };
-    // A file that breaks off has the labels of what it has.
+    // A file that breaks off has the labels of its launches.
     let next = sections(&bytes, b"LNCH")[3];
     assert_eq!(of(&TraceFile::from_bytes(bytes[..next].to_vec()).unwrap()), all);
-    // A damaged section takes along the labels that it has texts of, and no launch; the state says so.
+    // A damaged section loses the labels whose texts it contains, but no launch, and the state reports this.
     for (at, left) in [
         (first, [None, None, None, None, some("c"), None]),
         (second, [some("a\\u{1b}[31m"), some("b"), None, None, None, None]),
@@ -240,7 +239,7 @@ fn what_launches_are_called_is_known_with_an_index_and_without_it() {
                 && trace.state().sentence.contains("labels of launches that cannot be read")
         );
     }
-    // A reader of before does not know the section, and skips it: it is marked so.
+    // The section is marked so that old readers skip it.
     assert_eq!(bytes[first + 6..first + 8], [1, 0]);
 }
 

@@ -1,4 +1,4 @@
-//! How the writer ends launches: with accounts of their chosen warps, and early.
+//! Ends of launches: accounts of their recorded warps, and early ends.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use warptrace_decoder::{Completeness, TraceFile};
@@ -21,7 +21,7 @@ fn recorded(launch: LaunchInfo, streams: &Streams) -> Vec<u8> {
 
 #[test]
 fn accounts_reach_from_the_first_chosen_warp_to_the_last() {
-    // 24 blocks of two warps, of which warp 1 of the blocks 5, 9 and 13 was chosen.
+    // 24 blocks of two warps; warp 1 of blocks 5, 9 and 13 is recorded.
     let chosen = ChosenWarps { first_block: 5, blocks: 3, block_step: 4, first_warp: 1, block_warps: 1 };
     let launch = LaunchInfo::new(1, 0, [6, 4, 1], [64, 1, 1], 0).unwrap().with_chosen(chosen).unwrap();
     let streams = [(11, vec![event(3, 0xff); 40]), (27, vec![event(4, 1), event(5, 2)])].into();

@@ -1,4 +1,4 @@
-//! Programs whose figures follow from formulas.
+//! Programs whose results follow from formulas.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::traces::recorded;
@@ -13,7 +13,7 @@ fn named<'a>(analysis: &'a Analysis, name: &str) -> &'a LocationFigures {
     analysis.locations.iter().find(|location| location.point.name == name).unwrap()
 }
 
-/// What a visit of a location stands for.
+/// Returns the weight of a visit of a location.
 fn weight(trace: &TraceFile, of: &LocationFigures) -> u64 {
     weights(trace).map_or(1, |weights| weights[usize::from(of.point.location)].into())
 }
@@ -32,7 +32,7 @@ fn distribution(numbers: impl IntoIterator<Item = u64>) -> Distribution {
 
 #[test]
 fn fractals_figures_follow_from_its_picture() {
-    // 10,000 pixels in 40 blocks: the last warp with a pixel has lanes outside.
+    // 10,000 pixels in 40 blocks: the last warp with a pixel has lanes outside the picture.
     let options = FractalOptions::new(100, 300);
     let trace = recorded(Times::Off, &fractal::PROGRAM.traced(), |session| {
         fractal::run(session, &options).unwrap();
@@ -53,7 +53,7 @@ fn fractals_figures_follow_from_its_picture() {
     let slowest = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap());
     assert_eq!(iterate.warp_visits, distribution(slowest));
 
-    // Of each iteration of a warp: how many lanes are active, and whether they part after it.
+    // For each iteration of a warp: active lanes, and whether they diverge after it.
     let escaped = named(&analysis, "ESCAPED").point.location;
     let (mut active, mut splits, mut escapes) = (vec![0; 33], 0, 0);
     for warp in 0..steps.len().div_ceil(32) {
@@ -62,7 +62,7 @@ fn fractals_figures_follow_from_its_picture() {
             .collect();
         escapes += lanes.iter().filter(|lane| lane.last() == Some(&escaped)).count() as u64;
         for turn in 1..lanes.iter().map(Vec::len).max().unwrap() - 1 {
-            // A lane passes ENTER, its iterations and an exit.
+            // A lane visits ENTER, its iterations and an exit.
             let next: Vec<u16> =
                 lanes.iter().filter(|lane| turn + 1 < lane.len()).map(|lane| lane[turn + 1]).collect();
             active[next.len()] += 1;
@@ -92,7 +92,7 @@ fn nbodys_figures_follow_from_its_sizes() {
     assert_eq!(analysis.counts.visits, counts.total());
     assert_eq!(analysis.launches, 2 * u64::from(steps));
     let interact = named(&analysis, "INTERACT");
-    // Four warps, all with a body: 3 whole ones, and one with five bodies.
+    // Four warps with bodies: three full ones, and one with five bodies.
     assert_eq!(interact.counts.visits, 3 * 4 * 90);
     assert_eq!(interact.counts.lanes, 3 * 101 * 90);
     assert_eq!(interact.counts.idle, 3 * 90 * 27 * weight(&trace, interact));
@@ -106,7 +106,7 @@ fn nbodys_figures_follow_from_its_sizes() {
         };
         assert_eq!(warp.counts.visits, expected, "{warp:?}");
     }
-    // In each launch the whole warps go one way and the last another; the first force leaves by another exit.
+    // Full warps and the last one take different paths; the first force leaves by another exit.
     let groups: Vec<u64> = analysis.paths.iter().map(|group| group.warps).collect();
     assert_eq!(groups, [9, 6, 3, 3, 2, 1]);
 
@@ -128,7 +128,7 @@ fn the_warp_with_most_iterations_takes_longest_and_its_loop_is_named() {
     let analysis = analyse(&trace, &Selection::default()).unwrap();
     let steps: Vec<u32> = Paths::new(&options).image().collect();
     let mut slowest: Vec<u32> = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap()).collect();
-    // Those without a pixel, of 40 blocks of 8 warps.
+    // Warps without a pixel, of 40 blocks of 8 warps.
     slowest.resize(40 * 8, 0);
     let cycles = |warp: &WarpFigures| warp.time.unwrap().cycles;
     let most = analysis.warps.iter().max_by_key(cycles).unwrap();

@@ -1,5 +1,5 @@
-//! Files as earlier builds wrote them. A change here is a change of the format: see
-//! `docs/reference/format/evolution.md` before rewriting them with `cargo xtask golden`.
+//! Compares files with files from earlier builds. A difference is a change of the format: read
+//! `docs/reference/format/evolution.md` before you rewrite them with `cargo xtask golden`.
 
 use crate::recordings::golden::Golden;
 use crate::support::{assert_golden, overwrite, record};
@@ -25,7 +25,7 @@ fn a_file_of_launches_that_ended_early_is_written_byte_for_byte_as_ever() {
 
 #[test]
 fn a_compressed_file_holds_the_same() {
-    // zstd may compress otherwise in a later version, so only reading is frozen.
+    // Later versions of zstd may compress differently, so only reading is checked.
     let golden = Golden::compressed();
     overwrite(&golden.path(), &record(&golden.recorder, &golden.launches));
     golden.open();

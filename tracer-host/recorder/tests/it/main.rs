@@ -1,4 +1,4 @@
-//! All integration tests of this package, in one binary: the path from recording to reading.
+//! All integration tests of this package in one binary: from recording to reading.
 
 mod accesses;
 mod additions;

@@ -1,4 +1,4 @@
-//! What was recorded comes back, however it was cut, compressed and drained.
+//! Recordings read back unchanged, with any frame size, compression and order of drains.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use proptest::collection::{btree_map, vec};
@@ -42,7 +42,7 @@ fn a_small_trace_is_whole_and_gives_everything_back() {
 
 #[test]
 fn a_chunk_of_more_events_than_any_buffer_comes_back() {
-    // One event repeated, with a mark now and then so that a shift would show.
+    // One event repeated, with rare marks that reveal shifts.
     let events: Vec<Event> = (0..2_500_000)
         .map(|number| event(if number % 400_000 == 399_999 { 2 } else { 1 }, u32::MAX))
         .collect();
@@ -65,7 +65,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     (1..=20u16, prop_oneof![Just(u32::MAX), 1..=u32::MAX]).prop_map(|(location, mask)| event(location, mask))
 }
 
-/// Short random streams, and long ones of few different events, as loops make them.
+/// Short random streams, and long ones of few different events, like loops.
 fn any_stream() -> impl Strategy<Value = Vec<Event>> {
     prop_oneof![
         vec(any_event(), 1..200),

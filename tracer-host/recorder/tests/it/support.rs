@@ -1,4 +1,4 @@
-//! Recordings that the writer writes.
+//! Recordings made with the writer.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::Path;
@@ -38,20 +38,18 @@ pub(crate) fn record(recorder: &Recorder, launches: &[(LaunchInfo, Streams)]) ->
     bytes
 }
 
-/// The small recording as the writer writes it.
 pub(crate) fn small() -> (Vec<u8>, Recording) {
     let (recorder, launches) = small_recording();
     (record(&recorder, &launches), recording(&launches))
 }
 
-/// Rewrites a golden file if that is asked for.
+/// Rewrites a golden file if requested.
 pub(crate) fn overwrite(path: &Path, written: &[u8]) {
     if std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1") {
         std::fs::write(path, written).unwrap();
     }
 }
 
-/// Checks that what is written now is the golden file.
 pub(crate) fn assert_golden(path: &Path, written: &[u8]) {
     overwrite(path, written);
     let golden = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

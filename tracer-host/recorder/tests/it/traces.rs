@@ -1,5 +1,5 @@
-//! Traces of programs on the simulator, which tests of other packages read.
-//! `WARPTRACE_OVERWRITE_GOLDEN=1 cargo test -p warptrace-host` rewrites the files.
+//! Traces of programs on the simulator, which tests of other packages read. `WARPTRACE_OVERWRITE_GOLDEN=1
+//! cargo test -p warptrace-host` rewrites the files.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use warptrace_workloads::stress::{self, StressOptions};
 use crate::recordings::sections::Sections;
 use crate::support::assert_golden;
 
-/// Records what `run` launches on the simulator.
+/// Records the launches of `run` on the simulator.
 pub(crate) fn recorded(
     times: Times,
     program: &TracedProgram<'_>,
@@ -47,7 +47,7 @@ fn recorded_bytes(
     bytes
 }
 
-/// The same without the host's clock, process and name, which differ from run to run.
+/// Removes the host's clock, process and name, which differ between runs.
 fn reproducible(bytes: Vec<u8>) -> Vec<u8> {
     let mut metadata = TraceFile::from_bytes(bytes.clone()).unwrap().metadata().clone();
     metadata.origin = None;

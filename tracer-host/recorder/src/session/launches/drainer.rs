@@ -1,4 +1,4 @@
-//! Brings to the file what launches record.
+//! Writes the records of launches to the file.
 
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
@@ -15,49 +15,46 @@ use super::{Ending, Shared};
 use crate::writer::Summary;
 use crate::{Device, DeviceError, HostMessage, LaunchReport, SessionError};
 
-/// When this many launches have not ended, those behind them are not asked for: a program may begin hundreds,
-/// and most end in the order in which they began.
+/// Maximum polled running launches. A program may submit hundreds, and most end in order.
 const POLLED_AT_ONCE: usize = 16;
-/// How often launches that have not ended are polled; and if a caller waits for that.
+/// Poll interval for launches, and the interval if a caller waits.
 const POLL_EVERY: Duration = Duration::from_millis(1);
 const POLL_SOON: Duration = Duration::from_micros(50);
-/// What was recorded is written after this many times as long as writing it took the last time, and no sooner
-/// than this: a kernel that fails, or a program that ends without a word, takes no more with it, and
-/// writing takes little of the device's time.
+/// Interval between writes, as a multiple of the time of the last one, and its minimum. Writing often limits
+/// the loss if a kernel fails or the process ends, and the factor keeps its share of device time low.
 const WRITTEN_AFTER: u32 = 25;
 const MIN_WRITTEN_AFTER: Duration = Duration::from_millis(20);
 
-/// What is to be done after a [step](Drainer::step).
+/// The next action after a [step](Drainer::step).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Nothing, until a caller asks for something.
+    /// Wait for a request of a caller.
     Wait,
-    /// Another step, after that long or when a caller asks for something.
+    /// Make another step after this time or at a request of a caller.
     Again(Duration),
-    /// Nothing more: the recording is to end.
+    /// End the recording.
     End,
 }
 
-/// What is left of a recording that has ended.
+/// Results of a recording that has ended.
 #[derive(Debug)]
 pub struct Ended<D, W> {
-    /// The device; `None` if launches still run that write into its memory.
+    /// The device; `None` if running launches still write into its memory.
     pub device: Option<D>,
-    /// The output and what is in it; or why the trace has no end.
+    /// The output and its totals, or why the trace has no end.
     pub outcome: Result<(W, Summary, LaunchReport), SessionError>,
 }
 
-/// Brings to the file what launches record. It owns the device; nothing else's work waits for it.
+/// Writes the records of launches to the file. Owns the device.
 pub struct Drainer<D, W: Write + Send + 'static, E> {
     pub(super) shared: Arc<Shared<E>>,
     pub(super) device: D,
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
-    /// Launches that have not ended as far as is known.
+    /// Launches that are not known to have ended.
     pub(super) running: Vec<(Ticket, E)>,
-    /// When what was recorded is written next.
     pub(super) write_at: Option<Instant>,
-    /// Launches that left no logs, while they are on their way to the writer with others that did.
+    /// Launches without logs that are being passed to the writer with a drain.
     pub(super) plain: Vec<LaunchInfo>,
 }
 
@@ -68,9 +65,9 @@ impl<D, W: Write + Send + 'static, E> std::fmt::Debug for Drainer<D, W, E> {
 }
 
 impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
-    /// Drains until the recording is to [end](super::Launches::end), or something fails, and ends the file.
-    /// If something fails before, `fails` is told, once the file says so. `last` makes what the file is told before
-    /// it ends, however that is.
+    /// Drains until the recording is to [end](super::Launches::end) or an error occurs, and ends the file.
+    /// `last` returns a final message for the file in both cases. After an error, calls `fails` once the file
+    /// contains the error.
     pub fn run(
         mut self,
         last: impl FnOnce() -> Option<HostMessage>,
@@ -96,7 +93,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
 
     fn wait(&self, most: Option<Duration>) {
         let mut state = self.shared.lock();
-        // What came since the step is not waited for.
+        // Requests that arrived since the step are handled first.
         let is_asked = state.ends.is_some() || state.is_abandoned || state.flushes > state.flushed;
         if most.is_none() && (!state.launched.is_empty() || is_asked) {
             return;
@@ -111,7 +108,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         }
     }
 
-    /// Polls for launches that have ended, and brings to the file what is worth it at this time.
+    /// Polls for launches that have ended, and drains data that is due.
     ///
     /// # Errors
     /// If a kernel, the device or the file fails.
@@ -124,7 +121,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             }
             state.flushes > state.flushed && self.running.is_empty() && state.launched.is_empty()
         };
-        // A while after the last time; the first launch begins it.
+        // The first launch starts the interval; later ones start after each write.
         let write_at = *self.write_at.get_or_insert(now + MIN_WRITTEN_AFTER);
         self.drain(is_flush || now >= write_at)?;
         let mut state = self.shared.lock();
@@ -156,7 +153,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         })
     }
 
-    /// Polls for launches that have ended, and reads how much memory they have claimed.
+    /// Polls for launches that have ended, and reads the counters of their arenas.
     fn poll(&mut self) -> Result<(), SessionError> {
         self.running.append(&mut self.shared.lock().launched);
         let (mut ended, mut running) = (Vec::new(), 0);
@@ -197,7 +194,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         self.settle(last, unread)
     }
 
-    /// Reads how much memory was claimed in arenas in which launches up to `last` have ended.
+    /// Reads the counters of arenas in which launches up to `last` have ended.
     fn settle(&mut self, last: Ticket, unread: Vec<(usize, u64)>) -> Result<(), SessionError> {
         if unread.is_empty() {
             return Ok(());
@@ -211,15 +208,15 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         Ok(())
     }
 
-    /// Brings what is ready to the writer; with `all` also what is in the arena that fills, if that keeps
-    /// no caller from launching.
+    /// Sends finished arenas to the writer. With `all`, also the arena being filled, unless that blocks
+    /// callers.
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
         let (started, mut has_drained, plain) = (Instant::now(), false, &mut self.plain);
         drain::run_all(&mut self.device, worker, |drained| {
             let is_empty = drained.is_some();
             let mut state = self.shared.lock();
-            // Any arena helps a launch that waits.
+            // A waiting launch can use any arena.
             let all = all || state.waiting > 0;
             let job = state.ledger.go_on(drained, all);
             has_drained |= job.is_some();
@@ -236,7 +233,6 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         Ok(())
     }
 
-    /// Ends the recording.
     fn finish(mut self, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         let patience = self.shared.lock().ends.unwrap_or_default();
         let started = Instant::now();
@@ -272,16 +268,16 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let pool = pool.filter(|_| !state.keeps_memory);
         drop(state);
         let freed = pool.map_or(Ok(()), |mut pool| pool.free(&mut self.device));
-        // Before the thread's result, so that no error of the file leaves memory behind.
+        // Frees before the writer thread's result is checked, so that an error of the file leaks no memory.
         let outcome = freed.and_then(|()| end(worker, &mut total));
         self.shared.lock().ledger.total = total;
         self.ended(outcome)
     }
 
-    /// Ends the file while launches run: what they have recorded until now is in it.
+    /// Ends the file while launches run. The file contains their data so far.
     fn leave(mut self, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         self.device.read_beside();
-        // Which launches have ended is asked once more.
+        // Polls once more, so that ended launches are known.
         if let Err(error) = self.poll() {
             return self.fail(error, fails);
         }
@@ -291,15 +287,16 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             self.shared.lock().failed = Some(error.to_string());
         }
         self.shared.done.notify_all();
-        // They write into its memory.
+        // Running launches still write into the device's memory.
         std::mem::forget(self.device);
         Ended { device: None, outcome }
     }
 
-    /// Writes all that was not drained, and ends the file. `failed`: launches that failed, and why.
+    /// Writes all data that was not drained, and ends the file. `failed` has the ticket and the error of
+    /// launches that failed.
     ///
     /// # Errors
-    /// If the device cannot be read: nothing has changed then; or the file not written.
+    /// If the device cannot be read, and then nothing has changed; or if the file cannot be written.
     fn write_rest(&mut self, failed: Option<(Ticket, String)>) -> Result<(), SessionError> {
         let counters = self.shared.lock().ledger.counters();
         let claimed = running::claimed(&mut self.device, counters)?;
@@ -319,14 +316,13 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         written.and(ended.map(drop))
     }
 
-    /// Ends the file after an error.
     fn fail(mut self, error: SessionError, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
-        // A failed kernel makes each call fail: the first launch that has not ended is named.
+        // After a failed kernel every call fails: report the first launch that has not ended.
         self.running.append(&mut self.shared.lock().launched);
         let failing = |(ticket, ending): &mut (Ticket, E)| ending.ended().is_err().then_some(*ticket);
         let failed = self.running.iter_mut().find_map(failing);
         let others = self.shared.lock().ledger.running_beside(failed);
-        // Memory of the host is still there, and that of a device of which only a call has failed.
+        // Host memory is still readable, and so is device memory if only a call has failed.
         if matches!(error, SessionError::Device(_)) {
             let _ = self.write_rest(failed.map(|ticket| (ticket, error.to_string())));
         }
@@ -338,15 +334,15 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
                 end_early(worker, job, info, &error);
             }
         }
-        // Dropped, it writes what it was given.
+        // Dropping the worker writes its pending data.
         self.worker = None;
-        // Before a thread that launches learns of it, and may end the process.
+        // Called before launching threads see the error and may end the process.
         let total = self.shared.lock().ledger.total;
         fails(&error, &total);
         let (is_running, pool) = {
             let mut state = self.shared.lock();
             state.failed = Some(error.to_string());
-            // Some may have been reserved since.
+            // New reservations may have been made meanwhile.
             let runs = state.is_abandoned || others + state.ledger.running() > 0;
             (runs, state.ledger.pool.take())
         };

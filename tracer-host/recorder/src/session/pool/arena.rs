@@ -1,4 +1,4 @@
-//! A part of the pool that launches fill, and that is drained as one.
+//! An arena: a part of the pool that launches fill, and that is drained as a unit.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::super::memory::Division;
 use super::Stay;
 use super::plan::{Layout, claims_end, segment_entries};
 
-/// What becomes of an arena: it fills, is closed, and is drained when all of its launches have ended.
+/// State of an arena. A closed arena is drained when all of its launches have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Filling,
@@ -17,11 +17,10 @@ pub(super) enum Stage {
     Draining,
 }
 
-/// Logs and accounts of launches, and where others have room next to them.
+/// Logs and accounts of launches, and the free space next to them.
 #[derive(Clone, Debug)]
 pub(super) struct Arena {
     pub(super) stage: Stage,
-    /// Arenas are drained in this order.
     pub(super) order: u64,
     /// Entries of log memory.
     pub(super) logs: Range<u32>,
@@ -29,25 +28,24 @@ pub(super) struct Arena {
     pub(super) accounts: Range<u64>,
     /// Address of the counters of claims.
     pub(super) claims: u64,
-    /// Whether it began with all of log memory.
+    /// Whether it was opened with all of log memory.
     pub(super) is_whole: bool,
-    /// Whether launches may run at the same time.
     pub(super) overlaps: bool,
     pub(super) ring: bool,
-    /// The first entry for what is fixed of launches that begin while others run, and the first that is free.
+    /// First entry of the reserve, for fixed segments of overlapping launches, and its first free entry.
     pub(super) reserve: u32,
     pub(super) reserve_next: u32,
-    /// Whether its launch has the reserve, too.
+    /// Whether its launch also uses the reserve.
     pub(super) takes_all: bool,
-    /// The first entry of a claim if nothing was claimed before; and what was, as far as is known.
+    /// First entry for claims, and number of claimed entries as far as known.
     pub(super) claims_from: u32,
     pub(super) claimed: u64,
-    /// Further entries that may be claimed: by launches that run, or whose claims were not read since.
+    /// Entries that may still be claimed, by running launches or launches whose counters were not read since.
     pub(super) ahead: u64,
-    /// How many tickets such launches have, and how many of them are the first of a kernel.
+    /// Number of tickets of such launches, and how many of them have an unknown need.
     pub(super) unsettled: usize,
     pub(super) unknown: usize,
-    /// Index of the entry after the last one that launches may claim.
+    /// End of the entries that launches may claim.
     pub(super) logs_end: u32,
     pub(super) accounts_used: u64,
     /// Launches that may have left logs.
@@ -57,7 +55,7 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// The first entry behind those that are claimed, or are fixed and no reserve's.
+    /// Returns the end of the entries that are claimed, or fixed outside the reserve.
     pub(super) fn taken(&self) -> u64 {
         u64::from(self.claims_from) + self.claimed
     }
@@ -66,19 +64,19 @@ impl Arena {
         self.accounts.end - self.accounts.start
     }
 
-    /// Index of the entry behind all logs.
+    /// Returns the end of all logs.
     pub(super) fn end_of_logs(&self) -> u32 {
         let taken = self.taken().min(self.logs_end.into()) as u32;
         if self.reserve_next > self.reserve { taken.max(self.reserve_next) } else { taken }
     }
 
-    /// Entries that may hold something: those that were claimed or are fixed, and those of the reserve.
+    /// Returns the entries that may be in use: claimed and fixed ones, and the used part of the reserve.
     pub(super) fn used(&self) -> [Range<u32>; 2] {
         let taken = self.taken().min(self.logs_end.into()) as u32;
         [self.logs.start..taken.max(self.logs.start), self.reserve..self.reserve_next.max(self.reserve)]
     }
 
-    /// Bytes of logs and accounts that hold something, or are set aside for what is fixed.
+    /// Returns the bytes of logs and accounts that are in use or fixed.
     pub(super) fn filled(&self) -> u64 {
         let entries = if self.is_whole {
             u64::from(self.end_of_logs())
@@ -89,7 +87,7 @@ impl Arena {
         self.accounts_used + entries * u64::from(ENTRY_BYTES)
     }
 
-    /// Places launches as planned. `at` has the addresses of log memory and of accounts.
+    /// Places launches as planned. `logs` and `accounts` are the addresses of log memory and accounts.
     pub(super) fn place(
         &mut self,
         infos: &[LaunchInfo],
@@ -105,13 +103,13 @@ impl Arena {
                 false => self.claims_from = (last.end - self.claimed) as u32,
             }
         }
-        // They claim behind what all of them have.
+        // Claims begin after the fixed segments of all launches.
         let place = |(info, (fixed, first)): (&LaunchInfo, &(Fixed, FirstSegments))| {
-            // Warps that do not record have neither logs nor accounts.
+            // Unrecorded warps have neither logs nor accounts.
             let chosen = info.chosen();
             let FirstSegments { lanes: first_lanes, entries: first_entries } = *first;
             let (warps, streams) = (chosen.count(), u64::from(tracks) * u64::from(chosen.count()));
-            // Below the end of log memory.
+            // The index is below the end of log memory.
             let first_segments = fixed.first_segments as u32;
             let claims_end = claims_end(self, division, streams, self.takes_all);
             self.logs_end = self.logs_end.max(claims_end);
@@ -130,7 +128,7 @@ impl Arena {
                 warps,
                 block_threads: chosen.block_threads(info.threads_per_block()),
                 launch: info.number(),
-                // Known when it is drained.
+                // Set when the arena is drained.
                 first_stream: 0,
                 tracks,
                 first_segments,
@@ -157,14 +155,14 @@ impl Arena {
         infos.iter().zip(&layout.places).map(place).collect()
     }
 
-    /// Notes that what launches may claim is known.
+    /// Removes the share of launches whose claims are known.
     pub(super) fn leave(&mut self, stay: &Stay) {
         self.unsettled -= 1;
         self.unknown -= usize::from(!stay.is_known);
         self.ahead -= stay.ahead;
     }
 
-    /// Passes over what launches have logged: they failed, or have not begun.
+    /// Discards the logs of launches that failed or have not begun.
     pub(super) fn pass_over(&mut self, infos: &[LaunchInfo]) {
         self.logged.retain(|logged| infos.iter().all(|info| info.number() != logged.launch));
     }

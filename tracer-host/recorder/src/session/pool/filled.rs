@@ -1,5 +1,3 @@
-//! Arenas that are drained.
-
 use std::ops::Range;
 
 use warptrace_abi::log::LoggedLaunch;
@@ -11,32 +9,31 @@ use super::arena::{Arena, Stage};
 use crate::session::memory::Division;
 use crate::{Allocation, MemoryType};
 
-/// An arena, as a drain needs it.
+/// An arena in the form for a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Filled {
     pub(in super::super) arena: usize,
     pub(in super::super) pool: PoolDescriptor,
     pub(in super::super) logged: Vec<LoggedLaunch>,
-    /// Memory for a table of them, and where chunks are packed.
+    /// Memory for the table of launches, and for packed chunks.
     pub(in super::super) table: Allocation,
     pub(in super::super) scratch: Allocation,
-    /// Accounts that launches have had: address, and bytes.
+    /// Address and bytes of the used accounts.
     pub(in super::super) accounts: (u64, u64),
-    /// Entries of log memory that may hold something.
+    /// Entries of log memory that may be in use.
     pub(in super::super) logs: [Range<u32>; 2],
-    /// Addresses of the fields that say whether a warp has finished, of warps that have not.
+    /// Addresses of the `finished` fields of warps that have not finished.
     pub(in super::super) unfinished: Vec<u64>,
-    /// Bytes of a warp's span, which stand behind the accounts of its launch; 0 if none is recorded.
+    /// Bytes of a warp's span; spans follow the accounts of their launch. 0 if spans are not recorded.
     pub(in super::super) span_bytes: u64,
-    /// Whether all of it lies in memory of the host.
+    /// Whether everything is in host memory.
     pub(in super::super) on_host: bool,
-    /// Launches that have ended, recorded or not, in the order of their numbers.
+    /// Launches that have ended, recorded or not, ordered by number.
     pub(in super::super) launches: Vec<LaunchInfo>,
 }
 
 impl Pool {
-    /// Tells whether enough of the arena that fills is taken for it to be worth a drain: it is written while
-    /// the program goes on.
+    /// Returns true if the arena being filled is full enough for a drain while the program continues.
     pub(in super::super) fn should_drain(&self) -> bool {
         let filling = self.filling.and_then(|at| self.arenas[at].as_ref());
         filling.is_some_and(|arena| {
@@ -45,18 +42,16 @@ impl Pool {
         })
     }
 
-    /// Tells whether no arena holds anything.
     pub(in super::super) fn is_empty(&self) -> bool {
         self.arenas.iter().flatten().all(|arena| arena.logged.is_empty() && arena.ended.is_empty())
     }
 
-    /// Tells whether an arena waits for launches to end that let no others in any more.
+    /// Returns true if a closed arena waits for its launches to end.
     pub(in super::super) fn is_closing(&self) -> bool {
         self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Closed)
     }
 
-    /// Returns an arena that can be drained: the first one that is closed and whose launches have ended. At
-    /// most one is drained at a time.
+    /// Returns the oldest closed arena whose launches have ended. At most one arena is drained at a time.
     pub(in super::super) fn next_filled(&mut self) -> Option<Filled> {
         if self.arenas.iter().flatten().any(|arena| arena.stage == Stage::Draining) {
             return None;
@@ -68,9 +63,7 @@ impl Pool {
         self.filled(at)
     }
 
-    /// Returns the arenas that hold something, in their order, and whether some of it may be in the file.
-    ///
-    /// `claimed` entries of them were claimed.
+    /// Returns the arenas in use, in order, and whether part of each may be in the file already.
     pub(in super::super) fn take_all(&mut self, claimed: &[(usize, u64)]) -> Vec<(Filled, bool)> {
         for (at, claimed) in claimed {
             if let Some(arena) = &mut self.arenas[*at] {
@@ -93,7 +86,7 @@ impl Pool {
         let claims = self.claims(at);
         let finds_classes = times == 0 && !self.ring;
         let arena = self.arenas[at].as_mut()?;
-        // Merged runs have all of log memory in which there are no logs, nor will be meanwhile.
+        // Merged runs may use all log memory that holds no logs and gets none during the drain.
         let has_all = arena.is_whole && arena.logs.end == behind_all || !arena.overlaps;
         let merged_from = if has_all { arena.end_of_logs() } else { behind_all };
         let used = arena.used();
@@ -103,10 +96,10 @@ impl Pool {
             launch.first_stream = streams;
             streams += launch.tracks * launch.warps;
         }
-        // Four bytes for each stream, and between 6 and 12 for the table.
+        // Four bytes per stream, and 6 to 12 bytes per stream for the table.
         let class_slots = if finds_classes && streams > 1 { 1 << (3 * streams).ilog2() } else { 0 };
         let mut launches = arena.ended.clone();
-        // A file's launches stand in the order of their numbers.
+        // The file needs launches ordered by number.
         launches.sort_unstable_by_key(LaunchInfo::number);
         Some(Filled {
             arena: at,
@@ -136,8 +129,7 @@ impl Pool {
         })
     }
 
-    /// Makes an arena free that was drained, and is empty; merged runs and chunks took this many bytes at
-    /// most.
+    /// Frees a drained arena. Its merged runs and chunks took at most `bytes` bytes.
     pub(in super::super) fn emptied(&mut self, at: usize, bytes: u64) {
         let logs: u64 = self.arenas.iter().flatten().map(Arena::filled).sum();
         self.filled = self.filled.max(logs + bytes);

@@ -1,14 +1,14 @@
-//! Where in an arena launches have their logs.
+//! Placement of launches' logs in an arena.
 //!
 //! ```text
 //! whole:  fixed, claimed | fixed, claimed | ...   reserve: fixed of launches
 //!         launches that began when none ran       that began when others ran
 //! part:   claimed                                 fixed of all launches
 //! ```
-//! What a launch has from its start, its first segments, is fixed. What it claims is known when it has
-//! ended: so in an arena that has all of log memory a launch that begins when none runs has its place behind
-//! those before it. Launches that run at the same time claim from the same entries, and what is fixed lies
-//! apart from these.
+//! The first segments of a launch are fixed: it has them from its start. Its claims are known when it has
+//! ended. So in an arena with all of log memory, a launch that begins while no other runs is placed after the
+//! earlier ones. Launches that run concurrently claim from the same entries, and their fixed segments are
+//! separate.
 
 use warptrace_abi::log::{
     FirstSegments, Fixed, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
@@ -18,62 +18,60 @@ use warptrace_format::LANES;
 use super::super::memory::Division;
 use super::arena::Arena;
 
-/// Part of log memory that a launch's first segments take at most, if each stream has one: they are as long as fits
-/// into that. So before the table of launches is full, log memory is not.
+/// Maximum share of log memory for a launch's first segments, if each stream has one; they are as long as the
+/// share allows. The table of launches is then full before log memory is.
 const STREAM_SHARE: u64 = 1024;
-/// The same if each lane has one. Long ones get less, for all of them counts as taken, whatever is written: a
-/// program of many small launches would be drained after a few of them.
+/// The same if each lane has a first segment. Long segments get less, because fixed segments count as used
+/// even if nothing is written: a program with many small launches would be drained after a few of them.
 const LANE_SHARE: u64 = 4;
 const LONG_LANE_SHARE: u64 = 64;
-/// Entries of a first segment from which on it is long.
 const LONG_FIRST_ENTRIES: u32 = 64;
-/// The same of a part of log memory that launches fill which overlap, wherever they have their place: how
-/// much a launch claims depends on it.
+/// The same for a part that overlapping launches fill. It applies wherever they are placed, because the
+/// claims of a launch depend on it.
 const PART_LANE_SHARE: u64 = 16;
 const LONG_PART_LANE_SHARE: u64 = 256;
-/// Each lane may leave this part of its share of log memory unused, in its last segment.
+/// Share of a lane's log memory that may remain unused in its last segment.
 const SEGMENT_SHARE: u64 = 4;
 
-/// What a launch needs, as far as is known before it runs.
+/// The need of a launch, as far as known before it runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Need {
-    /// Its recorded warps, once for each track.
+    /// Recorded warps on all tracks.
     pub(super) streams: u64,
     pub(super) account_bytes: u64,
-    /// Entries that it may claim: twice as many as a launch of its kernel before. (0 if that is not known.)
+    /// Entries that it may claim: twice the maximum of earlier launches of its kernel; 0 if unknown.
     pub(super) claims: u64,
-    /// Whether the lanes of its warps part, if that is known.
+    /// Whether the lanes of its warps diverge, if known.
     pub(super) parts: Option<bool>,
 }
 
-/// How a launch is placed.
+/// How to place a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::session) enum Effort {
-    /// With first segments as long as they would be in an empty arena, and room for what all launches may
-    /// claim.
+    /// First segments have their full length, and all launches have room for their claims.
     Ample,
-    /// With what there is.
+    /// First segments are as long as the free space allows.
     Least,
 }
 
-/// An arena has no room.
+/// The arena has too little free memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short;
 
-/// Where launches have what is fixed.
+/// Places of the fixed segments of launches.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) places: Vec<(Fixed, FirstSegments)>,
-    /// Whether it is among what is fixed of launches that overlap.
+    /// Whether they are in the reserve.
     pub(super) in_reserve: bool,
-    /// Whether the launch has the entries of the reserve, too.
+    /// Whether the launch also uses the reserve.
     pub(super) takes_all: bool,
 }
 
-/// Finds room for launches that begin at once. Changes nothing.
+/// Plans the placement of launches that begin together. Changes nothing.
 ///
 /// # Errors
-/// If there is none.
+/// If the arena has too little free memory.
 pub(super) fn plan(
     arena: &Arena,
     division: &Division,
@@ -82,7 +80,7 @@ pub(super) fn plan(
 ) -> Result<Layout, Short> {
     let is_empty = arena.logged.is_empty();
     if arena.takes_all && !is_empty {
-        // Next to a launch that has all, there is nothing.
+        // A launch that uses everything leaves no space for others.
         return Err(Short);
     }
     let takes_all =
@@ -125,23 +123,21 @@ pub(super) fn plan(
     Ok(Layout { places, in_reserve, takes_all })
 }
 
-/// Index of the entry after the last one that a launch with this many streams may claim.
+/// Returns the end of the entries that a launch with this many streams may claim.
 pub(super) fn claims_end(arena: &Arena, division: &Division, streams: u64, takes_all: bool) -> u32 {
     let end = if arena.is_whole { division.logs_end(streams) } else { arena.logs.end };
     if arena.overlaps && !takes_all { end.min(arena.reserve) } else { end }
 }
 
-/// Entries of the segments that a launch with this many streams claims, where this many entries are free for
-/// it.
+/// Returns the segment length in entries for a launch with this many streams and `free` free entries.
 pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
     let share = free / (streams * u64::from(LANES)).max(1) / SEGMENT_SHARE;
     let entries = share.clamp(u64::from(SEGMENT_MULTIPLE), u64::from(MAX_SEGMENT_ENTRIES)) as u32;
-    // The largest power of two of at most this many.
+    // The largest power of two up to this number.
     1 << entries.ilog2()
 }
 
-/// Returns where in a part of log memory the entries begin that are for what is fixed: launches like these
-/// then fill both at the same time.
+/// Returns the start of a part's reserve, so that launches like these fill claims and reserve equally fast.
 pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: &[Need]) -> u32 {
     let length = u64::from(logs.end - logs.start);
     let fixed = |need: &Need| Fixed::place(0, need.streams, division.shortest).end;
@@ -152,22 +148,22 @@ pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: 
     (logs.start + claimed) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
 }
 
-/// Whether a launch with this many streams needs the reserve, too.
+/// Returns true if a launch with this many streams also needs the reserve.
 fn is_large(arena: &Arena, division: &Division, streams: u64) -> bool {
     let least = Fixed::place(RESERVED_ENTRIES.into(), streams, division.shortest);
     arena.overlaps && least.end > claims_end(arena, division, streams, false).into()
 }
 
-/// Whether behind logs that end there each stream can be merged, whose logs are rings of this many entries or
-/// those of the launches before.
+/// Returns true if each stream, with rings of `first_entries` entries or the lengths of earlier launches, can
+/// be merged after logs up to `end`.
 fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -> bool {
     let rings = arena.logged.iter().map(|launch| launch.first_entries);
     let longest = rings.fold(first_entries, u32::max);
     end + u64::from(LANES * longest) <= u64::from(division.log_entries)
 }
 
-/// The first segments of a launch, if all of the place's memory were free: for each lane, if the lanes of its warps part;
-/// also if that is not known, and long ones fit.
+/// Returns the first segments of a launch in otherwise free memory: one per lane if the lanes of its warps
+/// diverge, or if that is unknown and long segments fit.
 fn wanted(arena: &Arena, division: &Division, need: &Need) -> FirstSegments {
     let (streams, end) = (need.streams, u64::from(division.logs_end(need.streams)));
     let (all, lane_shares) = if arena.overlaps {
@@ -192,7 +188,7 @@ fn wanted(arena: &Arena, division: &Division, need: &Need) -> FirstSegments {
     })
 }
 
-/// The longest first segments that fit, if it can be for this many lanes; the shortest where none do.
+/// Returns the longest first segments that fit, for `lanes` lanes if possible; the shortest if none fit.
 fn longest(division: &Division, lanes: u32, fits: impl Fn(FirstSegments) -> bool) -> FirstSegments {
     let shortest = division.shortest;
     let lengths =

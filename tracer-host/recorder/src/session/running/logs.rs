@@ -1,4 +1,4 @@
-//! A copy of logs of kernels that run or have failed: where each log ends, and where lanes are.
+//! Copies of logs of running or failed kernels: the end of each log, and the positions of lanes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ type Words = [u32; 4];
 struct Begun {
     mask: u32,
     location: u16,
-    /// The clock, in units of 2^14 cycles modulo 2^31; and within them, as far as it is known.
+    /// The clock in units of 2^14 cycles modulo 2^31, and the cycles within a unit, as far as known.
     time: (u32, u64),
 }
 
@@ -25,55 +25,55 @@ impl Begun {
         Self { mask, location, time: ((clock >> STOPPED_TIME_SHIFT) as u32 & !STOPPED, clock) }
     }
 
-    /// The run in the last link of a log that was stopped: later than all in the same unit.
+    /// Returns the run in the last link of a stopped log. It counts as later than all runs in the same unit.
     fn of_stopped([mask, key, _, time]: Words) -> Self {
         let location = Entry::from_words([mask, key, 0, 0]).location;
         Self { mask, location, time: (time & !STOPPED, u64::MAX) }
     }
 
-    /// Whether it began later than another one, which it is not by more than half of the units.
+    /// Returns true if the run began after `other`. Assumes a distance of at most half of the modulus.
     fn is_after(&self, other: &Self) -> bool {
         let ahead = self.time.0.wrapping_sub(other.time.0) & !STOPPED;
         if ahead == 0 { self.time.1 > other.time.1 } else { ahead < STOPPED / 2 }
     }
 }
 
-/// A lane's log, as it was found.
+/// A lane's log as copied.
 struct LaneLog {
-    /// Index of the last link, and the entries of its segment before it that hold runs.
+    /// Index of the last link, and number of entries with runs in its segment.
     link: u32,
     here: u32,
-    /// All entries.
+    /// Total number of entries.
     entries: u32,
-    /// Entries before those of the last segment.
+    /// Index of the first entry of the last segment.
     first: u32,
-    /// Of a log that was stopped: the time of the first run that was lost.
+    /// For a stopped log, the time of the first lost run.
     stopped: Option<u32>,
-    /// The last runs in which lanes were, each with those that were in no later one; the last one last.
+    /// The last runs of the lanes, each with the lanes that are in no later run, in order.
     last: Vec<(u32, Begun)>,
-    /// Whether the last of them is an entry that may go on.
+    /// Whether the last of them is an entry that may still repeat.
     may_go_on: bool,
 }
 
-/// A copy of the logs of an arena.
+/// A copy of an arena's logs.
 pub(super) struct Logs<'a> {
-    /// All entries; those in which there are no logs are zeros.
+    /// All entries; zero where no logs are.
     pub(super) entries: &'a mut [Words],
 }
 
 impl Logs<'_> {
-    /// An entry; none of damaged logs is outside.
+    /// Returns an entry. The index is clamped, because damaged logs may point outside.
     fn at(&mut self, index: u32) -> &mut Words {
         let last = self.entries.len() - 1;
         &mut self.entries[(index as usize).min(last)]
     }
 
-    /// Whether a segment lies in these logs.
+    /// Returns true if a segment lies inside the logs.
     fn has_segment(&self, index: u32, entries: u32) -> bool {
         index >= RESERVED_ENTRIES && index as usize + entries as usize <= self.entries.len()
     }
 
-    /// Ends the logs of a warp that may run; returns where its lanes are, or `None` if all have left.
+    /// Terminates the logs of a warp. Returns the positions of its lanes; `None` if all have left.
     pub(super) fn end_warp(
         &mut self,
         launch: &LoggedLaunch,
@@ -85,7 +85,7 @@ impl Logs<'_> {
         for track in (0..launch.tracks).rev() {
             let stream = track * launch.warps + warp;
             if track != 0 && track == data_track {
-                // Their entries do not tell where they end.
+                // Its entries do not show where they end.
                 self.empty(launch, stream);
                 continue;
             }
@@ -94,7 +94,7 @@ impl Logs<'_> {
         found
     }
 
-    /// Leaves nothing of a stream.
+    /// Empties the log of a stream.
     fn empty(&mut self, launch: &LoggedLaunch, stream: u32) {
         let first = launch.first_segment(stream, 0);
         *self.at(first) = [0; 4];
@@ -102,7 +102,7 @@ impl Logs<'_> {
         *self.at(first + length) = [0, length - 1, 0, 0];
     }
 
-    /// Leaves nothing of the rings of a warp.
+    /// Empties the rings of a warp.
     pub(super) fn empty_rings(&mut self, launch: &LoggedLaunch, warp: u32) {
         for track in 0..launch.tracks {
             for lane in 0..LANES {
@@ -112,8 +112,7 @@ impl Logs<'_> {
         }
     }
 
-    /// Ends the logs of a stream; returns where its lanes are, or `None` if all have left. `opens`: runs are
-    /// written when they begin.
+    /// Terminates the logs of a stream, like `end_warp`. With `opens`, runs are written when they begin.
     fn end_stream(
         &mut self,
         launch: &LoggedLaunch,
@@ -146,14 +145,14 @@ impl Logs<'_> {
             }
             let [following, lane, ..] = *self.at(next);
             if lane < launch.first_lanes || lane >= LANES || logs[lane as usize].is_some() {
-                // It was copied before its header was there.
+                // The segment was copied before its header was written.
                 break;
             }
             let has_left = left >> (lane % LANES) & 1 != 0;
             logs[(lane % LANES) as usize] = Some(self.walk(launch, (next, launch.segment_entries), has_left));
             next = following;
         }
-        // Of each lane the run that it began last.
+        // The last run that each lane has begun.
         let mut at: [Option<Begun>; LANES as usize] = [None; LANES as usize];
         for (mask, begun) in logs.iter().flatten().flat_map(|log| &log.last) {
             for lane in (0..LANES).filter(|lane| mask >> lane & 1 != 0) {
@@ -170,7 +169,7 @@ impl Logs<'_> {
                 at[lane as usize].is_some_and(|at| at.time == last.time && at.location == last.location)
             });
             if opens && log.may_go_on && goes_on && log.here > 0 {
-                // How often it repeats is not known.
+                // Its repetitions are not known.
                 log.entries -= 1;
                 log.here -= 1;
             }
@@ -202,7 +201,7 @@ impl Logs<'_> {
         Some(positions.into_iter().map(of).collect())
     }
 
-    /// Whether the last link of lane 0 says that all lanes have left.
+    /// Returns true if the last link of lane 0 states that all lanes have left.
     fn all_left(&mut self, launch: &LoggedLaunch, stream: u32) -> bool {
         let mut link = launch.first_segment(stream, 0) + launch.first_entries - 1;
         for _ in 0..self.entries.len() {
@@ -215,8 +214,7 @@ impl Logs<'_> {
         false
     }
 
-    /// Reads a log from its first segment on, of this many entries: up to an entry that nothing was written
-    /// to.
+    /// Reads a log from its first segment, of `entries` entries, up to an entry that was not written.
     fn walk(&mut self, launch: &LoggedLaunch, (first, entries): (u32, u32), has_left: bool) -> LaneLog {
         let mut log = LaneLog {
             link: first + entries - 1,
@@ -269,12 +267,12 @@ impl Logs<'_> {
 }
 
 impl LaneLog {
-    /// Entries of its last segment before the link.
+    /// Returns the entries of the last segment before its link.
     fn length(&self) -> u32 {
         self.link - self.first
     }
 
-    /// Notes the run that came next.
+    /// Adds the next run.
     fn note(&mut self, begun: Begun) {
         for (lanes, _) in &mut self.last {
             *lanes &= !begun.mask;

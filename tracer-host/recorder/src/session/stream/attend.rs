@@ -1,7 +1,7 @@
-//! What is done while a kernel runs, where warps that have left it are encoded on the device.
+//! Work while a kernel runs, if warps that have left it are encoded on the device.
 //!
-//! The host takes runs itself only where that is too late: where lanes wait for memory, and too many of the
-//! warps that hold it still run. It takes them over part by part; the rest may leave soon.
+//! The host takes runs itself only if rounds are too slow: lanes wait for memory, and too many of the warps
+//! that hold it still run. It takes warps over part by part, because the others may leave soon.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -18,21 +18,20 @@ use super::{Drained, SessionError, Streams};
 use crate::LiveMemory;
 use crate::session::worker::Account;
 
-/// How long lanes wait for memory before the host takes over warps: while a round is on its way, and if none
-/// is.
+/// How long lanes wait before the host takes over warps: while a round is being flattened, and otherwise.
 const PATIENCE_WITH_ROUND: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_millis(2);
-/// A round begins when so large a part of all segments is in use; before, no lane needs memory.
+/// Share of all segments in use at which a round begins. Below it, no lane needs memory.
 const WORTH_SHARE: usize = 16;
-/// After a kernel, what is in fewer segments the host encodes itself.
+/// Minimum segments for a round after a kernel. The host encodes fewer itself.
 const WORTH_SEGMENTS: usize = 4096;
-/// A round takes this many warps at least, if there are this many.
+/// Minimum warps of a round, if available.
 const MIN_FITTED: usize = 64;
-/// How long an interruption waits for a round that has copied its segments.
+/// Maximum wait of an interruption for rounds that have copied their segments.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 impl Drained {
-    /// This, behind what was found before.
+    /// Returns this data after the chunks of `before`.
     pub(super) fn behind(mut self, before: Self) -> Self {
         let mut packed = before.packed;
         if packed.is_empty() {
@@ -44,8 +43,7 @@ impl Drained {
 }
 
 impl Streams {
-    /// Scans while a kernel runs: polls the rounds under way, starts another, and takes what is there if
-    /// lanes have waited for too long.
+    /// Scans while a kernel runs: polls and starts rounds, and takes over warps if lanes wait too long.
     pub(super) fn attend(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -70,8 +68,7 @@ impl Streams {
         Ok(scan)
     }
 
-    /// Whether lanes have waited for memory, and none has become free, for so long that the host is to take
-    /// runs itself.
+    /// Returns true if lanes have waited too long for memory, so that the host must take runs itself.
     fn has_waited_long(&mut self) -> bool {
         if !self.supply.is_short() {
             self.short_since = None;
@@ -82,7 +79,6 @@ impl Streams {
         since >= if running.any(|it| it.outcomes.is_none()) { PATIENCE_WITH_ROUND } else { PATIENCE }
     }
 
-    /// Polls the rounds under way for results.
     fn poll(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -97,7 +93,6 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes a result of a round.
     fn take_news(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -125,7 +120,7 @@ impl Streams {
                             launch.set_consumer(warp, Consumer::Undecided);
                             launch.left.push(warp);
                         }
-                        // It is too long for any round, or what it has lost only the host can tell.
+                        // The warp is too long for any round, or only the host can count its losses.
                         _ => launch.set_consumer(warp, Consumer::Host),
                     }
                 }
@@ -149,13 +144,13 @@ impl Streams {
                     note_accounts(launch, &running, &accounts);
                 }
             }
-            // It was an error.
+            // `poll` returns this as an error.
             News::Failed(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Notes that segments were copied whole.
+    /// Frees segments that were copied completely.
     fn free_flattened(&mut self, segments: &[u32]) {
         let mut free = Vec::with_capacity(segments.len());
         for &segment in segments {
@@ -169,14 +164,13 @@ impl Streams {
         self.in_use.tidy();
     }
 
-    /// Starts a round of warps that had left before the last scan, if there are some and a thread has nothing
-    /// to do. Returns whether it did.
+    /// Starts a round of warps that left before the last scan, if there are any and a thread is idle.
     fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
         let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
         let Some((idle, area)) = idle.and_then(|idle| Some((idle, self.areas().nth(idle)?))) else {
             return Ok(false);
         };
-        // Most of what is left over waits for another round.
+        // Surplus warps mostly wait for another round.
         let most = 2 * self.fitted.max(MIN_FITTED);
         for launch in self.launches.values_mut().filter(|launch| !launch.left.is_empty()) {
             let room = Room {
@@ -188,7 +182,7 @@ impl Streams {
             };
             let logs = launch_logs(self.memory.address, partition, launch);
             let Some(plan) = Plan::new(room, &logs) else {
-                // There are too many warps for a round: the host takes all.
+                // Too many warps for a round: the host takes all.
                 launch.left.clear();
                 continue;
             };
@@ -204,7 +198,7 @@ impl Streams {
         Ok(false)
     }
 
-    /// Encodes on the device what is left of launches whose kernels have ended, where it is much.
+    /// Encodes the remaining logs of launches whose kernels have ended on the device, if worthwhile.
     pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Drained, SessionError> {
         let mut scan = Drained::default();
         let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(scan) };
@@ -233,7 +227,7 @@ impl Streams {
         self.rounds.iter().any(|rounds| rounds.running.is_some())
     }
 
-    /// Ends the work of rounds where a lane waits: what a round has not copied by then, the host takes.
+    /// Abandons rounds because a lane waits. The host takes warps that a round has not copied yet.
     pub(super) fn leave_rounds(&mut self) {
         for running in self.rounds.iter_mut().filter_map(|rounds| rounds.running.take()) {
             if running.outcomes.is_none()
@@ -244,8 +238,8 @@ impl Streams {
         }
     }
 
-    /// Waits for rounds that have copied their segments: what they have found belongs into the file. An error
-    /// leaves it out.
+    /// Waits for rounds that have copied their segments; their results belong into the file. Stops at an
+    /// error.
     pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Drained {
         let (mut scan, started) = (Drained::default(), Instant::now());
         while self.is_running() {
@@ -259,7 +253,6 @@ impl Streams {
     }
 }
 
-/// The addresses of a launch's tables.
 fn launch_logs(memory: u64, partition: Partition, launch: &Launch) -> StreamLogs {
     StreamLogs {
         segments: memory + partition.segments,
@@ -271,7 +264,6 @@ fn launch_logs(memory: u64, partition: Partition, launch: &Launch) -> StreamLogs
     }
 }
 
-/// Notes what a round has recorded.
 fn note_accounts(launch: &mut Launch, running: &Running, accounts: &[Account]) {
     for (track, accounts) in (0..).zip(accounts.chunks(running.warps.len())) {
         for (number, (&warp, account)) in running.warps.iter().zip(accounts).enumerate() {

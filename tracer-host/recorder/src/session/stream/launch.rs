@@ -1,4 +1,4 @@
-//! A launch that is not encoded whole yet.
+//! A launch whose runs are not all encoded yet.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,38 +10,35 @@ use warptrace_format::span::WarpSpan;
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;
 
-/// Who takes what a warp records.
+/// The consumer of a warp's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Consumer {
-    /// Nothing has taken anything.
+    /// No runs were taken yet.
     Undecided,
-    /// The host, and nothing else from now on.
+    /// Only the host, from now on.
     Host,
-    /// A round, all at once: of the warp, which has left, nothing is left to take.
+    /// A round, which takes all runs of a warp that has left at once.
     Round,
 }
 
-/// A launch that is not encoded whole yet.
 #[derive(Debug)]
 pub(super) struct Launch {
     pub(super) info: LaunchInfo,
-    /// Its warps that record. Here a warp is named by its index among them.
+    /// Number of recorded warps. In this type, a warp is an index among them.
     pub(super) warps: u32,
     /// Offset of its tables in the session's memory.
     pub(super) tables: u64,
-    /// For each warp the lanes that had left before the last scan.
+    /// For each warp, the lanes that had left before the last scan.
     pub(super) ended: Vec<u32>,
-    /// Its kernel has ended.
+    /// Whether its kernel has ended.
     pub(super) is_over: bool,
-    /// For each warp who takes what it records.
     consumers: Vec<AtomicU8>,
-    /// Warps that had left before the last scan, and of which nothing has been taken.
+    /// Warps without taken runs that had left before the last scan.
     pub(super) left: Vec<u32>,
-    /// Of streams that rounds have encoded, their events and chunks; empty without rounds.
+    /// Events and chunks of each stream encoded by rounds; empty without rounds.
     encoded: Vec<(u64, u32)>,
-    /// Those that have runs. Behind an address, since most of a large launch are empty at any
-    /// time.
+    /// Streams with runs. Boxed, because most streams of a large launch are empty at any time.
     streams: Vec<OnceLock<Box<Mutex<Stream>>>>,
 }
 
@@ -66,7 +63,6 @@ impl Launch {
         }
     }
 
-    /// Who takes what a warp records.
     pub(super) fn consumer(&self, warp: u32) -> Consumer {
         match self.consumers[warp as usize].load(Relaxed) {
             0 => Consumer::Undecided,
@@ -75,13 +71,11 @@ impl Launch {
         }
     }
 
-    /// Says who takes what a warp records.
     pub(super) fn set_consumer(&self, warp: u32, consumer: Consumer) {
         self.consumers[warp as usize].store(consumer as u8, Relaxed);
     }
 
-    /// Whether the host takes what a stream's warp records: from now on it does, if nothing has taken
-    /// anything and it is to `take_over` the warp.
+    /// Returns true if the host takes the runs of a stream's warp. Takes over undecided warps by `take_over`.
     pub(super) fn is_hosts(&self, stream: u32, take_over: impl Fn(u32) -> bool) -> bool {
         let warp = stream % self.warps;
         match self.consumer(warp) {
@@ -95,7 +89,7 @@ impl Launch {
         }
     }
 
-    /// Notes which lanes had left before a scan that is over.
+    /// Registers the lanes that had left before a completed scan.
     pub(super) fn note_ended(&mut self, ended: Vec<u32>) {
         for (warp, (&now, &before)) in (0..).zip(ended.iter().zip(&self.ended)) {
             if now != before && now == self.lanes(warp) && self.consumer(warp) == Consumer::Undecided {
@@ -105,7 +99,7 @@ impl Launch {
         self.ended = ended;
     }
 
-    /// Notes what a round has encoded of a stream, given by its track and warp.
+    /// Registers the events and chunks that a round has encoded for a stream.
     pub(super) fn note_encoded(&mut self, track: u32, warp: u32, events: u64, chunks: u32) {
         if self.encoded.is_empty() {
             self.encoded.resize(self.streams.len(), (0, 0));
@@ -113,28 +107,28 @@ impl Launch {
         self.encoded[(track * self.warps + warp) as usize] = (events, chunks);
     }
 
-    /// Offset of its warps' spans in the session's memory, behind the streams' lost events.
+    /// Returns the offset of its warps' spans in the session's memory, after the lost events of streams.
     pub(super) fn spans_at(&self) -> u64 {
         self.tables + 8 * self.streams.len() as u64
     }
 
-    /// Offset of the lanes of each warp that have left, behind spans of `span_bytes` each.
+    /// Returns the offset of each warp's lanes that have left, after spans of `span_bytes` each.
     pub(super) fn ended_at(&self, span_bytes: u64) -> u64 {
         self.spans_at() + u64::from(self.warps) * span_bytes
     }
 
-    /// Its streams: `track * warps + warp`.
+    /// Returns the number of streams. A stream's number is `track * warps + warp`.
     pub(super) fn stream_count(&self) -> usize {
         self.streams.len()
     }
 
-    /// A stream, which is empty if nothing has come of it; `None` if the launch has no such stream.
+    /// Returns a stream, which may be empty; `None` if the launch has no such stream.
     pub(super) fn stream(&self, number: u32) -> Option<MutexGuard<'_, Stream>> {
         let stream = self.streams.get(number as usize)?;
         Some(lock(stream.get_or_init(Box::default)))
     }
 
-    /// A stream that waits to be ordered or encoded, and its name.
+    /// Returns a stream with runs to order or encode, and its name.
     pub(super) fn waiting(&self, number: usize) -> Option<(Name, MutexGuard<'_, Stream>)> {
         let stream = lock(self.streams[number].get()?);
         let (warps, number) = (self.warps, number as u32);
@@ -142,22 +136,23 @@ impl Launch {
         (!stream.is_empty()).then_some((name, stream))
     }
 
-    /// Whether a lane of a stream's warp had left before the last scan.
+    /// Returns true if a lane of a stream's warp had left before the last scan.
     pub(super) fn has_left(&self, stream: u32, lane: u32) -> bool {
         self.is_over || self.ended[(stream % self.warps) as usize] >> (lane % 32) & 1 != 0
     }
 
-    /// Whether all lanes of a stream's warp had left before the last scan.
+    /// Returns true if all lanes of a stream's warp had left before the last scan.
     pub(super) fn has_ended(&self, stream: u32) -> bool {
         let warp = stream % self.warps;
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// Leaves of the spans of a launch that has not run to its end what is known: of warps that had not ended
-    /// before the last scan when and where they began. What a lane that left has written is no end of theirs.
+    /// Keeps the known parts of the spans of a launch that did not complete. Warps that had not ended before
+    /// the last scan keep only their start, because an end that a single lane wrote is not the end of the
+    /// warp.
     pub(super) fn keep_known(&self, spans: &mut [WarpSpan]) {
         for (warp, span) in (0..).zip(spans) {
-            // The timer is never 0: the multiprocessor was seen before the time was.
+            // The timer is never 0. If the time was copied, the multiprocessor was, too.
             if span.begin_timer == 0 {
                 *span = WarpSpan::default();
             } else if !self.has_ended(warp) {
@@ -166,14 +161,14 @@ impl Launch {
         }
     }
 
-    /// The lanes that a warp has.
+    /// Returns the mask of a warp's lanes.
     pub(super) fn lanes(&self, warp: u32) -> u32 {
         let threads = self.info.chosen().block_threads(self.info.threads_per_block());
         let before = 32 * (warp % threads.div_ceil(32));
         u32::MAX >> (32 - (threads - before).min(32))
     }
 
-    /// The accounts, of what was recorded and of the originals that each stream has lost.
+    /// Returns the accounts of all streams; `lost` has the lost original events of each stream.
     pub(super) fn accounts(&self, lost: impl Iterator<Item = u64>) -> Vec<Account> {
         let account = |number: u32, stream: &OnceLock<Box<Mutex<Stream>>>, lost: u64| {
             let counts = |stream: &Mutex<Stream>| {
@@ -187,7 +182,7 @@ impl Launch {
                 recorded += events;
                 chunks += made;
             }
-            // If not all originals have come, as where a kernel was ended.
+            // Without all originals, for instance after a kernel was ended, their number is too low.
             let attempted = (originals + lost).max(recorded);
             let lost = attempted - recorded;
             let finished = u32::from(self.has_ended(number));
@@ -198,7 +193,7 @@ impl Launch {
     }
 }
 
-/// Locks a stream. Nothing panics while it is locked.
+/// Locks a stream. No code panics while it is locked.
 fn lock(stream: &Mutex<Stream>) -> MutexGuard<'_, Stream> {
     stream.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,9 +5,8 @@
 //!     ▲                     │
 //!     └──── queue ◀─ supply ┘
 //! ```
-//! A *scan* copies all segments that are in use, takes what is new in them, and gives those that are full, or
-//! whose warps have ended, to the lane that asks next. It is repeated while a kernel runs, and after it when
-//! the memory is needed.
+//! A *scan* copies all segments in use and takes their new entries. It recycles segments that are full or
+//! whose warps have ended. Scans repeat while a kernel runs, and after it when the memory is needed.
 
 mod attend;
 mod launch;
@@ -38,40 +37,39 @@ use super::worker::{Drained, Span, append};
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device, DeviceError, LiveMemory, MAX_READ, MemoryType, Recording};
 
-/// Rounds that are under way at once: while chunks of one are copied, another one is encoded.
+/// Maximum concurrent rounds: while chunks of one are copied, another one is encoded.
 const ROUNDS_AT_ONCE: usize = 3;
-/// Warps that the first round is taken to have room for.
+/// Assumed number of warps in the first round.
 const FITTED_AT_FIRST: usize = 1024;
 
-/// Device memory of a session whose logs are streamed.
+/// Device memory and state of a session with streamed logs.
 pub(super) struct Streams {
     codec: CodecSpec,
     tracks: u32,
     chunk_bytes: u32,
     times: u32,
-    /// As in [`Division`].
+    /// See [`Division`].
     span_bytes: u64,
     max_wait: Duration,
     memory: Allocation,
     partition: Option<Partition>,
     supply: Supply,
     tables_used: u64,
-    /// The most segments that were in use at once.
+    /// Maximum segments in use at once.
     most_in_use: usize,
     in_use: AllInUse,
-    /// Encodes warps that have left on the device, where there is memory for it: the last part of `memory`.
+    /// Encoders on the device for warps that have left. They use `area`, the last part of `memory`.
     rounds: Vec<Rounds>,
     area: Allocation,
-    /// Warps that a round had room for last.
+    /// Number of warps in the last round that was full.
     fitted: usize,
-    /// Since when lanes have waited for a segment and none has become free.
+    /// Since when lanes wait for a segment without any becoming free.
     short_since: Option<Instant>,
-    /// Which part of the warps the host takes over next.
+    /// The part of the warps that the host takes over next.
     takeover_part: u32,
-    /// Warps that rounds have encoded.
     pub(super) warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
-    /// A lane was seen to have given up waiting, and the others do not wait since then.
+    /// Whether a lane has given up waiting, so that other lanes do not wait either.
     gave_up: bool,
 }
 
@@ -88,8 +86,8 @@ impl Streams {
         let mut area = Allocation { address: memory.address + memory.bytes, bytes: 0 };
         if let Some(bytes) = plan::area_bytes(memory.bytes) {
             while rounds.len() < ROUNDS_AT_ONCE
-                // SAFETY: `free` ends the rounds, and with them their handles, before it frees the memory; so
-                // does the drop of these streams, which leaves the memory to the device.
+                // SAFETY: `free` ends the rounds and their handles before it frees the memory. Dropping this
+                // struct also ends them, and does not free the memory.
                 && let Some(device) = unsafe { device.second_handle(memory, codec)? }
             {
                 rounds.push(Rounds::start(device, codec)?);
@@ -120,25 +118,24 @@ impl Streams {
         })
     }
 
-    /// What the session takes, and has filled: segments are counted as whole.
+    /// Returns the memory of the session; segments in use count as full.
     pub(super) fn memory_use(&self) -> MemoryUse {
         let each = self.partition.map_or(0, |partition| u64::from(partition.segment_entries * ENTRY_BYTES));
         let filled = self.most_in_use as u64 * each;
         MemoryUse { limit: self.memory.bytes, peak: self.memory.bytes, filled }
     }
 
-    /// Whether a launch, of which this many threads can be on the device at once, finds room without a scan
-    /// of those before it.
+    /// Returns true if a launch with this many resident threads fits without a scan of earlier launches.
     pub(super) fn has_room(&self, resident: u64, info: &LaunchInfo) -> bool {
         let needs = Needs::new(info, self.tracks, self.span_bytes, resident);
         self.partition.is_some_and(|partition| {
             let tables = self.tables_used + needs.tables <= partition.table_bytes;
-            // Those of launches before are freed by the first scan for this one.
+            // Segments of earlier launches are freed by the first scan for this one.
             tables && u64::from(self.supply.segments()) > needs.lanes
         })
     }
 
-    /// Makes memory ready for a launch. Unless it [has room](Self::has_room), nothing is in use.
+    /// Prepares memory for a launch. Unless it [has room](Self::has_room), nothing may be in use.
     pub(super) fn prepare(
         &mut self,
         device: &mut dyn Device,
@@ -176,12 +173,11 @@ impl Streams {
         })
     }
 
-    /// Divides the memory anew, and fills the queue. Nothing is in use.
+    /// Divides the memory again, and fills the queue. Nothing may be in use.
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // No entry has tag 0, and no slot round 0; and nothing that was written where segments lay
-        // differently is taken for a header.
+        // Tag 0 and round 0 are invalid, so that no old data is taken for a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
         let bytes = plan::seen_bytes(partition.segment_count);
@@ -194,10 +190,10 @@ impl Streams {
         Ok(partition)
     }
 
-    /// Makes an error about the memory without that for rounds one about all of it.
+    /// Converts an error about the memory without rounds into one about the whole limit.
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
         let SessionError::Memory { streams, needed: Some(without_rounds), .. } = error else { return error };
-        // With so much more there may be rounds where there are none now, unless the device wants none.
+        // A larger limit may enable rounds, unless the device does not support them.
         let may_have_rounds = !self.rounds.is_empty() || plan::area_bytes(self.memory.bytes).is_none();
         let area = |limit: u64| plan::area_bytes(limit).filter(|_| may_have_rounds);
         let remains = |limit: u64| limit - area(limit).unwrap_or(0);
@@ -206,14 +202,14 @@ impl Streams {
         SessionError::Memory { streams, needed, limit: self.memory.bytes }
     }
 
-    /// The memory of each thread that does rounds.
+    /// Returns the memory of each round thread.
     fn areas(&self) -> impl Iterator<Item = Allocation> + use<> {
         let (Allocation { address, bytes }, count) = (self.area, self.rounds.len() as u64);
         let each = bytes.checked_div(count).unwrap_or(0) / 256 * 256;
         (0..count).map(move |number| Allocation { address: address + number * each, bytes: each })
     }
 
-    /// Gives what is free to those who ask.
+    /// Gives free segments to waiting lanes.
     fn give(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         let Some(partition) = self.partition else { return Ok(()) };
         let writes = self.supply.give();
@@ -232,7 +228,7 @@ impl Streams {
         if std::mem::take(&mut self.gave_up) { self.set_gave_up(memory, 0) } else { Ok(()) }
     }
 
-    /// Lets no lane wait for memory any more: what finds none is lost.
+    /// Stops all waiting of lanes: runs without memory are lost.
     pub(super) fn refuse(&self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.set_gave_up(memory, 1)
     }
@@ -243,14 +239,14 @@ impl Streams {
         memory.write_live(self.memory.address + partition.state + offset, &gave_up.to_le_bytes())
     }
 
-    /// Whether so much is in use that a scan is due, though no kernel runs.
+    /// Returns true if enough segments are in use for a scan, even if no kernel runs.
     pub(super) fn should_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
         self.take_tickets(memory, partition)?;
         Ok(2 * self.in_use.count() >= self.supply.segments() as usize)
     }
 
-    /// Notes the tickets that were taken, and whether lanes have given up waiting.
+    /// Registers taken tickets, and whether lanes have given up waiting.
     fn take_tickets(&mut self, memory: &mut dyn LiveMemory, partition: Partition) -> Result<(), DeviceError> {
         let state = (self.memory.address + partition.state, size_of::<StreamState>());
         let mut words = words_of_eight(memory.read_live(&[state])?);
@@ -264,15 +260,14 @@ impl Streams {
         Ok(())
     }
 
-    /// Notes that the kernel of a launch has ended.
+    /// Registers that the kernel of a launch has ended.
     pub(super) fn launched(&mut self, number: u32) {
         if let Some(launch) = self.launches.get_mut(&number) {
             launch.is_over = true;
         }
     }
 
-    /// Ends all launches: all that has come of them is encoded. With `memory` what they have lost is read
-    /// from the device.
+    /// Ends all launches, whose runs must all be encoded. With `memory`, reads their losses from the device.
     fn end(
         &mut self,
         mut memory: Option<&mut dyn LiveMemory>,
@@ -306,8 +301,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Ends all launches with what has come of them, in the middle of a kernel or, without `memory`, where
-    /// the device can no longer be asked.
+    /// Ends all launches with their data so far. Without `memory`, the device may be unusable.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
         let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };
@@ -317,15 +311,13 @@ impl Streams {
         Ok(scan)
     }
 
-    /// Gives the memory back.
     pub(super) fn free(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
-        // Their threads use the memory.
+        // Ends the threads, which use the memory.
         self.rounds.clear();
         Ok(device.free(self.memory)?)
     }
 }
 
-/// Reads memory of any length.
 fn read_all(memory: &mut dyn LiveMemory, address: u64, bytes: usize) -> Result<Vec<u8>, DeviceError> {
     let mut all = Vec::with_capacity(bytes);
     while all.len() < bytes {
@@ -335,7 +327,7 @@ fn read_all(memory: &mut dyn LiveMemory, address: u64, bytes: usize) -> Result<V
     Ok(all)
 }
 
-/// Numbers of eight bytes.
+/// Returns 8-byte words.
 fn words_of_eight(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_le_bytes(*word))

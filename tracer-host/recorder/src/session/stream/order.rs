@@ -1,60 +1,58 @@
-//! The runs of one stream, from the order in which they come to an order in which they happened.
+//! Orders the runs of a stream by time.
 //!
-//! A run comes when lanes leave it, by the logs of those who append it, so runs that began earlier may come
-//! later, and some more than once. But what has come by one scan has all its predecessors by the next one:
-//! runs that began before it and share a lane with it (`warptrace_abi::stream`). So after each scan all
-//! runs of the scan before can go on, and with them those of this scan that precede one of them. Runs without
-//! a common lane have no order.
+//! A run arrives when lanes leave it, through the logs of the lanes that append it. So runs that began
+//! earlier may arrive later, and some arrive more than once. All predecessors of a run that one scan finds
+//! have arrived by the next scan: runs that began before it and share a lane with it
+//! (`warptrace_abi::stream`). So after each scan, all runs of the previous scan are released, together with
+//! runs of this scan that precede one of them. Runs without a common lane have no order.
 
 use warptrace_abi::log::Entry;
 use warptrace_encode::native::{RunWords, run};
 use warptrace_format::LANES;
 
-/// A run that has come.
+/// A run that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Held {
     mask: u32,
     location: u16,
-    /// Whether there are no copies of it.
+    /// Whether it has no copies.
     is_sole: bool,
-    /// Whether a scan before this one has found it.
+    /// Whether an earlier scan found it.
     is_old: bool,
     count: u32,
-    /// When it began.
+    /// Start time.
     time: u32,
 }
 
 const _: () = assert!(size_of::<Held>() == 16);
 
-/// Runs that have come and may have predecessors that have not.
+/// Runs that have arrived, and whose predecessors may not have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     held: Vec<Held>,
-    /// Room to sort in.
+    /// Buffer for sorting.
     spare: Vec<Held>,
-    /// A time half of all times before those that come. Times wrap; those that are here at once are close
-    /// together.
+    /// A time 2^31 before the held runs, which are close together: a base for times that wrap.
     base: Option<u32>,
-    /// When the last run of each lane that has gone on began; of those lanes for which there is one.
+    /// For each lane in `lanes`, the start time of its last released run.
     last: [u32; LANES as usize],
     lanes: u32,
 }
 
 impl Order {
-    /// Takes a run. `is_sole`: there are no copies of it.
+    /// Adds a run. `is_sole`: it has no copies.
     pub(super) fn take(&mut self, entry: Entry, is_sole: bool) {
         let Entry { mask, location, count, time } = entry;
         self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
     }
 
-    /// Appends the runs that can go on to `ready`, after a scan of all logs of the warp; with `is_last` all
-    /// can.
+    /// Appends released runs to `ready`, after a scan of all logs of the warp; with `is_last`, all runs.
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<RunWords>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
         sort(&mut self.held, &mut self.spare, base);
-        // From the last to the first: the lanes of which a later run goes on.
+        // From last to first: the lanes with a later released run.
         let mut lanes = 0;
         for held in self.held.iter_mut().rev() {
             if is_last || held.is_old || held.mask & lanes != 0 {
@@ -79,11 +77,10 @@ impl Order {
         self.base = Some(last.wrapping_sub(1 << 31));
     }
 
-    /// Whether a run is a copy of one that has gone on; or comes too late, which happens where a copy of it
-    /// was lost: another run of its lanes that began after it has gone on. If not, notes that it goes
-    /// on.
+    /// Returns true if a run is a copy of a released run, or is too late because a copy of it was lost: a
+    /// later run of its lanes was released. Otherwise registers its release.
     ///
-    /// What a lane appends alone always goes on: the runs of one loop, which are all at one location, come in
+    /// A run that a lane appends alone is always released: the runs of a loop, all at one location, arrive in
     /// any order.
     fn has_gone(&mut self, held: Held) -> bool {
         let Held { mask, time, is_sole, .. } = held;
@@ -102,18 +99,17 @@ impl Order {
         false
     }
 
-    /// Whether nothing is held.
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 }
 
-/// Bits of a digit by which runs are sorted: counters of a digit fit into the first cache.
+/// Bits of a sort digit: the counters of a digit fit into the first-level cache.
 const DIGIT_BITS: u32 = 9;
-/// Fewer runs are sorted by comparison.
+/// Fewer runs than this are sorted by comparison.
 const WORTH_DIGITS: usize = 200;
 
-/// Sorts runs by time since `base`, those of the same time as they are: by digits, from the lowest.
+/// Sorts runs by time since `base`. The sort is stable. Uses a radix sort, least significant digit first.
 fn sort(held: &mut Vec<Held>, spare: &mut Vec<Held>, base: u32) {
     let since = |held: &Held| held.time.wrapping_sub(base);
     if held.is_sorted_by_key(since) {
@@ -163,7 +159,7 @@ mod tests {
     fn runs_go_on_a_scan_later() {
         let mut order = Order::default();
         assert_eq!(scan(&mut order, &[entry(5, 1), entry(9, 1)], false), [0_u32; 0]);
-        // One of another lane began before them: it shares none with them.
+        // A run of another lane began earlier, but shares no lane with them.
         assert_eq!(scan(&mut order, &[entry(7, 2), entry(12, 1)], false), [5, 9]);
         assert_eq!(scan(&mut order, &[], false), [7, 12]);
         assert!(order.is_empty());
@@ -174,7 +170,7 @@ mod tests {
     fn predecessors_that_come_late_go_before() {
         let mut order = Order::default();
         scan(&mut order, &[entry(20, 0b110)], false);
-        // 10 shares a lane with 20, 8 with 10; 15 with none of them.
+        // 10 shares a lane with 20, and 8 with 10; 15 shares none.
         let found = [entry(15, 0b1000), entry(8, 1), entry(10, 0b011)];
         assert_eq!(scan(&mut order, &found, false), [8, 10, 20]);
         assert_eq!(scan(&mut order, &[], true), [15]);
@@ -203,7 +199,7 @@ mod tests {
         // Lane 2 has left the run; lane 0 is still in it.
         assert_eq!(scan(&mut order, &[copy, entry(6, 0b100), copy], false), [0_u32; 0]);
         assert_eq!(scan(&mut order, &[], false), [5, 6]);
-        // Its original comes late.
+        // The original arrives late.
         assert_eq!(scan(&mut order, &[copy, entry(8, 1)], false), [0_u32; 0]);
         assert_eq!(scan(&mut order, &[], true), [8]);
         assert!(order.is_empty());

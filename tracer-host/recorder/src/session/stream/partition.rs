@@ -1,4 +1,4 @@
-//! How a session's device memory is divided where logs are streamed.
+//! Division of a session's device memory for streamed logs.
 
 use warptrace_abi::log::ENTRY_BYTES;
 use warptrace_abi::stream::{MAX_SEGMENTS, MAX_STREAM_ENTRIES, MIN_STREAM_ENTRIES, SLOT_BYTES, StreamState};
@@ -6,31 +6,28 @@ use warptrace_format::file::LaunchInfo;
 
 use crate::session::SessionError;
 
-/// What segments and their queue are aligned to: segments to their own length.
+/// Alignment of the segments and their queue. Segments are aligned to their own length.
 const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
-/// Segments for each lane that may hold one, where there is memory: those that are not held are being copied,
-/// or wait.
+/// Preferred segments per lane that may hold one: the others are being copied or are waiting.
 const SEGMENTS_PER_LANE: u64 = 3;
-/// The part of memory that tables of launches have at least, so that launches follow each other without a
-/// scan between them.
+/// Minimum share of memory for tables of launches, so that launches can follow each other without a scan.
 const TABLES_SHARE: u64 = 32;
-/// Bytes that the state of the queue takes.
+/// Bytes of the queue's state.
 const STATE_BYTES: u64 = 256;
 
-/// What a launch needs.
+/// The memory needs of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// Lanes that may hold a segment at once, each track counted.
+    /// Lanes that may hold a segment at once, counted for each track.
     pub(super) lanes: u64,
-    /// Bytes of tables: lost events of each stream, the span of each warp, and its lanes that have left; of
-    /// warps that record.
+    /// Bytes of tables: lost events of streams, and spans and left lanes of recorded warps.
     pub(super) tables: u64,
 }
 
 impl Needs {
-    /// What a launch needs of whose threads this many can be on the device at once.
+    /// Returns the needs of a launch with `resident` threads on the device at once.
     pub(super) fn new(info: &LaunchInfo, tracks: u32, span_bytes: u64, resident: u64) -> Self {
-        // Of warps that record only. A block's last warp may lack lanes; they are counted all the same.
+        // Counts recorded warps only. The last warp of a block counts as full.
         let threads = 32 * u64::from(info.chosen().count());
         let resident = resident.max(32 * u64::from(info.warps_per_block()));
         let lanes = u64::from(tracks) * threads.min(resident);
@@ -38,33 +35,31 @@ impl Needs {
     }
 }
 
-/// Bytes of a launch's tables: 8 for each stream, then, for each warp that records, those of a span and 4.
+/// Returns the bytes of a launch's tables: 8 per stream, and 4 plus a span per recorded warp.
 pub(super) fn table_bytes(info: &LaunchInfo, tracks: u32, span_bytes: u64) -> u64 {
     (u64::from(info.chosen().count()) * (8 * u64::from(tracks) + span_bytes + 4)).next_multiple_of(16)
 }
 
-/// Where what lies, in bytes from the start of the memory.
+/// Layout of the memory. Offsets in bytes from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
-    /// The state of the queue.
     pub(super) state: u64,
-    /// Tables of launches, and how many bytes there are for them.
+    /// Tables of launches: offset and size in bytes.
     pub(super) tables: u64,
     pub(super) table_bytes: u64,
-    /// The queue.
     pub(super) queue: u64,
-    /// Segments: where, how many, and of how many entries.
+    /// Segments: offset, number, and entries of each.
     pub(super) segments: u64,
     pub(super) segment_count: u32,
     pub(super) segment_entries: u32,
 }
 
 impl Partition {
-    /// Divides this much memory for launches that need at most `needs` each: into the longest segments of
-    /// which there are enough.
+    /// Divides `bytes` bytes of memory for launches that need at most `needs` each. Selects the
+    /// longest segments that fit in sufficient number.
     ///
     /// # Errors
-    /// If there is too little: says how much would do.
+    /// If the memory is too small. The error contains a sufficient size.
     pub(super) fn new(bytes: u64, needs: Needs) -> Result<Self, SessionError> {
         let enough = |partition: &Self, each: u64| u64::from(partition.segment_count) > each * needs.lanes;
         let mut entries = MAX_STREAM_ENTRIES;
@@ -86,7 +81,7 @@ impl Partition {
         }
     }
 
-    /// Bytes that will do for such launches.
+    /// Returns a sufficient memory size in bytes.
     fn least(needs: Needs) -> u64 {
         let each = u64::from(MIN_STREAM_ENTRIES * ENTRY_BYTES + 2 * SLOT_BYTES);
         let bytes = (needs.lanes + 2) * each + needs.tables + STATE_BYTES + 4 * ALIGN;
@@ -97,7 +92,7 @@ impl Partition {
         let table_bytes = table_bytes.max(bytes / TABLES_SHARE).next_multiple_of(16);
         let queue = STATE_BYTES + table_bytes;
         let segment_bytes = u64::from(segment_entries * ENTRY_BYTES);
-        // A queue has as many slots as the next power of two.
+        // The number of slots is the next power of two of the number of segments.
         let mut slots = 1_u64 << 24;
         loop {
             let segments = (queue + slots * u64::from(SLOT_BYTES)).next_multiple_of(ALIGN);

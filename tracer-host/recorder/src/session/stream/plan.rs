@@ -1,15 +1,15 @@
-//! How the memory is divided in which rounds are encoded.
+//! Division of the memory in which rounds are encoded.
 //!
 //! ```text
-//! claims, claimed, table     counters, and what merging is told of the round
+//! claims, claimed, table     counters, and the round's launch for merging
 //! seen, freed, links         4 bytes for each segment
 //! new headers                8 bytes for each segment
 //! indices                    4 bytes for each warp of the launch
 //! warps, outcomes            4 bytes for each warp of the round
 //! firsts, accounts           128 and 32 bytes for each stream of the round
-//! scratch                    chunks that are packed
+//! scratch                    packed chunks
 //! chunks                     encoded events
-//! logs                       flat logs, where they are, and as much for merged runs
+//! logs                       heads of flat logs, flat logs, and as much for merged runs
 //! ```
 
 use warptrace_abi::log::{ENTRY_BYTES, FLAT, FLAT_ENTRIES, LoggedLaunch, RESERVED_ENTRIES};
@@ -21,38 +21,35 @@ use warptrace_format::account::WarpAccount;
 
 use crate::Allocation;
 
-/// What everything is aligned to.
 const ALIGN: u64 = 256;
-/// The part of the memory that is for rounds, and its bounds.
+/// Share of the session's memory for rounds, and its bounds.
 const SHARE: u64 = 3;
 const SHARE_OF: u64 = 8;
 const MIN_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 1536 << 20;
-/// The part of it that is scratch.
+/// Share of scratch.
 const SCRATCH_SHARE: u64 = 16;
-/// The part of it that the tables of the round's warps take at most.
+/// Maximum share of the tables of a round's warps.
 const WARPS_SHARE: u64 = 4;
-/// Of what remains this many parts of all are for chunks: a run takes 16 bytes in a flat log, as many merged,
-/// and 12 of a chunk.
+/// Parts for chunks: a run takes 16 bytes in a flat log, 16 bytes merged, and 12 bytes in a chunk.
 const CHUNK_PARTS: u64 = 3;
 const ALL_PARTS: u64 = 11;
-/// With fewer entries for flat logs, or fewer chunks, rounds are not worth it.
+/// Minimum entries of flat logs and minimum chunks for useful rounds.
 const MIN_ENTRIES: u64 = 1 << 12;
 const MIN_CHUNKS: u64 = 16;
 
-/// Bytes of a session's memory that are for rounds; `None` if it has too little for them.
+/// Returns the bytes of a session's memory for rounds; `None` if it is too small.
 pub(super) fn area_bytes(limit: u64) -> Option<u64> {
     let bytes = (limit / SHARE_OF * SHARE).min(MAX_BYTES) / ALIGN * ALIGN;
     (bytes >= MIN_BYTES).then_some(bytes)
 }
 
-/// Bytes at the beginning of the memory that stay from round to round. All 0
-/// when segments are laid out.
+/// Returns the bytes at the start that persist between rounds, zeroed when segments are laid out.
 pub(super) fn seen_bytes(segment_count: u32) -> u64 {
     4 * u64::from(segment_count) + ALIGN
 }
 
-/// What a launch's rounds are planned for.
+/// Parameters for planning a launch's rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) area: Allocation,
@@ -62,7 +59,7 @@ pub(super) struct Room {
     pub(super) segment_count: u32,
 }
 
-/// Where what lies, and of how many warps a round may be.
+/// Layout of the memory, and the maximum number of warps in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) max_warps: u32,
@@ -73,7 +70,7 @@ pub(super) struct Plan {
     pub(super) job: FlattenJob,
 }
 
-/// Takes pieces of memory, one behind the other.
+/// Allocates consecutive pieces of memory.
 struct Pieces {
     next: u64,
     end: u64,
@@ -88,12 +85,12 @@ impl Pieces {
 }
 
 impl Plan {
-    /// Plans the rounds of a launch; `None` if there is too little memory for them.
+    /// Plans the rounds of a launch; `None` if the memory is too small.
     pub(super) fn new(room: Room, logs: &StreamLogs) -> Option<Self> {
         let Room { area, chunk_bytes, times, tracks, segment_count } = room;
         let (start, chunk) = (area.address.next_multiple_of(ALIGN), u64::from(chunk_bytes));
         let mut pieces = Pieces { next: start, end: area.address + area.bytes };
-        // At the same place for all launches.
+        // At the same address for all launches.
         let seen = pieces.take(seen_bytes(segment_count))?;
         let claims = pieces.take(size_of::<Claims>() as u64)?;
         let claimed = pieces.take(16)?;
@@ -127,7 +124,7 @@ impl Plan {
         if max_warps == 0 || chunk_count < MIN_CHUNKS || entries < MIN_ENTRIES {
             return None;
         }
-        // All below 2^32: the memory for rounds is bounded.
+        // All are below 2^32: the memory for rounds is bounded.
         let flat_end = (flat_from + entries) as u32;
         let pool = PoolDescriptor {
             chunks,
@@ -138,7 +135,7 @@ impl Plan {
             merged_from: flat_end,
             merged_end: flat_end + entries as u32,
             times,
-            // Streamed logs have none.
+            // Streamed logs have no data track.
             data_track: 0,
             ..PoolDescriptor::default()
         };
@@ -169,13 +166,13 @@ impl Plan {
         Some(Self { max_warps: max_warps as u32, table, scratch, accounts, pool, job })
     }
 
-    /// What merging is told of a round of this many warps.
+    /// Returns the launch entry that merges a round of this many warps.
     pub(super) fn logged(&self, warps: u32) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts,
             first_segments: self.job.flat_logs,
             warps,
-            // All lanes have a head, whichever the warp has.
+            // Every lane has a head, also in partial warps.
             block_threads: LANES,
             launch: self.job.launch,
             tracks: self.job.tracks,

@@ -1,10 +1,9 @@
-//! Warps that have left a running kernel are encoded on the device, round by round, while others run.
+//! Encoding of warps that have left a running kernel, on the device, in rounds, while other warps run.
 //!
-//! A thread of its own has each round flattened (`warptrace_encode::FlattenJob`), merged and encoded, and
-//! copies the chunks, by a device of its own: the same one, whose calls do not wait for the program's kernel.
-//! The thread that serves the kernel starts rounds and polls their results, and never waits for one: on a
-//! card that is full of waiting warps a round cannot begin before the host has given them memory in another
-//! way.
+//! A separate thread flattens each round (`warptrace_encode::FlattenJob`), merges and encodes it, and copies
+//! the chunks. It uses a second handle of the device, whose calls do not wait for the program's kernel. The
+//! thread that empties the kernel's logs starts rounds and polls their results, but never waits for one: on a
+//! GPU full of waiting warps, a round cannot start before the host provides memory in another way.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -20,44 +19,39 @@ use crate::session::drain::LoggedLaunches;
 use crate::session::worker::Account;
 use crate::{Device, EncodeJob, packed};
 
-/// A round.
 pub(super) struct Round {
     pub(super) plan: Plan,
-    /// Its warps, by their index in the launch's tables.
+    /// Its warps, by index in the launch's tables.
     pub(super) warps: Vec<u32>,
 }
 
-/// Results of a round.
 pub(super) enum News {
-    /// Logs are flat.
+    /// The logs are flattened.
     Flattened(Flattened),
-    /// Chunks, packed.
+    /// Packed chunks.
     Chunks(Vec<u8>),
-    /// The round has ended: the accounts of its streams, track by track.
+    /// The round has ended. Accounts of its streams, by track.
     Done(Vec<Account>),
-    /// It could not go on.
     Failed(SessionError),
 }
 
-/// What a round has found in log memory.
 pub(super) struct Flattened {
-    /// Segments and tags of headers that no round has seen before.
+    /// Segments and tags of headers that no earlier round has seen.
     pub(super) new_headers: Vec<[u32; 2]>,
-    /// Segments that are free: what they held is copied.
+    /// Segments that are free because their contents are copied.
     pub(super) segments: Vec<u32>,
-    /// For each warp of the round what has become of it.
+    /// The outcome of each warp of the round.
     pub(super) outcomes: Vec<u32>,
 }
 
-/// The round that is under way.
 pub(super) struct Running {
     pub(super) launch: u32,
     pub(super) warps: Vec<u32>,
-    /// What has become of each, when that is known.
+    /// The outcome of each warp, once known.
     pub(super) outcomes: Option<Vec<u32>>,
 }
 
-/// The thread, and what it was given.
+/// A round thread and its current round.
 pub(super) struct Rounds {
     queue: Option<SyncSender<Round>>,
     news: Receiver<News>,
@@ -76,14 +70,14 @@ impl Rounds {
         Ok(Self { queue: Some(queue), news, thread, running: None })
     }
 
-    /// Starts a round. None is under way.
+    /// Starts a round. No round may be running on this thread.
     pub(super) fn begin(&mut self, round: Round) -> Result<(), SessionError> {
         self.running =
             Some(Running { launch: round.plan.job.launch, warps: round.warps.clone(), outcomes: None });
         self.queue.as_ref().and_then(|queue| queue.send(round).ok()).ok_or(SessionError::Unusable)
     }
 
-    /// Returns the next result of the round under way, if there is one within `wait`.
+    /// Returns the next result of the current round. Waits up to `wait`.
     pub(super) fn poll(&mut self, wait: Duration) -> Result<Option<News>, SessionError> {
         if self.running.is_none() {
             return Ok(None);
@@ -104,13 +98,13 @@ impl Drop for Rounds {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has been printed.
+            // A panic was printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// Does rounds as they come.
+/// Processes rounds from the queue.
 fn work(mut device: Box<dyn Device + Send>, codec: CodecSpec, rounds: &Receiver<Round>, news: &Sender<News>) {
     for round in rounds {
         let last = match round.run(&mut *device, codec, news) {
@@ -168,7 +162,7 @@ impl Round {
         device.read(job.freed + 16, bytemuck::cast_slice_mut(&mut segments))?;
         let mut outcomes = vec![0; self.warps.len()];
         device.read(job.outcomes, bytemuck::cast_slice_mut(&mut outcomes))?;
-        // The thread that serves the kernel may be gone, here and below.
+        // The receiver may be dropped, here and below.
         let _ = news.send(News::Flattened(Flattened { new_headers, segments, outcomes }));
 
         self.encode(device, codec, news)?;
@@ -177,7 +171,7 @@ impl Round {
         Ok(accounts)
     }
 
-    /// Merges and encodes the flat logs, in as many steps as it takes, and copies the chunks.
+    /// Merges and encodes the flattened logs in as many steps as needed, and copies the chunks.
     fn encode(
         &self,
         device: &mut dyn Device,
@@ -189,7 +183,7 @@ impl Round {
         let Plan { table, scratch, .. } = *plan;
         let logs = LoggedLaunches { codec, pool: &plan.pool, launches: &launches, table, scratch };
         let mut packed = Vec::new();
-        // The thread that serves the kernel may be gone.
+        // The receiver may be dropped.
         let send = |packed: &mut Vec<u8>| {
             let mut chunks = std::mem::take(packed);
             packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);

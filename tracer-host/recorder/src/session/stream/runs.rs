@@ -1,4 +1,4 @@
-//! One stream: its runs in order, and encoded into chunks.
+//! A stream: its runs in order, encoded into chunks.
 
 use warptrace_abi::stream::{is_original, is_sole, untagged};
 use warptrace_encode::native::{ChunkEncoder, Filled, RunWords};
@@ -7,10 +7,9 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use super::order::Order;
 use crate::packed;
 
-/// This many runs are encoded at once: mostly more than a chunk takes, so that chunks are full.
+/// Runs that are encoded at once: usually more than a chunk holds, so that chunks are full.
 const BATCH: usize = 4096;
 
-/// A stream's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) launch: u32,
@@ -18,29 +17,26 @@ pub(super) struct Name {
     pub(super) warp: u32,
 }
 
-/// What has come of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     order: Order,
-    /// Runs in their order that are not encoded yet.
+    /// Ordered runs that are not encoded yet.
     ready: Vec<RunWords>,
-    /// Chunks that were made.
     pub(super) chunks: u32,
-    /// Events in them.
+    /// Number of events in them.
     pub(super) recorded: u64,
-    /// Events of the originals that have come.
+    /// Number of events in original runs so far.
     pub(super) originals: u64,
 }
 
-/// What a thread keeps from stream to stream.
+/// Encoder state that a thread reuses for several streams.
 pub(super) struct Encoding {
     pub(super) encoder: ChunkEncoder,
-    /// A chunk.
     pub(super) chunk: Vec<u8>,
 }
 
 impl Stream {
-    /// Takes new entries of a segment that a lane has written.
+    /// Adds new entries of a segment that a lane has written.
     pub(super) fn take(&mut self, lane: u32, entries: impl Iterator<Item = [u32; 4]>) {
         for words in entries {
             let entry = untagged(words);
@@ -51,7 +47,7 @@ impl Stream {
         }
     }
 
-    /// Appends to `packed` the chunks that are full after a scan; with `is_last` all that is left.
+    /// Appends the full chunks after a scan to `packed`; with `is_last`, all remaining runs.
     pub(super) fn go_on(
         &mut self,
         name: Name,
@@ -66,12 +62,12 @@ impl Stream {
         }
         self.ready.drain(..done);
         if is_last {
-            // Nothing more comes.
+            // No further runs arrive.
             (self.order, self.ready) = (Order::default(), Vec::new());
         }
     }
 
-    /// Makes a chunk of runs from `first` on: returns how many are in it whole.
+    /// Encodes a chunk of runs from `first` on; returns the number of complete runs in it.
     fn encode(
         &mut self,
         name: Name,
@@ -95,7 +91,6 @@ impl Stream {
         runs
     }
 
-    /// Whether nothing waits to be ordered or encoded.
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty() && self.ready.is_empty()
     }

@@ -1,4 +1,4 @@
-//! A scan: copies the segments that are in use, takes what is new in them, and encodes what can go on.
+//! Scans: copy the segments in use, take their new entries, and encode released runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,34 +14,30 @@ use super::segments::{InUse, Owner, Piece, words};
 use super::{Drained, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
-/// Segments that one task takes runs from.
 const SEGMENTS_AT_ONCE: usize = 512;
-/// Streams that one task encodes. Of a large launch those that have runs are neighbours: so tasks
-/// are short.
+/// Maximum streams encoded by one task: streams with runs are adjacent in a large launch.
 const STREAMS_AT_ONCE: usize = 16;
 
-/// How a scan goes about it.
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
     /// No kernel runs.
     pub(super) is_over: bool,
-    /// What is free is given to those who ask.
+    /// Give free segments to waiting lanes.
     pub(super) gives: bool,
-    /// Set where the scan is to leave what remains to the next one.
+    /// Once set, the scan stops and leaves the rest to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
-    /// Which warps the host takes over, of those whose runs nothing has taken.
+    /// Warps that the host takes over, among those without taken runs.
     pub(super) takes_over: TakesOver,
 }
 
-/// Which warps the host takes over.
 #[derive(Clone, Copy)]
 pub(super) enum TakesOver {
     All,
-    /// Of [`TAKEOVER_PARTS`] parts the one with this number.
+    /// One of [`TAKEOVER_PARTS`] parts, by number.
     Part(u32),
 }
 
-/// Parts of a launch's warps; the host takes over one at a time.
+/// Number of parts of a launch's warps; the host takes over one part at a time.
 pub(super) const TAKEOVER_PARTS: u32 = 16;
 
 impl TakesOver {
@@ -57,11 +53,11 @@ fn is_asked(asked: Option<&AtomicBool>) -> bool {
     asked.is_some_and(|asked| asked.load(Ordering::Relaxed))
 }
 
-/// For launches, by their numbers, the lanes of each warp that had left.
+/// The lanes of each warp that had left, by launch number.
 pub(super) type Ended = Vec<(u32, Vec<u32>)>;
 
 impl Streams {
-    /// Scans what was recorded. With `is_over` no kernel runs: then it is the last scan of all launches.
+    /// Scans all records. With `is_over` no kernel runs, and this is the last scan of all launches.
     pub(in super::super) fn scan(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -75,7 +71,7 @@ impl Streams {
         Ok(self.encode_scanned(memory, is_over, ended, None)?.behind(before))
     }
 
-    /// Scans while a kernel runs. As soon as it is `asked` to, it leaves what remains to the next scan.
+    /// Scans while a kernel runs. Once `asked` is set, leaves the rest to the next scan.
     pub(in super::super) fn scan_until(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -91,7 +87,6 @@ impl Streams {
         Ok(self.encode_scanned(memory, false, ended, asked)?)
     }
 
-    /// Encodes what a scan has found.
     fn encode_scanned(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -107,8 +102,8 @@ impl Streams {
         Ok(scan)
     }
 
-    /// Scans without encoding anything, where a lane waits for what there is, and without giving segments
-    /// to those who ask, so that the next such scan finds little.
+    /// Scans without encoding, because a lane waits, and without giving segments, so that the next scan is
+    /// short.
     pub(in super::super) fn only_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.leave_rounds();
         let ended = self.take_new(
@@ -119,10 +114,10 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes what is new of all launches. Returns which lanes had left before.
+    /// Takes new entries of all launches. Returns the lanes that had left before.
     ///
-    /// That is to be [noted](Self::note) when nothing is done with this scan any more: what a lane has
-    /// appended before it left may still have been on its way, and is sure to be seen by the next scan only.
+    /// [Register](Self::note) the result only after all work of this scan: entries that a lane appended
+    /// before it left may have been in flight, and only the next scan is sure to see them.
     fn take_new(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -137,7 +132,7 @@ impl Streams {
         Ok(ended)
     }
 
-    /// Notes the lanes that had left before a scan.
+    /// Registers the lanes that had left before a scan.
     pub(super) fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {
@@ -146,8 +141,8 @@ impl Streams {
         }
     }
 
-    /// Copies the segments in use, hands the new runs in them to their streams, and gives away those that
-    /// nothing writes any more: those that are full, and those of lanes that had left before this scan.
+    /// Copies the segments in use and passes new runs to their streams. Frees segments that no lane writes
+    /// any more: full segments, and segments of lanes that had left before this scan.
     pub(super) fn read(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -159,7 +154,7 @@ impl Streams {
         let mut in_use = self.in_use.take();
         threads::install(|| in_use.par_sort_unstable_by_key(|segment| segment.segment));
         if is_over {
-            // Once, before slots are written again: what is read below was given before.
+            // Done once, before slots are rewritten: all segments read below were given earlier.
             self.supply.all_slots_were_read();
         }
         let mut rest = &mut in_use[..];
@@ -168,7 +163,7 @@ impl Streams {
         while piece.count > 0 && !is_asked(asked) {
             let (now, later) = rest.split_at_mut(piece.count);
             rest = later;
-            // The next piece is copied while this one is taken apart.
+            // The next piece is copied while this one is processed.
             let next = Piece::first_of(rest, address, bytes_each);
             memory.start_read(&next.ranges)?;
             let bytes = memory.finish_read()?;
@@ -210,7 +205,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Reads which lanes of the launches have left.
+    /// Reads which lanes of running launches have left.
     pub(super) fn read_ended(
         &self,
         memory: &mut dyn LiveMemory,
@@ -229,11 +224,11 @@ impl Streams {
         Ok(all)
     }
 
-    /// Encodes what can be, of all streams.
+    /// Encodes the released runs of all streams.
     pub(super) fn encode(&self, is_over: bool, asked: Option<&AtomicBool>) -> Vec<u8> {
         let (codec, chunk_bytes, times) = (self.codec, self.chunk_bytes as usize, self.times != 0);
         let encoding = move || {
-            // The codec was checked when the session began.
+            // The codec was checked when the session started.
             let encoder = ChunkEncoder::new(codec, times).ok()?;
             Some(Encoding { encoder, chunk: vec![0; chunk_bytes] })
         };
@@ -258,7 +253,7 @@ impl Streams {
     }
 }
 
-/// Whether the host takes what is in a segment.
+/// Returns true if the host takes the entries of a segment.
 fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, takes_over: TakesOver) -> bool {
     match launches.get(&owner.launch) {
         Some(launch) if (owner.stream as usize) < launch.stream_count() => {
@@ -268,11 +263,11 @@ fn is_hosts(owner: Owner, launches: &BTreeMap<u32, Launch>, takes_over: TakesOve
     }
 }
 
-/// Hands the new runs of a segment to its stream. Returns whether its lane had left before this scan.
+/// Passes the new runs of a segment to its stream. Returns true if its lane had left before this scan.
 fn take_runs(segment: &mut InUse, bytes: &[u8], launches: &BTreeMap<u32, Launch>, is_over: bool) -> bool {
     let new = segment.new_entries(bytes);
     let Some(owner) = segment.owner else { return is_over };
-    // A kernel that writes out of bounds may have hit the header.
+    // A kernel that writes out of bounds may have overwritten the header.
     let Some(launch) = launches.get(&owner.launch) else { return true };
     let Some(mut stream) = launch.stream(owner.stream) else { return true };
     stream.take(owner.lane, new.iter().map(words));

@@ -1,4 +1,4 @@
-//! Segments in use, and how they are copied.
+//! Segments in use, and copies of them.
 
 use warptrace_abi::log::ENTRY_BYTES;
 use warptrace_abi::stream::{has_tag, lane_and_before};
@@ -6,10 +6,10 @@ use warptrace_abi::stream::{has_tag, lane_and_before};
 use super::supply::Given;
 use crate::MAX_READ;
 
-/// Segments closer to each other than this are copied as one: a copy costs as much as this many bytes.
+/// Segments closer than this are copied together: the fixed cost of a copy corresponds to this many bytes.
 const GAP_BYTES: usize = 32 << 10;
 
-/// Whose a segment is, as its header says.
+/// The owner of a segment, from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) stream: u32,
@@ -17,19 +17,18 @@ pub(super) struct Owner {
     pub(super) lane: u32,
 }
 
-/// A segment in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InUse {
     pub(super) segment: u32,
-    /// The tag of what its lane writes into it.
+    /// The tag of its lane's entries.
     pub(super) tag: u32,
-    /// The slot that names it, until its lane is known to have read that, and it may name another one.
+    /// The slot that names it, until its lane is known to have read the slot, which can then be rewritten.
     pub(super) slot: Option<u32>,
-    /// `None` until a header was seen in it.
+    /// `None` until its header was seen.
     pub(super) owner: Option<Owner>,
-    /// Entries that were taken, its header included.
+    /// Number of entries taken, including the header.
     pub(super) taken: u32,
-    /// All of it was taken, and nothing writes into it any more.
+    /// Whether all entries were taken and no lane writes to it any more.
     pub(super) is_free: bool,
 }
 
@@ -38,7 +37,7 @@ impl InUse {
         Self { segment, tag, slot: Some(slot), owner: None, taken: 0, is_free: false }
     }
 
-    /// The entries that are new in the segment, which holds `bytes`. They count as taken from now on.
+    /// Takes and returns the new entries of the segment, whose content is `bytes`.
     pub(super) fn new_entries<'b>(&mut self, bytes: &'b [u8]) -> &'b [[u8; 16]] {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let mut first = self.taken as usize;
@@ -54,7 +53,7 @@ impl InUse {
         &entries[first..self.taken as usize]
     }
 
-    /// Whose the segment is, by what it holds, if its header is there. Nothing counts as taken.
+    /// Returns the owner from the header in `bytes`, if it is present. Takes no entries.
     pub(super) fn owner_in(&self, bytes: &[u8]) -> Option<Owner> {
         if self.owner.is_some() {
             return self.owner;
@@ -65,10 +64,9 @@ impl InUse {
     }
 }
 
-/// All segments in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllInUse {
-    /// Those in use, in any order, and some that no longer are.
+    /// Segments in use in any order, and some that no longer are.
     listed: Vec<InUse>,
     /// For each segment its tag, and its slot as in [`InUse`]; `None` if it is not in use.
     states: Vec<Option<(u32, Option<u32>)>>,
@@ -76,17 +74,15 @@ pub(super) struct AllInUse {
 }
 
 impl AllInUse {
-    /// None of this many.
+    /// Returns a state with no segments in use.
     pub(super) fn none_of(segments: u32) -> Self {
         Self { listed: Vec::new(), states: vec![None; segments as usize], count: 0 }
     }
 
-    /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// Adds segments that were given.
     pub(super) fn extend(&mut self, given: impl Iterator<Item = Given>) {
         for given in given {
             self.states[given.segment as usize] = Some((given.tag, Some(given.slot)));
@@ -95,20 +91,20 @@ impl AllInUse {
         }
     }
 
-    /// Returns the slot of a segment whose lane, which writes this tag, has read it, if that is news.
+    /// Returns the slot of a segment with this tag, which its lane has read; `None` on later calls.
     pub(super) fn take_slot(&mut self, segment: u32, tag: u32) -> Option<u32> {
         let state = self.states.get_mut(segment as usize)?.as_mut();
         state.filter(|(given, _)| *given == tag)?.1.take()
     }
 
-    /// Removes a segment: returns its slot, as in [`InUse`], if it was in use.
+    /// Removes a segment. Returns its slot, as in [`InUse`], if it was in use.
     pub(super) fn remove(&mut self, segment: u32) -> Option<Option<u32>> {
         let (_, slot) = self.states.get_mut(segment as usize)?.take()?;
         self.count -= 1;
         Some(slot)
     }
 
-    /// Takes all out, to be [put back](Self::put_back).
+    /// Removes all segments, to be [put back](Self::put_back).
     pub(super) fn take(&mut self) -> Vec<InUse> {
         self.count = 0;
         let states = &mut self.states;
@@ -122,7 +118,6 @@ impl AllInUse {
         std::mem::take(&mut self.listed)
     }
 
-    /// Puts segments back that are still in use.
     pub(super) fn put_back(&mut self, segments: Vec<InUse>) {
         for it in &segments {
             self.states[it.segment as usize] = Some((it.tag, it.slot));
@@ -131,7 +126,7 @@ impl AllInUse {
         self.listed = segments;
     }
 
-    /// Forgets those that are no longer in use, if they are many.
+    /// Drops entries of segments that are no longer in use, if there are many.
     pub(super) fn tidy(&mut self) {
         if self.listed.len() > 2 * self.count + 1024 {
             let states = &self.states;
@@ -140,7 +135,6 @@ impl AllInUse {
     }
 }
 
-/// The four words of an entry.
 pub(super) fn words(entry: &[u8; 16]) -> [u32; 4] {
     let (words, _) = entry.as_chunks::<4>();
     std::array::from_fn(|at| u32::from_le_bytes(words[at]))
@@ -149,17 +143,15 @@ pub(super) fn words(entry: &[u8; 16]) -> [u32; 4] {
 /// Segments that are copied at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// How many of the segments in use.
     pub(super) count: usize,
-    /// What to copy: addresses and lengths. Short gaps between segments are copied too.
+    /// Addresses and lengths to copy, including short gaps between segments.
     pub(super) ranges: Vec<(u64, usize)>,
-    /// Where each range begins in what was copied.
+    /// Start of each range in the copy.
     starts: Vec<usize>,
 }
 
 impl Piece {
-    /// The first of the segments, which are in order, as many as are copied at once. Segment 0 is at
-    /// `address`.
+    /// Returns the first segments, in order, that one copy can take. Segment 0 is at `address`.
     pub(super) fn first_of(segments: &[InUse], address: u64, bytes_each: usize) -> Self {
         let mut piece = Self::default();
         let mut copied = 0;
@@ -185,7 +177,7 @@ impl Piece {
         piece
     }
 
-    /// Where the bytes at an address are in what was copied.
+    /// Returns the position of an address in the copy.
     pub(super) fn position(&self, address: u64) -> usize {
         let range = self.ranges.partition_point(|(start, _)| *start <= address) - 1;
         self.starts[range] + (address - self.ranges[range].0) as usize
@@ -234,7 +226,7 @@ mod tests {
         let found: Vec<u32> = segment.new_entries(&bytes).iter().map(|entry| words(entry)[0]).collect();
         assert_eq!(found, [9]);
         assert_eq!(segment.owner, Some(Owner { stream: 3, launch: 4, lane: 5 }));
-        // A gap ends what has been written.
+        // A gap ends the written entries.
         bytes[48..].copy_from_slice(&entry([8, 0, 0, TAG_STEP]));
         assert!(segment.new_entries(&bytes).is_empty());
         bytes[32..48].copy_from_slice(&entry([7, 0, 0, TAG_STEP]));

@@ -1,21 +1,20 @@
-//! Which segment is whose: the host's side of the queue (`warptrace_abi::stream`).
+//! Assignment of segments to lanes: the host's side of the queue (`warptrace_abi::stream`).
 
 use std::collections::VecDeque;
 
 use warptrace_abi::stream::{SLOT_BYTES, TAG_STEP, slot_words};
 
-/// A segment that a lane has been given.
+/// A segment that was given to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Given {
-    /// Its number.
     pub(super) segment: u32,
-    /// The tag of what is written into it from now on.
+    /// Tag of the entries that the lane writes.
     pub(super) tag: u32,
-    /// The slot of the queue that names it.
+    /// Queue slot that names the segment.
     pub(super) slot: u32,
 }
 
-/// Slots to be written: the offset of the first in the queue, and their bytes.
+/// Slots to write: the offset of the first one in the queue, and their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
     pub(super) offset: u64,
@@ -23,44 +22,44 @@ pub(super) struct Slots {
 }
 
 /// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that
-/// has taken it.
+/// took the ticket.
 ///
-/// A lane may take its ticket and read its slot much later, when tickets after it have gone round the
-/// queue. So a slot is written again only when its segment's header has been seen, or is free again. A ticket
-/// that was taken and whose slot cannot be written yet is skipped, so that others need not wait for it.
+/// A lane may take its ticket and read its slot much later, when later tickets have wrapped around the queue.
+/// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. A
+/// ticket that was taken but whose slot cannot be written yet is skipped, so that later tickets need not
+/// wait.
 #[derive(Debug)]
 pub(super) struct Supply {
-    /// For each slot of the queue whether a lane may still read which segment it names.
+    /// For each queue slot, whether a lane may still read it.
     awaited: Vec<bool>,
-    /// Lanes have given up, so nothing may ever read some of these slots.
+    /// Whether lanes have given up, so that some slots may never be read.
     patience_lost: bool,
-    /// The tag that each segment was given with last.
+    /// The last tag of each segment.
     tags: Vec<u32>,
     free: Vec<u32>,
-    /// Tickets up to here have a segment, or are skipped.
+    /// All lower tickets have a segment or are skipped.
     next: u64,
-    /// Tickets whose slots could not be written when it was their turn, in their order.
     skipped: Vec<u64>,
-    /// This many tickets are known to be taken.
+    /// Number of tickets known to be taken.
     tickets: u64,
-    /// What was given to tickets that no lane is known to have taken, with these tickets, in their order.
+    /// Given segments whose tickets are not known to be taken, ordered by ticket.
     waiting: VecDeque<(u64, Given)>,
 }
 
 impl Supply {
-    /// This many segments, all free; none was ever given.
+    /// Returns a supply of free segments that were never given.
     pub(super) fn new(segments: u32) -> Self {
         Self::after(segments, 0, 0)
     }
 
-    /// This many segments, all free, in memory where tags up to `tag` may stand and from whose queue
-    /// `tickets` tickets were taken.
+    /// Returns a supply of free segments, for memory with tags up to `tag` and a queue with `tickets` taken
+    /// tickets.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
             awaited: vec![false; segments.next_power_of_two() as usize],
             patience_lost: false,
             tags: vec![tag; segments as usize],
-            // They are taken from the end.
+            // Taken from the end.
             free: (0..segments).rev().collect(),
             next: tickets,
             skipped: Vec::new(),
@@ -69,43 +68,42 @@ impl Supply {
         }
     }
 
-    /// Slots of the queue: a power of two.
+    /// Returns the number of queue slots, a power of two.
     pub(super) fn slots(&self) -> u32 {
         self.awaited.len() as u32
     }
 
-    /// Segments, free or not.
     pub(super) fn segments(&self) -> u32 {
         self.tags.len() as u32
     }
 
-    /// Whether a lane waits for a segment: none is free, or the slot cannot be written yet.
+    /// Returns true if a lane waits: no segment is free, or its slot cannot be written yet.
     pub(super) fn is_short(&self) -> bool {
         self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
     }
 
-    /// The highest tag that was given.
+    /// Returns the highest tag that was given.
     pub(super) fn last_tag(&self) -> u32 {
         self.tags.iter().copied().max().unwrap_or_default()
     }
 
-    /// Takes segments back. Neighbours are best given together: they are then copied together.
+    /// Frees segments. Adjacent ones are given together, so that they are copied together.
     pub(super) fn free(&mut self, segments: &[u32]) {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Notes that a lane has read a slot, or none will.
+    /// Registers that a lane has read a slot, or no lane will.
     pub(super) fn slot_was_read(&mut self, slot: u32) {
         self.awaited[slot as usize] = false;
     }
 
-    /// Notes that lanes have given up. From now on slots that nothing has read are written again
-    /// if lanes wait for it: a lane that comes too late takes another ticket.
+    /// Registers that lanes have given up. From now on, unread slots are rewritten if lanes wait for them: a
+    /// lane that reads too late takes another ticket.
     pub(super) fn lose_patience(&mut self) {
         self.patience_lost = true;
     }
 
-    /// Notes that no kernel runs: no lane reads any slot but those of tickets that no lane has taken.
+    /// Registers that no kernel runs: only slots of tickets that no lane has taken can still be read.
     pub(super) fn all_slots_were_read(&mut self) {
         self.awaited.fill(false);
         self.waiting.iter().for_each(|(_, given)| self.awaited[given.slot as usize] = true);
@@ -113,8 +111,7 @@ impl Supply {
         self.patience_lost = false;
     }
 
-    /// Gives all free segments to the next tickets, as far as their slots can be written: what to write into
-    /// the queue, in this order.
+    /// Gives free segments to the next possible tickets. Returns the writes to the queue, in order.
     pub(super) fn give(&mut self) -> Vec<Slots> {
         let mut writes: Vec<Slots> = Vec::new();
         let mut skipped = std::mem::take(&mut self.skipped);
@@ -122,7 +119,7 @@ impl Supply {
         self.skipped = skipped;
         while !self.free.is_empty() {
             if !self.give_to(self.next, &mut writes) {
-                // What no lane asks for yet is kept for the first that asks.
+                // A segment that no lane requests is kept for the first request.
                 if self.next >= self.tickets {
                     break;
                 }
@@ -133,8 +130,7 @@ impl Supply {
         writes
     }
 
-    /// Gives a free segment to a ticket, and appends what to write to `writes`. Returns whether there was
-    /// one, and the ticket's slot could be written.
+    /// Gives a free segment to a ticket, by appending to `writes`. Returns false if this is not possible yet.
     fn give_to(&mut self, ticket: u64, writes: &mut Vec<Slots>) -> bool {
         let slots = self.slots();
         let slot = (ticket & u64::from(slots - 1)) as u32;
@@ -143,7 +139,7 @@ impl Supply {
         }
         let Some(segment) = self.free.pop() else { return false };
         let tag = &mut self.tags[segment as usize];
-        // 2^26 tags: what is left from the one that was the same is long overwritten.
+        // 2^26 tags: entries with the previous use of a tag were overwritten long ago.
         *tag = match tag.wrapping_add(TAG_STEP) {
             0 => TAG_STEP,
             tag => tag,
@@ -158,14 +154,13 @@ impl Supply {
             }
             _ => writes.push(Slots { offset, bytes: words.as_flattened().to_vec() }),
         }
-        // Those of skipped tickets were taken long ago.
+        // Skipped tickets were taken long ago.
         let at = if ticket < self.next { 0 } else { self.waiting.len() };
         self.waiting.insert(at, (ticket, given));
         true
     }
 
-    /// Returns which segments have been taken since the last time, when this many tickets have been. (There
-    /// may be more tickets than segments.)
+    /// Returns the segments taken since the last call. There may be more tickets than segments.
     pub(super) fn taken(&mut self, tickets: u64) -> impl Iterator<Item = Given> {
         self.tickets = tickets;
         let taken = self.waiting.partition_point(|(ticket, _)| *ticket < tickets);
@@ -199,12 +194,12 @@ mod tests {
         assert_eq!((supply.waiting.len(), supply.next), (1, 3));
         supply.free(&[0, 1]);
         (0..2).for_each(|slot| supply.slot_was_read(slot));
-        // The queue's end lies between them.
+        // The end of the queue lies between them.
         assert_eq!(
             words(&supply.give()),
             [(24, vec![round, 2 * TAG_STEP]), (0, vec![1 | (2 * round), 2 * TAG_STEP])]
         );
-        // More have asked than there are segments.
+        // More tickets were taken than segments exist.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
         assert_eq!((taken, supply.waiting.len()), (vec![2, 0, 1], 0));
         assert_eq!(supply.taken(9).count(), 0);
@@ -217,19 +212,19 @@ mod tests {
         let all_of = |writes: &[Slots]| words(writes).iter().map(|(_, words)| words.len() / 2).sum::<usize>();
         assert_eq!(all_of(&supply.give()), 3);
         assert_eq!(supply.taken(5).count(), 3);
-        // The lane with ticket 0 is slow; others fill their segments again and again.
+        // The lane with ticket 0 is slow; others fill their segments repeatedly.
         supply.free(&[1, 2]);
         (1..3).for_each(|slot| supply.slot_was_read(slot));
-        // Ticket 3 has slot 3; ticket 4, for slot 0, was taken: it is skipped; ticket 5 has slot 1.
+        // Ticket 3 has slot 3. Ticket 4, for slot 0, was taken and is skipped. Ticket 5 has slot 1.
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [3, 1]);
-        // Nothing has asked for ticket 8, whose slot is 0, too: it waits for its turn.
+        // Ticket 8, also for slot 0, was not taken, and waits for its turn.
         supply.free(&[1, 2]);
         [1, 3].iter().for_each(|slot| supply.slot_was_read(*slot));
         assert_eq!((all_of(&supply.give()), supply.skipped.clone()), (2, vec![4]));
         supply.free(&[1]);
         assert_eq!((all_of(&supply.give()), supply.next), (0, 8));
-        // Now the lane has read its slot, and ticket 4 is served first.
+        // The lane has read its slot, and ticket 4 is served first.
         supply.slot_was_read(0);
         assert_eq!((all_of(&supply.give()), supply.skipped.len()), (1, 0));
         assert_eq!(supply.taken(6).map(|given| given.slot).collect::<Vec<_>>(), [0]);
@@ -247,7 +242,7 @@ mod tests {
         assert_eq!(supply.give(), [], "no lane waits for it");
         assert_eq!(supply.taken(3).count(), 0);
         assert_eq!(words(&supply.give()), [(0, vec![1 | (2 << 24), 2 * TAG_STEP])]);
-        // The kernel has ended: the other one is free, too.
+        // The kernel has ended: the other slot is also free.
         assert_eq!(supply.taken(3).count(), 1);
         supply.free(&[0, 1]);
         supply.all_slots_were_read();

@@ -1,4 +1,4 @@
-//! Kernels and locations that a session is told of while it records.
+//! Kernels and locations added during a recording.
 
 use warptrace_format::file::LocationInfo;
 
@@ -22,7 +22,7 @@ fn a_session_that_knows_nothing_at_its_start_is_told_later() {
     session.recorder.add_kernels(&[], Vec::new()).unwrap();
     session.recorder.add_kernels(&[("late", "late.cu")], vec![LocationInfo::new(3, "entry", "")]).unwrap();
     launch(&mut session, "late").unwrap();
-    // What is refused leaves the session as it was.
+    // A refused addition leaves the session unchanged.
     let error =
         session.recorder.add_kernels(&[("twin", "")], vec![LocationInfo::new(3, "twin", "")]).unwrap_err();
     assert!(matches!(error, SessionError::Metadata(_)), "{error}");

@@ -1,4 +1,4 @@
-//! When the pool is drained, and what comes of it.
+//! When the pool is drained, and the results.
 
 use std::time::Duration;
 use warptrace_abi::log::LaunchLogs;
@@ -88,7 +88,7 @@ fn the_pool_is_drained_when_most_of_its_logs_are_taken() {
 
 #[test]
 fn chunks_that_are_few_are_used_again_and_again() {
-    // Some of one launch that take five rounds, and of two others.
+    // Chunks of one launch that need five rounds, and of two others.
     let many = script(&(0..450).map(|number| (number % 2, number / 2, 1)).collect::<Vec<_>>());
     let few = |location| script(&[(1, 0, location), (0, 0, location)]);
     let mut device = FakeDevice::new([few(2), many, few(3)]);

@@ -1,4 +1,4 @@
-//! What a session refuses, and what it does when something fails.
+//! Errors of sessions, and behavior after failures.
 
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
@@ -98,7 +98,7 @@ fn damaged_chunks_are_named() {
 #[test]
 fn a_full_disk_ends_the_session_and_gives_the_memory_back() {
     let mut device = FakeDevice::new([script(&[(1, 0, 1)])]);
-    // There is room for what a file begins with, whose length the machine's name is a part of.
+    // Space for the start of a file, whose length depends on the machine's name.
     let begun = Shared::default();
     let session = Session::start(&mut device, &PROGRAM, &options(1024), begun.clone()).unwrap();
     let room = Full(begun.bytes().len() + 8);

@@ -1,4 +1,4 @@
-//! A device without a processor: launches do what a script says.
+//! A device that executes nothing: launches follow a script.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,62 +20,56 @@ use crate::{
     Logs, MemoryType, Prepare, Recording, Traced, packed,
 };
 
-/// Bytes of an account.
 const ACCOUNT: u64 = size_of::<WarpAccount>() as u64;
 
-/// What a launch leaves, or why it fails.
+/// The results of a launch, or its failure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
-    /// Warp, sequence and payload of each chunk that is encoded of its logs.
+    /// Warp, sequence and payload of each chunk to encode.
     pub(super) chunks: Vec<(u32, u32, Vec<u8>)>,
-    /// Segments of log memory that it claims.
+    /// Log memory segments to claim.
     pub(super) segments: u32,
     pub(super) fails: bool,
 }
 
-/// A launch that leaves these chunks: warp, sequence, and the location of its one event.
+/// Returns a script with chunks, given as warp, sequence, and the location of a single event.
 pub(super) fn script(chunks: &[(u32, u32, u8)]) -> Script {
     let chunks = chunks.iter().map(|&(warp, sequence, location)| (warp, sequence, event(location))).collect();
     Script { chunks, ..Script::default() }
 }
 
-/// The raw codec's payload of one event.
+/// Returns the raw payload of one event.
 pub(super) fn event(location: u8) -> Vec<u8> {
     vec![location, 0, 1, 0, 0, 0]
 }
 
-/// Kernels that a call of `prepare` names, and how they are to be traced.
+/// The kernels and the tracing options of a call of `prepare`.
 pub(super) type Prepared = (Vec<String>, Option<(Recording, CodecSpec)>);
 
-/// Memory, and what was asked of the device.
+/// Memory, and the calls of the device.
 #[derive(Debug)]
 pub(super) struct FakeDevice {
     pub(super) memory: BTreeMap<u64, Vec<u8>>,
-    /// Bytes of the largest allocation that it grants.
+    /// Largest possible allocation in bytes.
     pub(super) largest: u64,
-    /// Bytes of all allocations, and the most that they were at once.
     pub(super) allocated: u64,
     pub(super) peak: u64,
-    /// Most chunks that a call of `collect` takes.
+    /// Maximum chunks per call of `collect`.
     pub(super) collects: u32,
-    /// Calls of `collect`.
     pub(super) collected: u32,
-    /// Kernels of the program, and the encoding of how many launches and streams, in order.
+    /// Launched kernels, and encode steps with their numbers of launches and streams, in order.
     pub(super) launched: Vec<String>,
-    /// What each launch was told, and its tracks and threads of a block.
+    /// Logs, tracks, and threads per block of each launch.
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
-    /// What calls of `prepare` asked for.
     pub(super) prepared: Vec<Prepared>,
-    /// What launches were to record.
     pub(super) recordings: Vec<Recording>,
     script: VecDeque<Script>,
-    /// Whether a kernel has failed: as on a GPU, nothing can be read from then on.
+    /// Whether a kernel has failed. Then nothing can be read, as on a GPU.
     has_failed: bool,
-    /// Entries of log memory before this one belong to launches that are not encoded yet, and before this one
-    /// may.
+    /// Ends of the log entries that belong, or may belong, to launches that are not encoded yet.
     taken: u64,
     logs_end: u32,
-    /// What logs are encoded to, by launch, as far as they are not.
+    /// Chunks still to encode, by launch.
     logged: BTreeMap<u32, VecDeque<(u32, u32, Vec<u8>)>>,
 }
 
@@ -100,7 +94,6 @@ impl FakeDevice {
         }
     }
 
-    /// What the launch with this number was told.
     pub(super) fn logs(&self, number: usize) -> LaunchLogs {
         self.launches[number].0
     }
@@ -120,21 +113,20 @@ impl FakeDevice {
         u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
     }
 
-    /// Adds to a counter, and returns what it was before.
+    /// Adds to a counter; returns its old value.
     fn add(&mut self, address: u64, more: u32) -> u32 {
         let before = self.word(address);
         self.put(address, &[before + more]);
         before
     }
 
-    /// The counters of claims. (No test claims more than the lower half of a counter holds.)
+    /// Reads the counters of claims. No test needs the upper halves of counters.
     fn claims(&mut self, address: u64) -> Claims {
         let [log_entries, merged_entries] = [0, 8].map(|offset| self.word(address + offset).into());
         let [chunks, serial, waiting, reserved] = [16, 20, 24, 28].map(|offset| self.word(address + offset));
         Claims { log_entries, merged_entries, chunks, serial, waiting, reserved }
     }
 
-    /// Runs a kernel of the program.
     fn run(&mut self, logs: &LaunchLogs, tracks: u32) -> Result<(), DeviceError> {
         let Script { chunks, segments, fails } = self.script.pop_front().expect("a script for each launch");
         assert!(logs.logs.is_multiple_of(LOG_ALIGNMENT));
@@ -144,7 +136,7 @@ impl FakeDevice {
         {
             assert!(entries.is_power_of_two() && (SEGMENT_MULTIPLE..=most).contains(&entries), "{logs:?}");
         }
-        // First segments lie behind all that was reserved and claimed before, and claims continue there.
+        // First segments must follow all reserved and claimed entries, and claims continue there.
         assert!(u64::from(logs.first_segments) >= self.taken, "entry {} is taken", logs.first_segments);
         assert!(logs.first_segments >= RESERVED_ENTRIES);
         assert!(logs.first_segments.is_multiple_of(logs.first_entries));
@@ -171,13 +163,12 @@ impl FakeDevice {
         Ok(())
     }
 
-    /// Makes what the script says of the logs of one launch, as far as there are chunks; returns whether that
-    /// is all.
+    /// Encodes the scripted chunks of one launch, as far as the pool allows; returns whether all are done.
     fn encode_launch(&mut self, pool: &PoolDescriptor, logged: &LoggedLaunch) -> bool {
         let found = self.launches.iter().find(|(logs, ..)| logs.launch == logged.launch);
         let &(logs, tracks, block_threads) = found.expect("a launch");
         assert_eq!((logs.logs, logs.claims), (pool.logs, pool.claims));
-        // Merged runs have what is behind all logs, at least.
+        // Merged runs must have at least the entries after all logs.
         assert!(pool.merged_from <= self.logs_end);
         assert!(u64::from(pool.merged_from) >= self.taken.min(self.logs_end.into()));
         let expected = LoggedLaunch {
@@ -241,7 +232,7 @@ impl Device for FakeDevice {
         }
         self.allocated += bytes;
         self.peak = self.peak.max(self.allocated);
-        // As a driver's addresses, these are multiples of 256, and of nothing larger.
+        // Like addresses from a driver, multiples of 256 but of no larger power of two.
         let address = self.memory.last_key_value().map_or((1 << 32) + 256, |(start, memory)| {
             (start + memory.len() as u64).next_multiple_of(1 << 16) + 256
         });
@@ -282,7 +273,7 @@ impl Device for FakeDevice {
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let (pool, launches, table) = match job {
             EncodeJob::Flatten(_) => return Err(not_streamed()),
-            // Each stream is a class.
+            // Each stream is a separate class.
             EncodeJob::Classes { pool, launches, .. } => {
                 let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
                 let numbers: Vec<u8> = (0..streams).flat_map(u32::to_le_bytes).collect();

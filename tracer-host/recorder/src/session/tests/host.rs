@@ -1,4 +1,4 @@
-//! When launches ran by the host's clocks: exact numbers, by a clock of steps.
+//! Host times of launches: exact numbers from a clock with fixed steps.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::CodecSpec;
@@ -11,13 +11,13 @@ use crate::{
     SimDevice, SimOptions, Times, TracedProgram, Window,
 };
 
-/// What the clocks say first, and by how much they go on each time that they are read.
+/// First reading of the clock, and its step.
 const START: Moment = Moment { realtime: 1_790_000_000_123_456_789, monotonic: 77_000 };
 const STEP: u64 = 1_000;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod turning_kernel {
-    /// Turns, and fails if it is told to.
+    /// Loops, and fails if `turns` is 13.
     #[kernel]
     pub fn turning(turns: u32) {
         for _ in 0..turns {
@@ -40,18 +40,18 @@ fn spec(policy: Policy, times: Times) -> RecordingSpec {
     RecordingSpec { policy, times, memory, ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT)) }
 }
 
-/// The clocks when they are read for the time with this number, from 0.
+/// The clocks at the reading with this number, from 0.
 fn at(reads: u64) -> Moment {
     Moment { realtime: START.realtime + reads * STEP, monotonic: START.monotonic + reads * STEP }
 }
 
-/// Without a timer the clocks are read once.
+/// Without a device timer the clocks are read once.
 fn reading(reads: u64) -> ClockReading {
     let Moment { realtime, monotonic } = at(reads);
     ClockReading { realtime, monotonic, timer: None, width: 0 }
 }
 
-/// A launch's clocks are read when it begins and when it has ended.
+/// The clocks are read at the begin and at the end of a launch.
 fn ran(launch: u32) -> HostLaunch {
     let begin = at(1 + 2 * u64::from(launch)).realtime;
     HostLaunch { launch, begin, nanoseconds: Some(STEP) }

@@ -1,4 +1,4 @@
-//! Where and when warps ran of a launch that was interrupted, on the simulator: exact numbers.
+//! Spans of warps of an interrupted launch, on the simulator: exact numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,18 +18,16 @@ use crate::{
 
 const BLOCKS: u32 = 5;
 const SMS: u32 = 2;
-/// When the launch begins, in nanoseconds of the simulator's timer.
+/// Start of the launch, in nanoseconds of the simulator's timer.
 const BEGIN: u64 = 1_000;
 
-/// Lets the kernel end.
 static FREED: AtomicBool = AtomicBool::new(false);
 
 #[kernels(device = warptrace_device, only_marked)]
 mod hanging_kernel {
     use super::{FREED, Relaxed};
 
-    /// Each block has three events more than its number. Of block 0 the last lane then hangs, and the others
-    /// leave.
+    /// Each block has three events more than its number. The last lane of block 0 then hangs.
     #[kernel]
     pub fn hanging(turns: u32) {
         let thread = warptrace_device::simt::global_thread_x();
@@ -66,7 +64,7 @@ fn warps_that_had_not_ended_began_and_those_behind_them_are_where_they_belong() 
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &spec, file.clone()).unwrap();
     session.interrupt_by(asked, |_: &Interrupted| FREED.store(true, Relaxed)).unwrap();
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let error =
         unsafe { session.launch(&hanging(3), &LaunchShape::linear((32 * BLOCKS).into(), 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Interrupted { launch: 0, .. }), "{error}");

@@ -1,10 +1,10 @@
-//! Kernels of several tests. Each has a module of its own, so that their locations have the same ids.
+//! Kernels of several tests. They are in separate modules, so that their locations have the same IDs.
 
 use warptrace_macros::kernels;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod turns_kernel {
-    /// Turns.
+    /// Loops.
     #[kernel]
     pub fn turns(turns: u32) {
         for _ in 0..turns {
@@ -17,7 +17,7 @@ pub(super) use turns_kernel::{MODULE, turns};
 
 #[kernels(device = warptrace_device, only_marked)]
 mod fails_kernel {
-    /// Turns, and fails in the end.
+    /// Loops, and then fails.
     #[kernel]
     pub fn fails(turns: u32) {
         for _ in 0..turns {

@@ -1,4 +1,4 @@
-//! Launches that no caller waits for: made on the simulator by one device, and drained by another.
+//! Launches that no caller waits for, made on the simulator by one device and drained by another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use crate::{DeviceError, LaunchName, LaunchShape, Policy, Recording, RecordingSp
 
 #[kernels(device = warptrace_device, only_marked)]
 mod k_kernel {
-    /// Makes as many steps as are asked for: each is a run of its own.
+    /// Runs `steps` steps; each is a separate run.
     #[kernel]
     pub fn k(steps: u32) {
         for step in 0..steps {
@@ -36,7 +36,7 @@ use k_kernel::k;
 /// A launch that ends when the test says so.
 #[derive(Clone, Debug, Default)]
 struct Fake {
-    /// 0 while it runs, 1 when it has ended, 2 when it has failed.
+    /// 0 while it runs, 1 after it has ended, 2 after it has failed.
     state: Arc<AtomicU32>,
 }
 
@@ -52,14 +52,12 @@ impl Ending for Fake {
 
 type Drains = Drainer<SimDevice, Shared, Fake>;
 
-/// A program that launches kernels,
 struct Program {
     launches: Launches<Fake>,
     recording: Recording,
     kernel: u32,
 }
 
-/// and what records them.
 struct Recorded {
     program: Program,
     drainer: Option<Drains>,
@@ -87,13 +85,12 @@ impl Program {
         )
     }
 
-    /// Makes a launch that was reserved: it leaves its logs at once, and ends when the test says so.
+    /// Makes a reserved launch. It writes its logs at once, and ends when the test says so.
     fn run(&self, Reserved { ticket, logs }: Reserved, warps: u64, steps: u32) -> Fake {
         let fake = Fake::default();
         for logs in logs.into_iter().flatten() {
             let launch = Launch::new([warps as u32, 1, 1], [32, 1, 1]).threads(1);
-            // SAFETY: the logs are those of the recording, whose memory is the host's; the kernel uses no
-            // other.
+            // SAFETY: the logs are host memory of the recording, and the kernel uses no other memory.
             unsafe {
                 let launch = launch.traced(logs, self.recording);
                 let (call, simulator) = (k(steps), Simulator::default());
@@ -129,7 +126,6 @@ impl Recorded {
         self.drainer.as_mut().unwrap().step(Instant::now()).unwrap()
     }
 
-    /// Drains all that has ended.
     fn drain(&mut self) {
         let later = Instant::now() + Duration::from_secs(3600);
         self.drainer.as_mut().unwrap().step(later).unwrap();
@@ -142,7 +138,6 @@ impl Recorded {
     }
 }
 
-/// Events of a launch of this many warps and steps.
 fn events(warps: u64, steps: u32) -> u64 {
     warps * u64::from(steps)
 }
@@ -150,7 +145,7 @@ fn events(warps: u64, steps: u32) -> u64 {
 #[test]
 fn launches_go_on_while_others_are_drained_and_nothing_is_lost() {
     let mut recorded = Recorded::new(&options(16 << 10));
-    // It is not known what the first launch needs: it has all there is, and the second one waits for it.
+    // The need of the first launch is unknown: it gets all log memory, and the second one waits for it.
     recorded.launch(4, 40).unwrap();
     recorded.step();
     let mut expected = events(4, 40);
@@ -172,7 +167,7 @@ fn launches_go_on_while_others_are_drained_and_nothing_is_lost() {
     assert!(launches.is_sorted() && launches.len() == 401, "{launches:?}");
     let (chunks, accounts) = recorded.file.contents();
     assert_eq!(accounts, 401);
-    // Each launch leaves what each other one does.
+    // All launches have the same records.
     let of = |number| chunks.iter().filter(move |chunk| chunk.0 == number).map(|chunk| (chunk.1, &chunk.3));
     let first: Vec<_> = of(0).collect();
     assert!((1..401).all(|number| of(number).eq(first.iter().copied())));
@@ -214,11 +209,10 @@ fn who_waits_for_room_is_counted_and_goes_on_when_there_is_some() {
     assert_eq!(report.recorded, events(4, 8) * (made as u64 + 1));
 }
 
-/// Launches that a program makes while what they record is held back.
+/// Number of launches while their records are held back.
 const MANY: u32 = 10_000;
 
-/// Checks a file of this many launches, each of which left what each other one did, in the order in which
-/// they were made.
+/// Checks a file with this many launches, which have the same records and are in the order of their numbers.
 fn check_many(file: &Shared, launches: u32) {
     let numbers: Vec<u32> = file.launches().iter().map(LaunchInfo::number).collect();
     assert!(numbers.iter().copied().eq(0..launches), "{} launches", numbers.len());
@@ -231,19 +225,18 @@ fn check_many(file: &Shared, launches: u32) {
     assert!(!of[0].is_empty() && of.iter().all(|chunks| *chunks == of[0]), "a launch differs from the first");
 }
 
-/// Makes this many launches in all of one warp and four steps, where nothing is encoded, copied or written
-/// unless a launch waits for room. Returns how many were made before the first one waited, and how many
-/// waited.
+/// Makes [`MANY`] launches of one warp and four steps. Encodes, copies and writes only if a launch waits for
+/// memory. Returns the number of launches before the first wait, and the number of waits.
 fn held_back(recorded: &mut Recorded) -> [u64; 2] {
     recorded.launch(1, 4).unwrap();
-    // What the kernel needs is known from now on.
+    // The need of the kernel is known from now on.
     recorded.step();
     let (program, mut drainer) = (&recorded.program, recorded.drainer.take().unwrap());
     let made = std::thread::scope(|scope| {
         let made = scope.spawn(|| {
             let (mut before, mut waits) = (1, 0);
             for _ in 1..MANY {
-                // Nothing becomes free meanwhile: who finds no room waits for it.
+                // No memory becomes free otherwise, so a launch without memory waits.
                 let reserved = program.reserve(1, PATIENCE).unwrap_or_else(|error| {
                     assert!(matches!(error, SessionError::Busy { .. }), "{error}");
                     waits += 1;
@@ -267,13 +260,13 @@ fn held_back(recorded: &mut Recorded) -> [u64; 2] {
     made
 }
 
-/// Makes many launches in this many KiB, of which more than this many find room at once.
+/// Makes many launches in a pool of `kib` KiB, in which more than `least_before` fit at once.
 fn check_held_back(kib: u64, least_before: u64) {
     let mut recorded = Recorded::new(&options(kib));
     let [before, waits] = held_back(&mut recorded);
     assert!(before > least_before && waits > 2, "{before} before {waits} waited");
     let report = recorded.finish().unwrap();
-    // A launch that found no room finds some at once if the drainer was quicker than the second call.
+    // A launch need not wait if the drainer was faster than its second call.
     let for_room = report.waits.for_room;
     assert!((3..=waits).contains(&for_room), "{for_room} of {waits} waited");
     assert_eq!((report.waits.for_first, report.launches, report.lost), (0, MANY.into(), 0));
@@ -298,7 +291,7 @@ fn a_launch_behind_the_first_of_its_kernel_waits_for_it_but_not_in_vain_twice() 
     let mut recorded = Recorded::new(&options(16 << 10));
     let first = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     recorded.step();
-    // With no patience it is made next to the first, in what is kept free for that.
+    // Without patience it is placed next to the first launch, in the reserve.
     let second = recorded.run(recorded.reserve(2, PATIENCE).unwrap(), 2, 8);
     let drainer = recorded.drainer.take().unwrap();
     let ended = std::thread::scope(|scope| {
@@ -324,13 +317,13 @@ fn a_kernel_that_needs_more_than_an_arena_has_all_of_them() {
         end
     };
     let whole = claims_end(&recorded, 10);
-    // Twice what it has claimed is more than a quarter: it does not run in a part.
+    // Twice its claims exceed a quarter of log memory, so it does not run in a part.
     recorded.step();
     recorded.drain();
     assert_eq!(claims_end(&recorded, 10), whole);
     recorded.step();
     recorded.drain();
-    // A launch of a kernel that was never much smaller has all, too.
+    // A larger launch, whose need is unknown, also gets all log memory.
     assert_eq!(claims_end(&recorded, 40), whole);
     assert_eq!(recorded.finish().unwrap().launches, 3);
 }

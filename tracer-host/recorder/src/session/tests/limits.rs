@@ -1,5 +1,3 @@
-//! The limit of device memory.
-
 use warptrace_abi::log::{FirstSegments, MAX_ENTRIES};
 use warptrace_format::file::Metadata;
 
@@ -12,8 +10,7 @@ use crate::session::memory::Division;
 use crate::{DeviceError, MemorySize, RecordingSpec};
 use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 
-/// Records a launch of this many warps with a limit; what the session says of its memory, or why it does not
-/// record.
+/// Records a launch with `warps` warps; returns the memory use of the session, or the error.
 fn recorded(warps: u64, options: &RecordingSpec) -> Result<(u64, u64), SessionError> {
     let mut device = FakeDevice::new([script(&[(0, 0, 1)])]);
     let outcome =
@@ -53,11 +50,11 @@ fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 2 << 20));
         let (said, kib) = (error.to_string(), needed >> 10);
         assert!(said.contains(&format!("--memory {kib}KiB")) && said.contains("2 MiB"), "{said}");
-        // With that it can be recorded, and with a MiB less it cannot.
+        // This limit suffices; 1 MiB less does not.
         recorded(warps, &with(needed)).unwrap();
         let error = recorded(warps, &with(needed - (1 << 20))).unwrap_err();
         assert!(matches!(error, SessionError::Memory { .. }), "{error}");
-        // Accounts of 32 bytes are a 16th of it; logs of 128 bytes have more than they need.
+        // Accounts of 32 bytes get a 16th of it; logs of 128 bytes get more than they need.
         assert!(needed < streams * 32 * 16 * 10 / 9 + (1 << 20), "{}", MemorySize(needed));
     }
 }
@@ -87,11 +84,11 @@ fn what_is_launched_before_one_that_is_too_large_is_written() {
 
 #[test]
 fn more_logs_than_entries_can_name_are_refused_whatever_the_limit() {
-    // The first segments of 500 million warps have more entries than log memory can have.
+    // The first segments of 500 million warps have more entries than the maximum of log memory.
     let error = recorded(500_000_000, &options(1024)).unwrap_err();
     assert!(matches!(error, SessionError::Memory { needed: None, .. }), "{error}");
     assert!(error.to_string().contains("launch smaller grids"), "{error}");
-    // A limit beyond that is not taken.
+    // A larger limit is not used up.
     let division = Division::new(u64::MAX, 4096, 1, FirstSegments::of_streams(8)).unwrap();
     assert!(division.log_entries == MAX_ENTRIES && division.total() < division.limit);
 }
@@ -122,7 +119,7 @@ fn the_file_tells_the_limit_and_what_was_taken() {
         assert_eq!(metadata.property(name), Some(value.to_string().as_str()));
     }
     assert_eq!(metadata.counting(), Some(options.counting));
-    // The test's own process.
+    // The test's own command line.
     let command = metadata.property(warptrace_format::file::COMMAND).unwrap();
     assert!(command == crate::command_line() && !command.starts_with('/'), "{command}");
     assert_eq!(metadata.properties.len(), 5);

@@ -1,4 +1,4 @@
-//! How launches share log memory.
+//! Sharing of log memory by launches.
 
 use warptrace_abi::log::{FirstSegments, LaunchLogs, MAX_FIRST_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE};
 use warptrace_format::LANES;
@@ -9,7 +9,7 @@ use super::{PROGRAM, launch, launch_warps, options};
 use crate::RecordingSpec;
 use crate::Session;
 
-/// What launches of this many warps are told, in a session with this many KiB.
+/// Returns the logs of launches with these numbers of warps, in a session with `kib` KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); N]);
     let options = RecordingSpec { dual, ..options(kib) };
@@ -26,7 +26,7 @@ fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLog
 fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
     let [logs] = logs_for([2], 16 << 10, false);
     let all = (logs.claims_end / 128) as f64;
-    // Parts of log memory in segments; each launch has its first segments besides, which are little.
+    // Shares of log memory in segments. The small first segments of each launch come on top.
     let claims = |part: f64| Script { segments: (part * all) as u32, ..script(&[(0, 0, 1)]) };
     let mut device = FakeDevice::new([0.345, 0.0, 0.32, 0.0, 0.76, 0.0].map(claims));
     let mut session = Session::start(&mut device, &PROGRAM, &options(16 << 10), Shared::default()).unwrap();
@@ -39,16 +39,16 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
         device.launched,
         [
             "k",
-            // It is not known yet what it needs.
+            // Its need is still unknown.
             "other",
-            // Twice what the first `k` has claimed is not there any more.
+            // Less than twice the claims of the first `k` is free.
             "encode 2 of 4",
             "k",
             "other",
-            // Nor is it now.
+            // Again too little is free.
             "encode 2 of 4",
             "k",
-            // More than three quarters are taken, which is worth a drain at once.
+            // More than three quarters are used, which triggers a drain.
             "encode 1 of 2",
             "other",
             "encode 1 of 2"
@@ -84,7 +84,7 @@ fn a_launch_with_few_streams_leaves_as_much_for_what_is_merged() {
 
 #[test]
 fn a_blocks_last_warp_may_lack_lanes() {
-    // The device compares what encoding is told of a launch with what it was launched with.
+    // The fake device compares encode jobs with the launches.
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 2]);
     let options = RecordingSpec { dual: true, ..options(4096) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
@@ -102,8 +102,8 @@ fn small_launches_have_long_first_segments() {
     for (kib, warps) in [(16 << 10, [1, 2, 7, 40, 256, 1000]), (128 << 10, [1, 4, 9, 64, 512, 8000])] {
         for warps in warps {
             let [logs] = logs_for([warps], kib, false);
-            // For each lane the longest that take at most a 64th of log memory, if they have 64 entries; else
-            // for each stream the longest that take at most a 1,024th.
+            // The longest segments for each lane within a 64th of log memory, if they have 64 entries;
+            // otherwise the longest for each stream within a 1,024th.
             let lanes = u64::from(logs.first_lanes);
             let fits = |first: u32| {
                 let share = if logs.first_lanes == LANES { 64 } else { 1024 };
@@ -123,7 +123,7 @@ fn small_launches_have_long_first_segments() {
 
 #[test]
 fn many_small_launches_with_long_first_segments_share_a_drain() {
-    // Each takes a 64th of log memory at most; at three quarters it is drained.
+    // Each takes at most a 64th of log memory; a drain follows at three quarters.
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); 100]);
     let mut session = Session::start(&mut device, &PROGRAM, &options(64 << 10), Shared::default()).unwrap();
     for _ in 0..100 {
@@ -135,6 +135,6 @@ fn many_small_launches_with_long_first_segments_share_a_drain() {
     assert!(of_each_drain[0] >= 48 && of_each_drain.len() <= 4, "{of_each_drain:?}");
     let logs = device.logs(0);
     assert!(logs.first_entries >= 128, "{logs:?}");
-    // Then it is known that no lanes part.
+    // Lanes are then known not to diverge.
     assert_eq!(device.logs(99).first_lanes, 1);
 }

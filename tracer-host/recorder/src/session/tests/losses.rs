@@ -1,4 +1,4 @@
-//! Every reason for which events are missing, forced on the simulator, and what the file then says.
+//! Every reason for missing events, provoked on the simulator, and its record in the file.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -29,7 +29,7 @@ static TURNS: AtomicU32 = AtomicU32::new(0);
 mod hangs_kernel {
     use super::*;
 
-    /// Turns until it is released.
+    /// Loops until it is released.
     #[kernel]
     pub fn hangs(turns: u32) {
         while !RELEASED.load(Relaxed) {
@@ -65,7 +65,7 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 mod late_kernel {
     use super::*;
 
-    /// Turns, while nothing is written.
+    /// Loops while nothing is written.
     #[kernel]
     pub fn late(turns: u32) {
         for _ in 0..turns {
@@ -77,7 +77,7 @@ mod late_kernel {
 }
 use late_kernel::late;
 
-/// A file on a disk that writes nothing while lanes are held, so that the host comes late.
+/// A file whose writes wait for the lanes of `late`, so that the host is slow.
 struct Late(Shared);
 
 impl Write for Late {
@@ -98,11 +98,11 @@ fn launch<W: Write + Send + 'static>(
     session: &mut Session<'_, W>,
     call: &KernelCall,
 ) -> Result<(), SessionError> {
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     unsafe { session.launch(call, &LaunchShape::linear(64, 32)) }.map(drop)
 }
 
-/// Records these launches until one fails; the trace, the report if none has, and the error.
+/// Records these launches until one fails; returns the trace, the report if none failed, and the error.
 fn record(options: &RecordingSpec, calls: &[SafeCall<'_>]) -> (TraceFile, Option<LaunchReport>, String) {
     let (mut device, file) = (device(), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, options, file.clone()).unwrap();
@@ -112,7 +112,7 @@ fn record(options: &RecordingSpec, calls: &[SafeCall<'_>]) -> (TraceFile, Option
     (TraceFile::from_bytes(file.bytes()).unwrap(), report, error)
 }
 
-/// The marks of a launch, and how many events of their warps stand before each.
+/// Returns the loss marks of a launch, each with the number of events before it.
 fn marks(trace: &TraceFile, launch: u32) -> Vec<(LossyWarps, u64)> {
     let mut found = Vec::new();
     let flow = trace.items_in_order(launch, 0, &WarpFilter::all().with_marks(), &mut |item| {
@@ -123,8 +123,7 @@ fn marks(trace: &TraceFile, launch: u32) -> Vec<(LossyWarps, u64)> {
     found
 }
 
-/// Checks that marks, sums and verification tell of as many lost events as the session counted, all for one
-/// reason.
+/// Checks that marks, sums and verification match the session's losses, all with one reason.
 fn check_counted(trace: &TraceFile, report: &LaunchReport, expected: LossReason) {
     let losses = trace.losses(0, 0).unwrap();
     assert_eq!((losses.recorded, losses.lost()), (report.recorded, report.lost));
@@ -194,7 +193,7 @@ fn a_launch_that_finds_no_memory_at_all_is_named() {
     let file = Shared::default();
     let mut session = Session::start(&mut device, &PROGRAM, &options(Policy::Stop), file.clone()).unwrap();
     launch(&mut session, &turns(10)).unwrap();
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let error = unsafe { session.launch(&turns(1), &LaunchShape::linear(1 << 20, 256)) }.unwrap_err();
     assert!(matches!(error, SessionError::Memory { .. }), "{error}");
     drop(session);

@@ -1,4 +1,4 @@
-//! Sessions on a device that does what a script says, and on the simulator.
+//! Sessions on a scripted device, and on the simulator.
 
 mod additions;
 mod drains;
@@ -30,7 +30,7 @@ use crate::{LaunchShape, LaunchTime, Launcher, MemorySize, RecordingSpec, Sessio
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[], ptx: "" };
 
-/// Options with this many KiB of device memory, and chunks of one.
+/// Options with `kib` KiB of device memory, and chunks of 1 KiB.
 fn options(kib: u64) -> RecordingSpec {
     RecordingSpec {
         chunk_bytes: 1024,
@@ -47,7 +47,7 @@ fn launch<W: Write + Send + 'static>(
     launch_warps(session, kernel, 2, 64)
 }
 
-/// Launches this many warps in blocks of this many threads.
+/// Launches `warps` warps in blocks of `block` threads.
 fn launch_warps<W: Write + Send + 'static>(
     session: &mut Session<'_, W>,
     kernel: &'static str,
@@ -55,6 +55,6 @@ fn launch_warps<W: Write + Send + 'static>(
     block: u32,
 ) -> Result<LaunchTime, SessionError> {
     let call = KernelCall::new(kernel, Vec::new(), || {});
-    // SAFETY: no arguments.
+    // SAFETY: the call has no arguments.
     unsafe { session.launch(&call, &LaunchShape::linear(32 * warps, block)) }
 }

@@ -1,5 +1,3 @@
-//! Where sessions of tests write to.
-
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -7,17 +5,16 @@ use warptrace_format::file::{
     Frame, KnownLabels, LaunchInfo, LaunchLabels, SECTION_HEADER_BYTES, SectionHeader,
 };
 
-/// A file that can be looked at while it is written.
+/// A file that can be read while it is written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
-    /// What was written so far.
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()
     }
 
-    /// The bodies of the sections with this tag that were written so far, with their versions.
+    /// Returns the written sections with this tag: versions and bodies.
     fn sections(&self, tag: [u8; 4]) -> Vec<(u16, Vec<u8>)> {
         let (file, mut at, mut found) = (self.bytes(), 24, Vec::new());
         while at < file.len() {
@@ -31,7 +28,7 @@ impl Shared {
         found
     }
 
-    /// The chunks that were written so far, and the number of accounting sections.
+    /// Returns the written chunks, and the number of sections with accounts.
     pub(super) fn contents(&self) -> (Vec<FoundChunk>, usize) {
         let mut chunks = Vec::new();
         for (version, body) in self.sections(*b"FRAM") {
@@ -46,13 +43,11 @@ impl Shared {
         (chunks, self.sections(*b"ACCT").len())
     }
 
-    /// The launches that the file was told of so far.
     pub(super) fn launches(&self) -> Vec<LaunchInfo> {
         let sections = self.sections(*b"LNCH");
         sections.iter().map(|(version, body)| LaunchInfo::decode(*version, body, 0).unwrap()).collect()
     }
 
-    /// What launches were called so far, from 0 on.
     pub(super) fn labels(&self) -> Vec<Option<String>> {
         let mut labels = KnownLabels::default();
         for (_, body) in self.sections(*b"LABL") {
@@ -73,7 +68,7 @@ impl Write for Shared {
     }
 }
 
-/// A disk with room for this many bytes.
+/// A disk with space for this many bytes.
 #[derive(Debug)]
 pub(super) struct Full(pub(super) usize);
 

@@ -1,4 +1,4 @@
-//! Kernels of one's own, on the simulator, that are interrupted, never end or fail: where their warps were.
+//! Interrupted, hanging and failing kernels on the simulator: the positions of their warps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,8 +19,7 @@ use crate::{
 mod places_kernel {
     use warptrace_device::simt;
 
-    /// Warp 0 leaves; warp 1 turns this often, and then each of its lanes but the last one goes its way: what
-    /// `how` says.
+    /// Warp 0 leaves. Warp 1 loops; then all of its lanes but the last one do what `how` says.
     #[kernel]
     pub fn places(turns: u32, how: u32) {
         let thread = simt::global_thread_x();
@@ -48,7 +47,7 @@ mod places_kernel {
             }
             assert!(how != 2, "as it was told");
         }
-        // SAFETY: all lanes of the warp that go on come here.
+        // SAFETY: all lanes of the warp that continue reach this call.
         unsafe { simt::sync_warp(u32::MAX) };
         trace!("DONE");
     }
@@ -57,13 +56,12 @@ use places_kernel::places;
 
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("places", "")], modules: &[places_kernel::MODULE], ptx: "" };
-/// The locations, by their order in the source.
+/// Location IDs, in source order.
 const LAST: u16 = 4;
 const OTHERS: u16 = 5;
 const SPIN: u16 = 6;
 
-/// Records a launch that ends well and one that does what `how` says; returns the file and the second one's
-/// error.
+/// Records a launch that completes, and one that does not; returns the file and the error.
 fn record(how: u32, turns: u32, spec: &RecordingSpec, asked: Option<bool>) -> (TraceFile, SessionError) {
     let (mut device, file) = (SimDevice::new(SimOptions::default()), Shared::default());
     let mut session = Session::start(&mut device, &PROGRAM, spec, file.clone()).unwrap();
@@ -78,7 +76,7 @@ fn record(how: u32, turns: u32, spec: &RecordingSpec, asked: Option<bool>) -> (T
             session.interrupt_by(Arc::new(AtomicBool::new(asked)), move |_| tell.store(true, Relaxed));
         interrupted.unwrap();
     }
-    // SAFETY: as above.
+    // SAFETY: the arguments are numbers.
     let error = unsafe { session.launch(&places(turns, how), &shape) }.unwrap_err();
     assert_eq!(told.load(Relaxed), asked == Some(true));
     drop(session);
@@ -90,7 +88,7 @@ fn spec(policy: Policy, memory: u64) -> RecordingSpec {
     RecordingSpec { policy, memory, ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT)) }
 }
 
-/// Where the lanes of warp 1 are: the last one apart from the others.
+/// Returns the expected positions of warp 1: the last lane separate from the others.
 fn apart(others: u16) -> Vec<WarpsAt> {
     let of = |location, mask| LanesAt { location, mask, left_behind: false };
     vec![WarpsAt { warps: vec![(1, 1)], lanes: vec![of(LAST, 1 << 31), of(others, !(1 << 31))] }]
@@ -99,7 +97,7 @@ fn apart(others: u16) -> Vec<WarpsAt> {
 #[test]
 fn of_a_kernel_that_never_ends_the_file_has_the_places_of_its_lanes() {
     for host_logs in [false, true] {
-        // Also where logs are full.
+        // Also with full logs.
         for (turns, memory, is_whole) in [(40, 8 << 20, true), (3_000, 256 << 10, false)] {
             let spec = RecordingSpec { host_logs, ..spec(Policy::Stop, memory) };
             let (trace, error) = record(1, turns, &spec, None);
@@ -107,13 +105,13 @@ fn of_a_kernel_that_never_ends_the_file_has_the_places_of_its_lanes() {
             let Some(EarlyEnd::Running { positions }) = trace.early_end(1) else {
                 panic!("{:?}", trace.early_end(1))
             };
-            // A lane that has no log when memory is full gets none.
+            // A lane without a log gets none once memory is full.
             let known = if is_whole { 0..2 } else { 1..2 };
             assert_eq!(positions[0].lanes[known.clone()], apart(SPIN)[0].lanes[known], "{positions:?}");
             assert_eq!((positions.len(), &positions[0].warps), (1, &vec![(1, 1)]));
             let report = trace.verify();
             assert_eq!((report.unfinished_warps, report.lost_events == 0), (1, is_whole), "{report}");
-            // The first launch is whole.
+            // The first launch is complete.
             assert_eq!(trace.losses(0, 0).unwrap().losses.is_empty(), is_whole);
             assert!(report.events > 100, "{report}");
         }
@@ -134,7 +132,7 @@ fn of_a_kernel_that_fails_the_file_has_the_places_of_its_lanes() {
 
 #[test]
 fn launches_that_hang_are_named_whether_they_are_recorded_or_not() {
-    // The second launch is not; of the third one no warp that hangs is.
+    // The second launch is not recorded, or no hanging warp is.
     for (window, how) in [
         (Window { launches: "0".parse().unwrap(), ..Window::default() }, true),
         (Window { warps: "0".parse().unwrap(), ..Window::default() }, false),

@@ -1,4 +1,4 @@
-//! How launches share log memory where each lane keeps its latest events.
+//! Sharing of log memory by launches with ring logs.
 
 use warptrace_abi::log::{
     FirstSegments, Fixed, LaunchLogs, MAX_FIRST_ENTRIES, MIN_RING_ENTRIES, RESERVED_ENTRIES,
@@ -16,7 +16,7 @@ fn options(kib: u64, dual: bool) -> RecordingSpec {
     RecordingSpec { policy: Policy::Ring, dual, ..super::options(kib) }
 }
 
-/// Records launches of this many warps; what they are told, and what the device was asked for.
+/// Records launches with these numbers of warps; returns their logs and the device's launches.
 fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); warps.len()]);
     let mut session = Session::start(&mut device, &PROGRAM, options, Shared::default())?;
@@ -58,7 +58,7 @@ fn a_launch_of_which_not_even_the_shortest_rings_fit_is_refused() {
         let error = recorded(&[warps], &options(4 << 10, dual)).unwrap_err();
         let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 4 << 20));
-        // What it says is needed is enough.
+        // The size in the error suffices.
         let (logs, _) = recorded(&[warps], &options(needed >> 10, dual)).unwrap();
         assert_eq!(logs[0].first_entries, MIN_RING_ENTRIES);
         assert!(recorded(&[warps], &options((needed >> 10) - 1024, dual)).is_err());
@@ -67,7 +67,7 @@ fn a_launch_of_which_not_even_the_shortest_rings_fit_is_refused() {
 
 #[test]
 fn launches_share_a_drain_unless_their_rings_would_be_shorter() {
-    // Rings of a large launch take most of memory; of small launches they are as long as there can be.
+    // Rings of a large launch take most of memory; rings of small launches have the maximum length.
     let (logs, launched) = recorded(&[300, 300], &options(64 << 10, false)).unwrap();
     assert_eq!(launched, ["k", "encode 1 of 300", "k", "encode 1 of 300"]);
     assert!(logs.iter().all(|logs| logs.first_entries == 128));
@@ -78,7 +78,7 @@ fn launches_share_a_drain_unless_their_rings_would_be_shorter() {
 
 #[test]
 fn what_the_longest_ring_needs_to_be_merged_in_stays_free() {
-    // A launch of few streams may have half of memory, and others may follow it.
+    // A launch with few streams may use half of memory, and others may follow it.
     let mut shared = 0;
     for kib in [5 << 10, 6 << 10, 7 << 10, 12 << 10, 40 << 10] {
         for [first, second] in [[1, 40], [2, 9], [1, 300], [8, 9], [9, 1], [3, 3]] {
@@ -86,7 +86,7 @@ fn what_the_longest_ring_needs_to_be_merged_in_stays_free() {
             shared += launched.iter().filter(|what| !what.starts_with("encode 1") && *what != "k").count();
             let longest = logs.iter().map(|logs| u64::from(LANES * logs.first_entries)).max().unwrap();
             let end = logs.iter().map(|logs| u64::from(logs.claims_from)).max().unwrap();
-            // 16 bytes an entry; accounts, chunks and the like take some of the limit.
+            // 16 bytes per entry; accounts, chunks and other parts use some of the limit.
             assert!((end + longest) * 16 < kib << 10, "{first} and {second} in {kib} KiB");
         }
     }

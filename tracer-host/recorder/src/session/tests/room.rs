@@ -1,4 +1,4 @@
-//! Little memory: what is lost is counted.
+//! Recordings with little memory: losses are counted.
 
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
@@ -12,7 +12,7 @@ use crate::{Launcher, Session};
 
 #[kernels(device = warptrace_device, only_marked)]
 mod staircase_kernel {
-    /// Each lane makes as many rounds as its number says, `rounds` times.
+    /// Each lane runs as many inner iterations as its number, `rounds` times.
     #[kernel]
     pub fn staircase(rounds: u32) {
         for _ in 0..rounds {
@@ -28,13 +28,13 @@ use staircase_kernel::staircase;
 const CODECS: [CodecSpec; 3] =
     [CodecSpec::Raw, CodecSpec::Ecl(EclParams::DEFAULT), CodecSpec::Predict(PredictParams::DEFAULT)];
 
-/// Records this many warps that make 32 events in each of `rounds` rounds. Returns the report, the entries of
-/// log memory that they claimed, and each warp's payloads.
+/// Records `warps` warps with 32 events in each of `rounds` rounds. Returns the report, the claimed entries
+/// of log memory, and each warp's payloads.
 fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport, u64, Vec<Vec<Vec<u8>>>) {
     let program = TracedProgram { kernels: &[("staircase", "")], modules: &[], ptx: "" };
     let mut device = SimDevice::new(SimOptions { threads: Some(1), ..SimOptions::default() });
     let mut session = Session::start(&mut device, &program, options, Shared::default()).unwrap();
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let time = unsafe { session.launch(&staircase(rounds), &LaunchShape::linear(32 * warps, 64)) }.unwrap();
     let (file, summary, report) = session.finish().unwrap();
     assert_eq!(report.attempted, warps * u64::from(32 * rounds));
@@ -51,7 +51,7 @@ fn staircases(options: &RecordingSpec, warps: u64, rounds: u32) -> (LaunchReport
     (report, time.claims.log_entries, payloads)
 }
 
-/// Records warps with each codec in little memory; in a part of the cases each number of warps and of rounds once.
+/// Records with each codec in little memory. With `is_part`, one number of rounds for each number of warps.
 fn check_losses(is_part: bool) {
     for codec in CODECS {
         let (mut some, mut none) = (0, 0);
@@ -87,7 +87,7 @@ fn few_chunks_lose_nothing() {
     for codec in CODECS {
         let ample = RecordingSpec { codec, ..options(16 << 10) };
         let (whole, _, payloads) = staircases(&ample, 50, 60);
-        // 450 chunks, of which raw needs 600.
+        // 450 chunks; raw needs 600.
         let (report, _, few) =
             staircases(&RecordingSpec { memory: Some(MemorySize(4 << 20)), ..ample }, 50, 60);
         assert_eq!((whole.lost, report.lost), (0, 0), "{codec:?}");
@@ -107,7 +107,7 @@ fn few_large_chunks_lose_nothing() {
 
 #[test]
 fn the_size_of_a_launch_changes_no_chunk() {
-    // Lanes claim segments of 128 entries where there are four warps, and shorter ones where there are 600.
+    // Lanes claim segments of 128 entries with four warps, and shorter ones with 600.
     let (_, _, of_few) = staircases(&options(16 << 10), 4, 20);
     let (report, _, of_many) = staircases(&options(16 << 10), 600, 20);
     assert!(report.lost == 0 && of_few[0].len() > 1, "several chunks");

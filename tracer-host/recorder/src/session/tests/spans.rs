@@ -1,4 +1,4 @@
-//! Where and when warps ran, on the simulator: exact numbers, whatever the policy, window and memory.
+//! Spans of warps on the simulator: exact numbers with any policy, window and memory.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::codec::CodecSpec;
@@ -11,7 +11,7 @@ use crate::{
     Times, TracedProgram, Window,
 };
 
-/// Blocks of the launches, warps of a block, and multiprocessors.
+/// Blocks of a launch, warps of a block, and multiprocessors.
 const BLOCKS: u32 = 10;
 const WARPS: u32 = 2;
 const SMS: u32 = 3;
@@ -24,8 +24,7 @@ const GAP: u64 = 1_000;
 mod uneven_kernel {
     use super::{SLOW, WARPS};
 
-    /// Each warp turns as often as its number in the launch says, those of one block 50 times as often. Lanes
-    /// above 15 leave before.
+    /// Each warp loops as often as its number, 50 times as often in one block. Lanes above 15 leave before.
     #[kernel]
     pub fn uneven(more: u32) {
         let thread = warptrace_device::simt::global_thread_x();
@@ -49,7 +48,7 @@ use uneven_kernel::uneven;
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("uneven", "")], modules: &[uneven_kernel::MODULE], ptx: "" };
 
-/// Records launches, each with as many more turns as `launches` says.
+/// Records launches, each with the additional iterations in `launches`.
 fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     let options = SimOptions { multiprocessors: Some(SMS), ..SimOptions::default() };
     let mut device = SimDevice::new(options);
@@ -66,8 +65,7 @@ fn record(spec: &RecordingSpec, launches: &[u32]) -> TraceFile {
     TraceFile::from_bytes(file.bytes()).unwrap()
 }
 
-/// The spans of a launch that begins at a time, and when it ends: the simulator's clock counts a warp's
-/// events.
+/// Returns the spans and the end of a launch. The simulator's clock counts a warp's events.
 fn expected(more: u32, start: u64, is_chosen: impl Fn(u32) -> bool) -> (Vec<(u32, WarpSpan)>, u64) {
     let (mut free, mut spans) = ([start; SMS as usize], Vec::new());
     for block in 0..BLOCKS {

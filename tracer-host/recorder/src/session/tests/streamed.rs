@@ -1,4 +1,4 @@
-//! Streamed sessions on the simulator: interruptions, kernels that fail, and hosts that come late.
+//! Streamed sessions on the simulator: interruptions, failing kernels, and slow hosts.
 
 use std::io::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +27,7 @@ static TURNS: AtomicU32 = AtomicU32::new(0);
 mod hangs_kernel {
     use super::*;
 
-    /// Lanes of warp 1 turn until they are released; the others leave.
+    /// Lanes of warp 1 loop until they are released; the others leave.
     #[kernel]
     pub fn hangs(turns: u32) {
         if warptrace_device::simt::global_thread_x() / 32 == 1 {
@@ -46,7 +46,7 @@ use hangs_kernel::hangs;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod scatters_kernel {
-    /// Lanes turn one way or the other, as they and the turns are numbered.
+    /// Lanes branch depending on their number and the iteration.
     #[kernel]
     pub fn scatters(turns: u32) {
         let thread = warptrace_device::simt::global_thread_x();
@@ -69,7 +69,7 @@ static SET: AtomicBool = AtomicBool::new(false);
 mod waits_kernel {
     use super::*;
 
-    /// Block 0 turns until block 1 has turned this many times.
+    /// Block 0 loops until block 1 has run this many iterations.
     #[kernel]
     pub fn waits(turns: u32) {
         if warptrace_device::simt::global_thread_x() < 32 {
@@ -117,12 +117,12 @@ fn what_a_refused_launch_is_said_to_need_is_enough() {
         let mut device = device();
         let options = options(Duration::from_secs(100), memory);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default())?;
-        // SAFETY: no memory among the arguments.
+        // SAFETY: no argument refers to memory.
         unsafe { session.launch(&scatters(3), &LaunchShape::linear(lanes, 64)) }?;
         session.finish().map(|(_, _, report)| report)
     };
     for lanes in [1 << 12, 1 << 14, 50_000] {
-        // Of each of these a part is for rounds.
+        // Each of these has a part for rounds.
         for memory in [1 << 19, 1 << 20, 3 << 19] {
             let Err(error) = recorded(lanes, memory) else { continue };
             let SessionError::Memory { needed: Some(needed), limit, .. } = error else { panic!("{error}") };
@@ -143,7 +143,7 @@ fn an_interrupted_kernel_leaves_a_file_and_is_named() {
     let tell = Arc::clone(&told);
     let told_of = session.interrupt_by(Arc::clone(&asked), move |interrupted: &Interrupted| {
         *tell.lock().unwrap() = Some(interrupted.clone());
-        // Nothing else ends the kernel here.
+        // Otherwise the kernel would never end.
         RELEASED.store(true, Relaxed);
     });
     told_of.unwrap();
@@ -154,7 +154,7 @@ fn an_interrupted_kernel_leaves_a_file_and_is_named() {
         asked.store(true, Relaxed);
     });
     let call = hangs(0);
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let error = unsafe { session.launch(&call, &LaunchShape::linear(64, 64)) }.unwrap_err();
     watch.join().unwrap();
     let is_it = |kernel: &str| kernel == call.name();
@@ -173,7 +173,7 @@ fn of_a_kernel_that_fails_the_file_has_what_had_come_of_it() {
     let mut device = device();
     let options = options(Duration::from_secs(100), 200 << 10);
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let error = unsafe { session.launch(&fails(60_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
     assert!(error.to_string().contains("as it was told"), "{error}");
     drop(session);
@@ -185,10 +185,10 @@ fn of_a_kernel_that_fails_the_file_has_what_had_come_of_it() {
 #[test]
 fn no_kernel_waits_for_a_disk_that_is_full() {
     let mut device = device();
-    // That is longer than a test may take.
+    // The wait is longer than a test may take.
     let options = RecordingSpec { codec: CodecSpec::Raw, ..options(Duration::from_secs(3_600), 200 << 10) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
-    // SAFETY: no memory among the arguments.
+    // SAFETY: no argument refers to memory.
     let error = unsafe { session.launch(&turns(30_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Write(_)), "{error}");
 }
@@ -196,7 +196,7 @@ fn no_kernel_waits_for_a_disk_that_is_full() {
 /// Whether the disk waits for `waits`.
 static HELD: AtomicBool = AtomicBool::new(false);
 
-/// A disk that writes nothing before block 1 of `waits` has ended, if it is held.
+/// A disk that, if held, writes nothing before block 1 of `waits` has ended.
 #[derive(Clone)]
 struct Slow(Shared);
 
@@ -225,28 +225,28 @@ fn a_kernel_whose_blocks_wait_for_each_other_ends_however_slow_the_disk_is() {
         let options = options(max_wait, 200 << 10);
         let mut session = Session::start(&mut device, &PROGRAM, &options, Slow(file.clone())).unwrap();
         HELD.store(is_held, Relaxed);
-        // SAFETY: no memory among the arguments.
+        // SAFETY: no argument refers to memory.
         unsafe { session.launch(&waits(20_000), &LaunchShape::persistent(2, 32)) }.unwrap();
         let (_, _, report) = session.finish().unwrap();
         assert_eq!(report.attempted, report.recorded + report.lost);
-        // Whatever block 0 did until then.
+        // In addition to the events of block 0 until then.
         assert!(report.attempted >= 40_000);
         let verified = verify(&file);
         assert_eq!((verified.lost_events, verified.unfinished_warps), (report.lost, 0), "{verified:?}");
-        // How much is lost where lanes do not wait for long is a matter of time.
+        // With short waits, the number of lost events depends on timing.
         assert!(max_wait < Duration::from_secs(1) || report.lost == 0);
     }
 }
 
-/// Records launches of `scatters`, each of so many turns and threads, and its raw shadow; returns how many
-/// warps rounds have encoded. All of it is recorded.
+/// Records launches of `scatters`, given by iterations, threads and block size, with a raw second track.
+/// Checks that nothing is lost; returns the number of warps encoded in rounds.
 fn warps_in_rounds(memory: u64, launches: &[(u32, u64, u32)]) -> u64 {
     let file = Shared::default();
     let mut device = device();
     let options = RecordingSpec { dual: true, ..options(Duration::from_secs(600), memory) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, file.clone()).unwrap();
     for &(turns, threads, block) in launches {
-        // SAFETY: no memory among the arguments.
+        // SAFETY: no argument refers to memory.
         unsafe { session.launch(&scatters(turns), &LaunchShape::linear(threads, block)) }.unwrap();
     }
     let in_rounds = session.recorder.warps_in_rounds();
@@ -257,7 +257,6 @@ fn warps_in_rounds(memory: u64, launches: &[(u32, u64, u32)]) -> u64 {
     in_rounds
 }
 
-/// Warps that leave are encoded in rounds, on the device, while others run.
 #[test]
 fn warps_that_leave_are_encoded_in_rounds() {
     for (memory, has_rounds) in [(8 << 20, false), (24 << 20, true), (64 << 20, true)] {
@@ -265,10 +264,9 @@ fn warps_that_leave_are_encoded_in_rounds() {
     }
 }
 
-/// Where warps that run hold all memory, the host takes them over, part by part, and rounds the others.
 #[test]
 fn warps_that_hold_all_memory_are_taken_over() {
     let in_rounds = warps_in_rounds(24 << 20, &[(20_000, 64, 32), (60, 12_000, 32), (20_000, 64, 32)]);
-    // Not all, and not none.
+    // Some, but not all.
     assert!((1..380).contains(&in_rounds), "{in_rounds}");
 }

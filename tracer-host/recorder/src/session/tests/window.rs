@@ -1,4 +1,4 @@
-//! What of a program is recorded.
+//! Selection of launches, blocks, warps and events.
 
 use warptrace_format::chosen::ChosenWarps;
 
@@ -13,7 +13,7 @@ fn with(window: Window) -> RecordingSpec {
     RecordingSpec { window, ..options(1000) }
 }
 
-/// Launches these kernels; what the device was asked for, the file, and the report.
+/// Launches these kernels; returns the device's launches, the file, and the report.
 fn record(window: Window, scripts: usize, kernels: &[&'static str]) -> (Vec<String>, Shared, LaunchReport) {
     let mut device = FakeDevice::new(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
@@ -90,8 +90,7 @@ fn many_launches_that_are_not_chosen_are_told_as_they_come() {
 
 #[test]
 fn only_chosen_warps_have_logs_and_accounts() {
-    // Of ten blocks of four warps the warps 1 and 2 of blocks 0, 3, 6 and 9: eight warps, of which two have a
-    // chunk.
+    // Warps 1 and 2 of blocks 0, 3, 6 and 9, of ten blocks of four warps. Two of these have a chunk.
     let window =
         Window { blocks: "1/3".parse().unwrap(), warps: "1..3".parse().unwrap(), ..Window::default() };
     let chosen = ChosenWarps { first_block: 0, blocks: 4, block_step: 3, first_warp: 1, block_warps: 2 };

@@ -1,4 +1,4 @@
-//! Chunks of addresses and values on their way into the file.
+//! Writes chunks of addresses and values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -11,11 +11,9 @@ use crate::packed::{self, Piece, Unpacked};
 use crate::session::SessionError;
 use crate::writer::DataChunk;
 
-/// Chunks with their launches.
 type OfLaunches<'a> = Vec<(u32, DataChunk<'a>)>;
 
 impl<W: Write + Send> Work<W> {
-    /// Writes the chunks of addresses and values of `launches`.
     pub(super) fn write_data(
         &mut self,
         drained: &Drained,
@@ -46,7 +44,7 @@ impl<W: Write + Send> Work<W> {
     }
 }
 
-/// The chunks of addresses and values of a piece.
+/// Returns the chunks of addresses and values in a piece.
 fn found<'a>(
     infos: &BTreeMap<u32, LaunchInfo>,
     piece: Piece<'a>,

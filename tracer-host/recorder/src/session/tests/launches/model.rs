@@ -1,6 +1,6 @@
-//! The hand-over between launching threads and the drainer, in all orders: what one does in one go under the
-//! ledger's lock is a step here. Threads reserve, launch, and reserve again; launches end at any time; the
-//! drainer reads counters, takes an arena, and gives it back.
+//! Explores all orders of steps of launching threads and the drainer. A step is what one of them does in one
+//! hold of the ledger's lock. Threads reserve, launch, and reserve again; launches end at any time; the
+//! drainer reads counters, takes an arena, and returns it.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use crate::session::memory::Division;
 use crate::session::pool::{Effort, Pool, Short};
 use crate::{LaunchShape, Window};
 
-/// A launch that was reserved: its logs are in use until they are drained.
+/// A reserved launch. Its logs are in use until they are drained.
 #[derive(Clone, Debug)]
 struct Made {
     ticket: Ticket,
@@ -32,11 +32,10 @@ struct Made {
 #[derive(Clone, Debug)]
 struct World {
     ledger: Ledger,
-    /// How many launches each thread has still to make.
+    /// Launches that each thread still has to make.
     left: Vec<u32>,
     made: Vec<Made>,
     job: Option<Job>,
-    /// Launches that were written.
     written: Vec<u32>,
 }
 
@@ -67,7 +66,6 @@ impl World {
         Self { ledger, left: vec![launches; threads], made: Vec::new(), job: None, written: Vec::new() }
     }
 
-    /// Tells worlds apart.
     fn key(&self) -> u64 {
         let Self { ledger, left, made, job, written } = self;
         let mut hasher = DefaultHasher::new();
@@ -75,7 +73,6 @@ impl World {
         hasher.finish()
     }
 
-    /// All worlds that may come next.
     fn next(&self, kernel: Kernel) -> Vec<Self> {
         let mut all = Vec::new();
         let mut add = |change: &dyn Fn(&mut Self)| {
@@ -116,13 +113,13 @@ impl World {
                 let (ticket, logs) = (reserved.ticket, reserved.logs[0].unwrap());
                 self.made.push(Made { ticket, logs, thread, is_launched: false, has_ended: false });
             }
-            // It waits, and tries again.
+            // Waits and tries again.
             Err(Short::Room | Short::Unknown) => {}
             Err(Short::Never) => panic!("alone it has room"),
         }
     }
 
-    /// The drainer sees what has ended, and reads the counters of its arenas.
+    /// The drainer detects ended launches, and reads the counters of their arenas.
     fn poll(&mut self, kernel: Kernel) {
         for made in self.made.iter().filter(|made| made.has_ended) {
             self.ledger.ended(made.ticket, std::time::Duration::ZERO);
@@ -143,7 +140,7 @@ impl World {
         self.ledger.drained(filled.arena, &DrainCost::default());
     }
 
-    /// No launch's memory is another's.
+    /// Checks that no memory is used by two launches.
     fn check(&self, kernel: Kernel) {
         for (at, one) in self.made.iter().enumerate() {
             let logs = &one.logs;
@@ -171,7 +168,7 @@ impl World {
         }
     }
 
-    /// The entries that an arena's launches claim at most.
+    /// Returns the entries that an arena's launches may claim.
     fn claimed(&self, logs: &LaunchLogs, kernel: Kernel) -> Range<u32> {
         let same_arena = self.made.iter().filter(|made| made.logs.claims == logs.claims);
         let all: Vec<&LaunchLogs> = same_arena.map(|made| &made.logs).collect();
@@ -183,8 +180,7 @@ impl World {
     }
 }
 
-/// Goes through all worlds; returns how many there are, and in how many a launch waits while another arena is
-/// drained.
+/// Visits all states. Returns their number, and in how many a launch runs while another arena is drained.
 fn explore(first: World, kernel: Kernel, launches: usize) -> [usize; 2] {
     let (mut seen, mut overlapped, mut ends) = (HashSet::new(), 0, 0);
     let mut open = vec![first];
@@ -218,7 +214,7 @@ fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
     for (kib, kernel, threads, launches) in [
         (1024, Kernel { warps: 20, claims: 0 }, 2, 2),
         (1024, Kernel { warps: 12, claims: 128 }, 1, 4),
-        // Each of these has all of log memory.
+        // Each of these uses all of log memory.
         (1024, Kernel { warps: 60, claims: 128 }, 2, 2),
         (2048, Kernel { warps: 12, claims: 1024 }, 3, 1),
     ] {
@@ -230,8 +226,7 @@ fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
 
 #[test]
 fn wherever_a_world_stands_all_launches_can_still_be_written() {
-    // From each reachable world, letting everything end and the drainer work leads to the end: no launch
-    // waits for ever.
+    // From each reachable state, ending all launches and draining writes them all: none waits forever.
     let kernel = Kernel { warps: 20, claims: 0 };
     let (mut seen, mut open) = (HashSet::new(), vec![World::new(1024, 2, 2)]);
     while let Some(world) = open.pop() {
