@@ -1,5 +1,5 @@
-//! Tells build scripts of packages that depend on this one where it is, as `DEP_WARPTRACE_ROOT`: with it
-//! `warptrace_build::compile` builds their kernels.
+//! Passes this folder to build scripts of dependent packages as `DEP_WARPTRACE_ROOT`.
+//! `warptrace_build::compile` uses it to build their kernels.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,10 +1,15 @@
-//! What host, traced kernels and encoders of one release agree on, and no file holds.
+//! Interfaces between host, traced kernels and encoders of one release.
 //!
-//! What a traced kernel records ([`recording`]), logs that lanes write ([`log`], [`data`] for addresses and values, and [`stream`] where the
-//! host empties them while a kernel runs), the memory that the encoder works in ([`pool`]), what
-//! `warptrace run` says to the library that it loads ([`run`]), shared memory ([`shared`]), and the comments
-//! in PTX that stand for trace points ([`mod@marker`]). All of it may change with each release: both sides
-//! are built together. What a `.wtrc` file holds is in `warptrace_format`, and does not change.
+//! - [`recording`]: the form in which a traced kernel records
+//! - [`log`], [`data`], [`stream`]: logs that lanes write, for events, for addresses and values, and for logs
+//!   that the host empties while a kernel runs
+//! - [`pool`]: the memory in which the encoder works
+//! - [`run`]: the interface between `warptrace run` and the library that it loads
+//! - [`shared`]: the shared memory of traced kernels
+//! - [`mod@marker`]: the comments in PTX that mark trace points
+//!
+//! Files store no such layout. Each may change with every release, because both sides are built together.
+//! The stable layout of `.wtrc` files is in `warptrace_format`.
 //!
 //! The crate allocates nothing and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(test), no_std)]

@@ -1,14 +1,13 @@
-//! Logs: what a traced kernel writes while it runs, and what host and encoder read.
+//! Logs: written by a traced kernel while it runs, read by host and encoder.
 //!
-//! A log belongs to one lane of one warp, for one track of one launch; nothing else writes to it. It holds
-//! *log entries*: one for each run that its lane has *kept*, in the order in which they began. The leader
-//! lane of a run is the lowest lane of its mask (of a counted loop's run: the lowest lane that leaves the
-//! loop with it).
+//! A log belongs to one lane of one warp, for one track of one launch. Only that lane writes to it. It holds
+//! *log entries*, one for each run that the lane leads, in the order in which the runs began. The *leader* of
+//! a run is the lowest lane of its mask; for the run of a counted loop, it is the lowest lane that leaves the
+//! loop with it.
 //!
-//! Log memory is an array of entries of 16 bytes, named by their index. Entry 0 stands for "none" and is
-//! never used.
+//! Log memory is an array of 16-byte entries, addressed by index. Entry 0 means "none" and is never used.
 //!
-//! # An entry
+//! # Entry
 //! ```text
 //! offset  size  field
 //!      0     4  mask
@@ -16,135 +15,136 @@
 //!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
 //! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is
-//! passed over. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units: two events of a lane
-//! are further from each other than one unit.
+//! skipped. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units. Two events of a lane are
+//! more than one unit apart.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link. Its first word is the index of
-//! the next segment's first entry, or 0 if the log ends in this segment. Then the second word says how many
-//! entries before the link were not written. A lane writes the link when it goes on to another segment, or
-//! when it leaves the kernel; or when it finds no memory: then the second word is [`STOPPED`], and the
-//! third is the time of the first run that the lane has lost, in units of 16 cycles, modulo 2^32. Of a log
-//! that ends, the second word may have [`ALL_LEFT`], too.
+//! A log is a chain of segments. The last entry of a segment is its link. The link's first word is the index
+//! of the next segment's first entry, or 0 if the log ends in this segment. If the log ends, the second word
+//! is the number of unwritten entries before the link. A lane writes the link when it continues in another
+//! segment or leaves the kernel. It also writes the link when it finds no memory: then the second word is
+//! [`STOPPED`], and the third is the time of the first run that the lane lost, in units of 16 cycles, modulo
+//! 2^32. At the end of a log, the second word may also have the bit [`ALL_LEFT`].
 //!
-//! The first segment of a log begins with a header of one entry. Other segments have none.
+//! The first segment of a log begins with a header of one entry. Other segments have no header.
 //!
-//! A launch has *first segments* from the start, of [`LaunchLogs::first_entries`] entries: for lane 0 of each
+//! A launch has preallocated *first segments* of [`LaunchLogs::first_entries`] entries: for lane 0 of each
 //! stream (a warp's track), or for each of its lanes ([`LaunchLogs::first_lanes`]). All other segments are
-//! claimed when they are needed, from [`Claims::log_entries`](crate::pool::Claims), and have
-//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two from [`SEGMENT_MULTIPLE`] to
-//! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`], and each segment begins at an address that is a
-//! multiple of its length: so no segment crosses a multiple of 4 GiB, and the upper half of a write pointer
-//! changes only from segment to segment.
+//! reserved on demand from [`Claims::log_entries`](crate::pool::Claims) and have
+//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two, from [`SEGMENT_MULTIPLE`] to
+//! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`]. The address of each segment is a multiple of its
+//! length. Therefore no segment crosses a multiple of 4 GiB, and the upper half of a write pointer changes
+//! only between segments.
 //!
 //! # Headers
 //! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
 //! ```text
 //! offset  size  field
-//!      0     8  1 since the warp has begun, or the time of the first run that lanes without a segment have lost: the
-//!               complement of its clock in units of 16 cycles, whose upper half is not 0
-//!      8     4  index of the first entry of a claimed first segment, 0 if there is none; or where each lane has a first
-//!               segment from the start: the lanes whose logs hold entries
-//!     12     4  the lanes that have left the kernel
+//!      0     8  1 after the warp has begun; or the time of the first run lost by lanes without a segment:
+//!               the complement of its clock in units of 16 cycles, whose upper half is not 0
+//!      8     4  index of the first entry of a reserved first segment, 0 if none; or, where each lane has a
+//!               preallocated first segment, the mask of lanes whose logs hold entries
+//!     12     4  mask of lanes that have left the kernel
 //! ```
-//! A lane that leaves the kernel with an empty log writes no link, if each lane has a first segment.
-//! Leaving lanes add themselves to the last words of the head together. Where only lane 0 has a first
-//! segment, and all 32 lanes leave together, its link says [`ALL_LEFT`] instead.
+//! If each lane has a preallocated first segment, a lane that leaves with an empty log writes no link.
+//! Leaving lanes add themselves to the last two words of the head in one operation. If only lane 0 has a
+//! preallocated first segment and all 32 lanes leave together, lane 0's link has the bit [`ALL_LEFT`]
+//! instead.
 //!
-//! The claimed first segments of a stream are a list. The header of each of them:
+//! The reserved first segments of a stream form a list. The header of each:
 //! ```text
 //! offset  size  field
 //!      0     4  index of the first entry of the next one in the list; 0 at the end
 //!      4     4  lane
-//!      8     8  not used
+//!      8     8  unused
 //! ```
-//! If a lane finds no memory for another segment, it counts the events of each run that it would append,
-//! and adds them to the losses in the warp's account when it leaves. The time of the first one is in its
-//! last link, or in the stream's head. What any lane of the warp began at the earliest of these times or
-//! later is lost too: what is recorded of a warp is a beginning.
+//! A lane that finds no memory for another segment counts the events of each run that it would append. When
+//! it leaves, it adds them to the losses of the warp. The time of its first lost run is in its last link, or
+//! in the stream's head. All runs of the warp that begin at the earliest such time or later are lost too: the
+//! recorded part of a warp is a prefix.
 //!
 //! # Kernels that run
-//! Log memory is all zeros when a launch begins. The leader of a run writes it when it begins, to where it
-//! will append it: into the entry behind its last one, or where that is the link into the link. So a copy of
-//! the logs of a kernel that runs shows where lanes are. A log goes up to the first entry whose mask is 0. A
-//! link that leads on has zeros behind its first word; one whose second word is not 0 is a run that has
-//! begun, if its first word is not 0. How often that is repeated is not known.
+//! Log memory is all zeros when a launch begins. When a run begins, its leader writes the run where it will
+//! append it: to the entry after its last one or, if that entry is the link, into the link. Therefore a copy
+//! of the logs of a running kernel shows the positions of the lanes. A log extends to the first entry whose
+//! mask is 0. A link to another segment has zeros after its first word. A link whose first and second words
+//! are both nonzero holds a run that has begun. The repeat count of such a run is unknown.
 //!
-//! A log that was stopped has the run in its last link:
+//! The last link of a stopped log holds the current run:
 //! ```text
 //! offset  size  field
 //!      0     4  mask
-//!      4     2  how often the count of lost events had no room in the lane's registers
+//!      4     2  number of times that the count of lost events overflowed the lane's registers
 //!      6     2  location
-//!      8     4  the time of the first run that the lane has lost
+//!      8     4  the time of the first run that the lane lost
 //!     12     4  STOPPED, and the clock when the run began, in units of 2^14 cycles modulo 2^31
 //! ```
-//! When the lane leaves, the link gets what links of stopped logs have.
+//! When the lane leaves, it replaces this content by the link of a stopped log.
 //!
 //! # Rings
-//! If the launch says so ([`LaunchLogs::ring`]), each log is a ring: nothing is claimed, each lane has a
-//! first segment without a header, and keeps its latest runs. The first segment then consists of two segments
-//! of half its length, which the lane fills in turn, each up to its last entry:
+//! If [`LaunchLogs::ring`] is set, each log is a ring and keeps the lane's latest runs. No segments are
+//! reserved: each lane has a preallocated first segment without a header. It consists of two halves, which
+//! the lane fills in turn, each up to its last entry:
 //! ```text
-//! first half   runs ... | state   second half   runs ... | not used
+//! first half   runs ... | state   second half   runs ... | unused
 //! ```
-//! Before a lane begins to fill a half anew, it counts the events that the half holds as lost. The first
-//! half's last entry is the lane's state. Its first eight bytes say how many events the lane has lost so far,
-//! 0 when the kernel begins. The next four say where the log ends: how many entries of the ring lie before
-//! it. They are written when the lane leaves. So its log is, if it ends in the second half, all of the first
-//! half and what is before the end; if it ends in the first half and has lost something, all of the second
-//! half and what is before the end.
+//! Before a lane refills a half, it counts the events in that half as lost. The last entry of the first half
+//! is the lane's state. Its first eight bytes are the number of events lost so far, 0 when the kernel begins.
+//! The next four are the end of the log: the number of ring entries before it, written when the lane leaves.
+//! If the log ends in the second half, it consists of the first half and the entries before the end. If it
+//! ends in the first half and the lane has lost events, it consists of the second half and the entries before
+//! the end.
 //!
-//! What is recorded of a warp is an end. A lane that has lost something has all its runs from the first one
-//! in its log on. So the warp has all runs from that time on which is the latest among the first ones of
-//! such lanes. Runs that began before it are passed over when logs are merged, and counted as lost. Here
-//! times are compared as whole clocks, in units of 16 cycles.
+//! The recorded part of a warp is a suffix. A lane that has lost events has all its runs from the first one
+//! in its log. Of the times of these first runs, the latest is the time from which the warp has all runs.
+//! Merging skips runs that began before it and counts them as lost. These times are compared as whole clocks,
+//! in units of 16 cycles.
 //!
 //! # Flat logs
-//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries, all of them
-//! runs. [`LoggedLaunch::first_segments`] then leads to an array of [`FLAT_ENTRIES`] entries for each stream,
-//! with eight bytes for each lane: the index of its first entry, and how many there are.
+//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries that are all
+//! runs. [`LoggedLaunch::first_segments`] is then the index of an array with [`FLAT_ENTRIES`] entries for
+//! each stream. The array has eight bytes for each lane: the index of its first entry and the number of its
+//! entries.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
 
 /// Bytes of a log entry.
 pub const ENTRY_BYTES: u32 = 16;
-/// Entries that say where the flat logs of a stream are.
+/// Entries per stream that locate its flat logs.
 pub const FLAT_ENTRIES: u32 = LANES / 2;
-/// Entries of the shortest segments.
+/// Minimum entries of a segment.
 pub const SEGMENT_MULTIPLE: u32 = 8;
-/// Entries of the longest segments.
+/// Maximum entries of a segment that is not a first segment.
 pub const MAX_SEGMENT_ENTRIES: u32 = 128;
-/// Entries of the longest first segments. Log memory begins at a multiple of their length, 64 KiB.
+/// Maximum entries of a first segment, 64 KiB. Log memory begins at a multiple of this length.
 pub const MAX_FIRST_ENTRIES: u32 = 4096;
-/// Entries of the shortest first segments that are rings.
+/// Minimum entries of a first segment that is a ring.
 pub const MIN_RING_ENTRIES: u32 = 16;
-/// Entries at the start of log memory that have no owner.
+/// Unused entries at the start of log memory.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
-/// What the address of log memory is a multiple of: the length of the longest segments. So an index that is a
-/// multiple of a segment's entries is an address that is a multiple of its length.
+/// Alignment of log memory: the length of the longest segments. It ensures that the address of a segment is a
+/// multiple of its length if its index is a multiple of its entries.
 pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
-/// The most that a key counts.
+/// Maximum count in a key.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
-/// What the second word of a link is if the log was stopped.
+/// Second word of the link of a stopped log.
 pub const STOPPED: u32 = 1 << 31;
-/// Bit of the second word of a link that leads nowhere: all lanes of the warp have left, together with this
-/// one.
+/// Bit in the second word of the last link of a log: all lanes of the warp have left together with this one.
 pub const ALL_LEFT: u32 = 1 << 30;
-/// Bits by which the clock is shifted in the last link of a log that was stopped, while the kernel runs.
+/// Right shift of the clock in the last link of a stopped log, while the kernel runs.
 pub const STOPPED_TIME_SHIFT: u32 = 14;
-/// The most entries of log memory: almost 64 GiB.
+/// Maximum entries of log memory: almost 64 GiB.
 pub const MAX_ENTRIES: u32 = 0xffff_0000;
-/// Bits by which a location is shifted in a key.
+/// Left shift of a location in a key.
 pub const LOCATION_SHIFT: u32 = 16;
-/// Bits by which the clock is shifted in a time.
+/// Right shift of the clock in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// What a traced launch is told: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel
-/// that records every warp takes only what stands before [`chosen`](Self::chosen): 64 bytes.
+/// Parameters of a traced launch: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel
+/// that records every warp takes only the 64 bytes before [`chosen`](Self::chosen).
 ///
-/// Each launch has its own, so launches may overlap.
+/// Each launch has its own parameters, so launches may overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LaunchLogs {
@@ -152,103 +152,103 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and track:
-    /// `accounts[track * warps + warp]`. Where warps write [where and when they
-    /// ran](warptrace_format::span::WarpSpan), an array of that for each warp stands directly behind it.
+    /// Address of an array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and
+    /// track: `accounts[track * warps + warp]`. If warps write [where and when they
+    /// ran](warptrace_format::span::WarpSpan), an array with a `WarpSpan` for each warp follows directly.
     pub accounts: u64,
-    /// Lanes of a stream that have first segments from the start: 1 or 32.
+    /// Lanes of each stream that have preallocated first segments: 1 or 32.
     pub first_lanes: u32,
-    /// Warps of the launch that record.
+    /// Number of warps of the launch that record.
     pub warps: u32,
-    /// Entries of such a first segment.
+    /// Entries of a preallocated first segment.
     pub first_entries: u32,
     /// Entries of every other segment; in a [ring](Self::ring), of one half.
     pub segment_entries: u32,
-    /// Added to a claim's answer: the index of the segment's first entry, a multiple of the segment's length.
+    /// Offset added to the reserved counter value. The sum is the index of the segment's first entry, a
+    /// multiple of the segment's length.
     pub claims_from: u32,
-    /// Entries of log memory that may be claimed: a segment must end at or before this index.
+    /// End of the entries that can be reserved: a segment must end at or before this index.
     pub claims_end: u32,
     /// Number of the launch.
     pub launch: u32,
     /// Index of the first entry of the launch's first segments, a multiple of
     /// [`first_entries`](Self::first_entries).
     pub first_segments: u32,
-    /// 1 if logs are rings, which keep the latest runs; 0 if they take segments until there are no more.
+    /// 1 if logs are rings that keep the latest runs; 0 if they extend by segments until no memory is left.
     pub ring: u32,
-    /// Not used; 0.
+    /// Unused; 0.
     pub reserved: u32,
-    /// The warps that record. In the tables above a warp stands at its index among them; their number is
-    /// [`warps`](Self::warps). All zero: every warp of the launch.
+    /// The warps that record, [`warps`](Self::warps) in number. The tables above are indexed by the position
+    /// of a warp among them. All zero: every warp of the launch.
     pub chosen: ChosenWarps,
-    /// Not used; 0.
+    /// Unused; 0.
     pub unused: u32,
 }
 
 impl LaunchLogs {
-    /// Index of a warp in the launch's tables, given by its block, its number in the block and the warps of a
-    /// block; `None` if it does not record.
+    /// Returns the index of a warp in the launch's tables; `None` if the warp does not record.
     #[inline(always)]
     pub const fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
         self.chosen.table_index(self.warps, block, warp_in_block, warps_per_block)
     }
 
-    /// The launch's first segments.
+    /// Returns the layout of the launch's first segments.
     pub const fn first(&self) -> FirstSegments {
         FirstSegments { lanes: self.first_lanes, entries: self.first_entries }
     }
 
-    /// Index of the first entry of the first segment of a stream's lane, one of
+    /// Returns the index of the first entry of the first segment of a stream's lane, one of
     /// [`first_lanes`](Self::first_lanes).
     pub const fn first_segment(&self, track: u32, warp: u32, lane: u32) -> u32 {
         self.first_segments + self.first().offset(track * self.warps + warp, lane)
     }
 }
 
-/// What each stream of a launch has from the start.
+/// Preallocated first segments of each stream of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstSegments {
     /// Lanes that have a first segment: 1 or 32.
     pub lanes: u32,
-    /// Entries of each of them.
+    /// Entries of each first segment.
     pub entries: u32,
 }
 
 impl FirstSegments {
-    /// One for each stream, of this many entries.
+    /// Returns a layout with one first segment of `entries` entries per stream.
     pub const fn of_streams(entries: u32) -> Self {
         Self { lanes: 1, entries }
     }
 
-    /// One for each lane, of this many entries.
+    /// Returns a layout with one first segment of `entries` entries per lane.
     pub const fn of_lanes(entries: u32) -> Self {
         Self { lanes: LANES, entries }
     }
 
-    /// Entries from the first segment of lane 0 of stream 0 to that of a lane of a stream.
+    /// Returns the distance from the first segment of lane 0 of stream 0 to the given one, in entries.
     #[inline(always)]
     pub const fn offset(self, stream: u32, lane: u32) -> u32 {
         (stream * self.lanes + lane) * self.entries
     }
 
-    /// Entries of all first segments of this many streams.
+    /// Returns the entries of all first segments of this number of streams.
     #[inline(always)]
     pub const fn total(self, streams: u64) -> u64 {
         streams * self.lanes as u64 * self.entries as u64
     }
 }
 
-/// Where in log memory the first segments of a launch lie: indices of entries.
+/// Range of a launch's first segments in log memory, as indices of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// The first entry of the first one.
+    /// The first entry of the first segments.
     pub first_segments: u64,
-    /// The entry after the last one, rounded up to where segments of any length may be claimed.
+    /// The entry after the last one, rounded up so that segments of any length can be reserved from there.
     pub end: u64,
 }
 
 impl Fixed {
-    /// Places the first segments of this many streams in the entries from `from` on. What alignment leaves
-    /// out has no owner.
+    /// Places the first segments of this number of streams at or after entry `from`. Entries skipped by
+    /// alignment are unused.
     pub const fn place(from: u64, streams: u64, first: FirstSegments) -> Self {
         let first_segments = from.next_multiple_of(first.entries as u64);
         let end = (first_segments + first.total(streams)).next_multiple_of(MAX_SEGMENT_ENTRIES as u64);
@@ -256,48 +256,48 @@ impl Fixed {
     }
 }
 
-/// A run, as an entry holds it.
+/// A decoded log entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Lanes that took part.
     pub mask: u32,
     /// Location id, 1 to 65,535.
     pub location: u16,
-    /// How often the event repeats, at most [`MAX_KEY_COUNT`]; 0: no run.
+    /// Repeat count, at most [`MAX_KEY_COUNT`]; 0 if the entry holds no run.
     pub count: u32,
-    /// When it began, in units of 16 cycles.
+    /// Start time, in units of 16 cycles.
     pub time: u32,
 }
 
 impl Entry {
-    /// Reads an entry's words.
+    /// Decodes an entry from its words.
     #[inline(always)]
     pub const fn from_words([mask, key, low, high]: [u32; 4]) -> Self {
         let time = low >> TIME_SHIFT | high << (32 - TIME_SHIFT);
         Self { mask, location: (key >> LOCATION_SHIFT) as u16, count: key & MAX_KEY_COUNT, time }
     }
 
-    /// The words of an entry. Of `count` the lower 16 bits count.
+    /// Encodes the entry as words. Only the lower 16 bits of `count` are used.
     #[inline(always)]
     pub const fn to_words(self) -> [u32; 4] {
         let key = (self.location as u32) << LOCATION_SHIFT | self.count & MAX_KEY_COUNT;
         [self.mask, key, self.time << TIME_SHIFT, self.time >> (32 - TIME_SHIFT)]
     }
 
-    /// The clock in an entry's words, in whole units of 16 cycles: the cycles of the last unit are 0.
+    /// Returns the clock of an entry's words in cycles, rounded down to a multiple of 16.
     #[inline(always)]
     pub const fn clock([_, _, low, high]: [u32; 4]) -> u64 {
         (low >> TIME_SHIFT << TIME_SHIFT) as u64 | (high as u64) << 32
     }
 
-    /// Whether this is a run; if not, the entry is passed over.
+    /// Returns true if the entry holds a run; otherwise it is skipped.
     #[inline(always)]
     pub const fn is_run(self) -> bool {
         self.count != 0
     }
 }
 
-/// A launch whose warps have left logs, for those who merge and encode them. Size 48 bytes, alignment 16.
+/// Launch whose logs are to be merged and encoded. Size 48 bytes, alignment 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct LoggedLaunch {
@@ -311,26 +311,26 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block, of its recorded warps only: tells which lanes of a block's last warp there are.
-    /// First segments of the others mean nothing.
+    /// Threads of a block, counting its recorded warps only. Determines the lanes of a block's last warp.
+    /// First segments of lanes that do not exist have undefined content.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,
-    /// Streams of the launches before this one in the table.
+    /// Number of streams of the launches before this one in the table.
     pub first_stream: u32,
-    /// Tracks that the launch records.
+    /// Number of recorded tracks.
     pub tracks: u32,
     /// As in [`LaunchLogs`].
     pub first_segments: u32,
-    /// As in [`LaunchLogs`]; or [`FLAT`].
+    /// As in [`LaunchLogs`], or [`FLAT`].
     pub ring: u32,
 }
 
-/// What [`LoggedLaunch::ring`] is if the logs are flat. Lengths and places of segments mean nothing then.
+/// Value of [`LoggedLaunch::ring`] for flat logs. The lengths and positions of segments are then unused.
 pub const FLAT: u32 = 2;
 
 impl LoggedLaunch {
-    /// The lanes that a warp of the launch has.
+    /// Returns the mask of lanes that exist in a warp.
     #[inline(always)]
     pub const fn lanes(&self, warp: u32) -> u32 {
         let warps = self.block_threads.div_ceil(LANES);
@@ -339,25 +339,25 @@ impl LoggedLaunch {
         if left >= LANES { u32::MAX } else { (1 << left) - 1 }
     }
 
-    /// The launch's first segments.
+    /// Returns the layout of the launch's first segments.
     #[inline(always)]
     pub const fn first(&self) -> FirstSegments {
         FirstSegments { lanes: self.first_lanes, entries: self.first_entries }
     }
 
-    /// Index of the first entry of the first segment of a lane of the launch's stream: `track * warps + warp`.
+    /// Returns the index of the first entry of the first segment of a lane of stream `track * warps + warp`.
     #[inline(always)]
     pub const fn first_segment(&self, stream: u32, lane: u32) -> u32 {
         self.first_segments + self.first().offset(stream, lane)
     }
 
-    /// Index of the first of the entries that say where the flat logs of the stream are.
+    /// Returns the index of the first entry that locates the stream's flat logs.
     #[inline(always)]
     pub const fn flat_logs(&self, stream: u32) -> u32 {
         self.first_segments + FLAT_ENTRIES * stream
     }
 
-    /// Reads a launch from its words in a table.
+    /// Decodes a launch from its words in a table.
     #[inline(always)]
     pub const fn from_words(words: [u32; 12]) -> Self {
         let [low, high, first_lanes, first_entries, segment_entries, warps, rest @ ..] = words;
@@ -377,7 +377,7 @@ impl LoggedLaunch {
         }
     }
 
-    /// The words of a launch in a table.
+    /// Encodes the launch as words of a table.
     pub const fn to_words(&self) -> [u32; 12] {
         let (low, high) = (self.accounts as u32, (self.accounts >> 32) as u32);
         let [first_lanes, first_entries, segment_entries] =

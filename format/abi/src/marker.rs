@@ -1,33 +1,34 @@
 //! Markers: the comments that trace points leave in a compiled kernel.
 //!
 //! ```text
-//! // warptrace.loc 3            the lanes that come here make an event at location 3
+//! // warptrace.loc 3            an event at location 3, with the lanes that execute it
 //! // warptrace.loop.enter 3     a loop begins whose iterations are events at location 3
-//! // warptrace.loop.tick 3 4    four iterations of it begin
-//! // warptrace.loop.leave 3     it is over
+//! // warptrace.loop.tick 3 4    four iterations of the loop begin
+//! // warptrace.loop.leave 3     the loop ends
 //! ```
 //!
-//! A wait's two markers record only where they are [made events](EVENT_AT_WAIT):
+//! A wait has two markers. They record only if they are [replaced by event markers](EVENT_AT_WAIT):
 //! ```text
-//! // warptrace.wait 9            the lanes that come here begin to wait, or have waited
+//! // warptrace.wait 9            the lanes begin to wait, or have waited
 //! ```
 //!
-//! [`marker!`](crate::marker!) is the text for the assembler, [`Marker::parse`] reads it from PTX, and a
-//! [`Marker`] prints as it.
+//! [`marker!`](crate::marker!) expands to the assembler text, [`Marker::parse`] reads it from PTX, and the
+//! `Display` output of [`Marker`] is the same text.
 //!
-//! A marker of data names what is recorded of a lane that comes there, and makes no event ([`DataMarker`]):
+//! A marker of data names the operand to record for each lane that executes it. It makes no event
+//! ([`DataMarker`]):
 //! ```text
 //! // warptrace.data 7 [%rd3+16]            the address that the next instruction uses
-//! // warptrace.data 8 [%rd4] @!%p1         ... in the lanes for which %p1 does not hold
+//! // warptrace.data 8 [%rd4] @!%p1         ... in the lanes where %p1 is false
 //! // warptrace.data 9 %r5                  the value of a register
-//! // warptrace.data 10 [%rd3+20] = 7       an address that follows from site 7: nothing is recorded
+//! // warptrace.data 10 [%rd3+20] = 7       an address derived from site 7: nothing is recorded
 //! ```
 //!
-//! A marker of a value says that a register holds what the source names ([`ValueMarker`]). It records nothing
-//! itself: where values are recorded, a marker of data is put in front of it.
+//! A marker of a value states that a register holds a value that the source names ([`ValueMarker`]). It
+//! records nothing itself. If values are recorded, a marker of data is inserted before it.
 //! ```text
 //! // warptrace.value 12 f32 %f5             value 12 of a module of `#[warptrace::kernels]`
-//! .pragma "WARPTRACE_VALUE f32 %f5 residual";  a value that C++ names; a comment says the same
+//! .pragma "WARPTRACE_VALUE f32 %f5 residual";  a value named in C++; a comment has the same form
 //! ```
 
 mod value;
@@ -37,13 +38,13 @@ use core::fmt;
 pub use self::value::{ValueMarker, ValueName};
 use crate::data::MAX_SITE;
 
-/// What the text of a marker begins with, behind `//`.
+/// Prefix of a marker's text, after `//`.
 pub const PREFIX: &str = "warptrace.";
 
-/// The template of inline assembly that makes a marker: `marker!(loc)`, `marker!(enter)`, `marker!(tick)`,
-/// `marker!(leave)`, `marker!(wait)`. Its operands are the location, and for `tick` the number of iterations.
-/// `marker!(value f32)` is that of a value of this [type](crate::data::ValueType): its operands are its id and
-/// a register.
+/// Expands to the inline assembly template of a marker: `marker!(loc)`, `marker!(enter)`, `marker!(tick)`,
+/// `marker!(leave)`, `marker!(wait)`. The operands are the location and, for `tick`, the number of
+/// iterations. `marker!(value f32)` is the template for a value of this [type](crate::data::ValueType). Its
+/// operands are the value's id and a register.
 #[macro_export]
 macro_rules! marker {
     (loc) => {
@@ -66,41 +67,41 @@ macro_rules! marker {
     };
 }
 
-/// What a marker at a wait begins with, and what stands in its place where waits are recorded.
+/// Prefix of a marker at a wait, and the prefix that replaces it if waits are recorded.
 pub const EVENT_AT_WAIT: [&str; 2] = ["// warptrace.wait ", "// warptrace.loc "];
 
-/// A marker: a comment that a trace point leaves in a compiled kernel.
+/// Marker: a comment that a trace point leaves in a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// An event at a location.
     Event(u16),
     /// The beginning of a loop.
     Enter(u16),
-    /// Iterations of a loop: its location, and how many.
+    /// Iterations of a loop: location and number.
     Tick(u16, u16),
     /// The end of a loop.
     Leave(u16),
 }
 
-/// Why a comment that begins as markers do is none.
+/// Reason why a comment that begins like a marker is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkerError<'a> {
-    /// Something that each marker of the kind has is missing.
+    /// A required part is missing.
     Missing(&'static str),
-    /// A word is not the number that stands there.
+    /// A word is not the expected number.
     Number {
-        /// What the number is.
+        /// Meaning of the number.
         what: &'static str,
         /// The word.
         word: &'a str,
-        /// The greatest that may stand there; the least is 1.
+        /// Maximum of the number; the minimum is 1.
         most: u16,
     },
-    /// A word names nothing that can be recorded.
+    /// A word is not an operand that can be recorded.
     Operand(&'a str),
-    /// A word names no type of a value.
+    /// A word is not a type of a value.
     Type(&'a str),
-    /// No marker of this name is known.
+    /// The marker's name is unknown.
     Unknown(&'a str),
     /// A word follows the marker.
     Follows(&'a str),
@@ -124,11 +125,11 @@ impl fmt::Display for MarkerError<'_> {
 impl core::error::Error for MarkerError<'_> {}
 
 impl Marker {
-    /// Reads a comment; `None` if it is no marker, or one of [data](DataMarker) or a [value](ValueMarker), or
-    /// at a [wait](EVENT_AT_WAIT).
+    /// Parses a comment. Returns `None` if it is not a marker, or is a marker of [data](DataMarker), of a
+    /// [value](ValueMarker) or at a [wait](EVENT_AT_WAIT).
     ///
     /// # Errors
-    /// What is wrong with a comment that begins as markers do.
+    /// The comment begins like a marker but is malformed.
     pub fn parse(comment: &str) -> Option<Result<Self, MarkerError<'_>>> {
         let (kind, words) = words_of(comment)?;
         (![DATA, WAIT, VALUE].contains(&kind)).then(|| Self::parse_words(kind, words))
@@ -162,8 +163,8 @@ impl Marker {
         }
     }
 
-    /// Returns the location, and how many events of it the marker stands for where each iteration is one;
-    /// `None` at a loop's begin and end.
+    /// Returns the location and the number of events of the marker, if each iteration is an event. Returns
+    /// `None` at the beginning and the end of a loop.
     pub const fn events(self) -> Option<(u16, u32)> {
         match self {
             Self::Event(location) => Some((location, 1)),
@@ -173,14 +174,14 @@ impl Marker {
     }
 }
 
-/// The name of markers of data.
+/// Name of markers of data.
 const DATA: &str = "data";
-/// The name of markers at waits.
+/// Name of markers at waits.
 const WAIT: &str = "wait";
-/// The name of markers of values.
+/// Name of markers of values.
 const VALUE: &str = "value";
 
-/// The name of a marker and the words behind it; `None` if the comment does not begin as markers do.
+/// Returns the name of a marker and the words after it; `None` if the comment does not begin like a marker.
 fn words_of(comment: &str) -> Option<(&str, core::str::SplitAsciiWhitespace<'_>)> {
     let text = comment.strip_prefix("//")?.trim();
     let mut words = text.strip_prefix(PREFIX)?.split_ascii_whitespace();
@@ -195,33 +196,33 @@ fn parse_number<'a>(word: Option<&'a str>, what: &'static str, most: u16) -> Res
     }
 }
 
-/// A marker of data: what is recorded of each lane that comes there ([`crate::data`]).
+/// Marker of data: the operand to record for each lane that executes it ([`crate::data`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataMarker<'a> {
     /// The site, 1 to [`MAX_SITE`].
     pub site: u16,
-    /// An address in brackets, as instructions have it and without blanks, or a register.
+    /// An address in brackets as in PTX but without blanks, or a register.
     pub operand: &'a str,
-    /// The predicate of the lanes that record, if not all do.
+    /// The predicate of the lanes that record; `None` if all record.
     pub guard: Option<DataGuard<'a>>,
-    /// The site from whose accesses those here follow, so that nothing is recorded.
+    /// The source site, if the accesses are derived from another site and nothing is recorded.
     pub root: Option<u16>,
 }
 
-/// The predicate of a marker of data.
+/// Predicate of a marker of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataGuard<'a> {
     /// The register.
     pub predicate: &'a str,
-    /// Whether the lanes record for which it does not hold.
+    /// True if the lanes record whose predicate is false.
     pub negated: bool,
 }
 
 impl<'a> DataMarker<'a> {
-    /// Reads a comment; `None` if it is no marker of data.
+    /// Parses a comment. Returns `None` if it is not a marker of data.
     ///
     /// # Errors
-    /// What is wrong with a comment that begins as such markers do.
+    /// The comment begins like such a marker but is malformed.
     pub fn parse(comment: &'a str) -> Option<Result<Self, MarkerError<'a>>> {
         let (kind, words) = words_of(comment)?;
         (kind == DATA).then(|| Self::parse_words(words))
@@ -264,7 +265,7 @@ impl<'a> DataMarker<'a> {
         }
     }
 
-    /// Whether a marker can hold this name, or address without its brackets.
+    /// Returns true if a marker can hold this name, or this address without its brackets.
     #[must_use]
     pub fn is_written(name: &str) -> bool {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_$%.+-".contains(&byte);

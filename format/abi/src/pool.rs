@@ -1,88 +1,91 @@
-//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks, counters.
+//! Tables in device memory that host, traced kernels and encoders share: the pool of chunks and the counters.
 //!
-//! Every address is a device address; on the simulator, a host address. What a traced kernel is told is in
-//! [`log`](crate::log).
+//! Every address is a device address; on the simulator, a host address. [`log`](crate::log) has the
+//! parameters of traced kernels.
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 
-/// What merging and encoding are told, by value: the pool of chunks, and log memory. Size 64 bytes, alignment
-/// 8.
+/// Parameters of merging and encoding, passed by value: the pool of chunks and log memory. Size 64 bytes,
+/// alignment 8.
 ///
-/// Log memory holds the logs up to [`merged_from`](Self::merged_from), and merged runs from there on.
+/// Log memory holds logs up to [`merged_from`](Self::merged_from) and merged runs from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolDescriptor {
-    /// Address of the first chunk, a multiple of 16; chunks follow each other,
-    /// [`chunk_bytes`](Self::chunk_bytes) from start to start.
+    /// Address of the first chunk, a multiple of 16. Chunks are contiguous, each
+    /// [`chunk_bytes`](Self::chunk_bytes) long.
     pub chunks: u64,
     /// Address of a [`Claims`].
     pub claims: u64,
     /// Address of log memory, as in [`LaunchLogs`](crate::log::LaunchLogs).
     pub logs: u64,
-    /// Chunks in the pool.
+    /// Number of chunks in the pool.
     pub chunk_count: u32,
     /// Bytes of a chunk, header included.
     pub chunk_bytes: u32,
-    /// Index of the first entry of log memory in which merged runs are put. All logs lie before it.
+    /// Index of the first entry of log memory for merged runs. All logs lie before it.
     pub merged_from: u32,
-    /// Index of the entry after the last one for merged runs: the length of log memory, in entries.
+    /// Index after the last entry for merged runs: the length of log memory, in entries.
     pub merged_end: u32,
-    /// 1 if chunks of the trace hold when their runs began, see [`chunk`](warptrace_format::chunk); else 0.
+    /// 1 if chunks of the trace hold the start times of their runs, see [`chunk`](warptrace_format::chunk);
+    /// otherwise 0.
     pub times: u32,
-    /// The track of addresses and values, whose chunks hold entries as they are ([`crate::data`]); 0 if there
-    /// is none.
+    /// The track of addresses and values, whose chunks hold entries unencoded ([`crate::data`]); 0 if no such
+    /// track exists.
     pub data_track: u32,
-    /// Address of the classes: an array of `u32`, for each stream of the launches in the table which stream stands for
-    /// its class, and [`PARTED`] if several of its lanes have logs; and behind it the table in which classes are found,
-    /// [`class_slots`](Self::class_slots) times `u32`, all [`NO_STREAM`] before. 0: each stream is a class.
+    /// Address of the classes; 0 if each stream is its own class. The first part is an array of `u32` with an
+    /// element for each stream of the launches in the table: the stream that represents its class, with
+    /// [`PARTED`] set if several lanes of the stream have logs. The second part is the hash table that finds
+    /// classes: [`class_slots`](Self::class_slots) elements of `u32`, all initially [`NO_STREAM`].
     pub classes: u64,
     /// Slots of the table of classes, a power of two.
     pub class_slots: u32,
-    /// Not used; 0.
+    /// Unused; 0.
     pub reserved: u32,
 }
 
-/// Says of a stream in the array of classes that several of its lanes have logs.
+/// Flag in the array of classes: several lanes of the stream have logs.
 pub const PARTED: u32 = 1 << 31;
-/// Stands for no stream in the table of classes.
+/// Marks an empty slot in the table of classes.
 pub const NO_STREAM: u32 = u32::MAX;
 
 impl PoolDescriptor {
-    /// Returns whether a track is that of addresses and values.
+    /// Returns true for the track of addresses and values.
     #[inline(always)]
     pub const fn is_data(&self, track: u32) -> bool {
         track != 0 && track == self.data_track
     }
 
-    /// Returns how many entries of addresses and values a chunk holds.
+    /// Returns the number of entries of addresses and values in a chunk.
     #[inline(always)]
     pub const fn data_entries(&self) -> u32 {
         self.chunk_bytes.saturating_sub(CHUNK_HEADER_BYTES) / crate::log::ENTRY_BYTES
     }
 
-    /// Returns how many bytes of a track's chunks each run takes for when it began.
+    /// Returns the bytes for the start time of each run in chunks of a track.
     #[inline(always)]
     pub const fn time_bytes(&self, track: u32) -> u32 {
         if self.times != 0 && track == 0 { TIME_BYTES } else { 0 }
     }
 }
 
-/// What was claimed since the host set it to 0. The counters may exceed what there is. Size 32 bytes.
+/// Counters of reserved memory. The host sets them to 0. They may exceed the available amounts. Size 32
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Claims {
-    /// Entries of log memory, by traced kernels.
+    /// Entries of log memory that traced kernels reserved.
     pub log_entries: u64,
-    /// Entries of log memory for merged runs.
+    /// Entries of log memory reserved for merged runs.
     pub merged_entries: u64,
-    /// Chunks of the pool.
+    /// Chunks reserved from the pool.
     pub chunks: u32,
-    /// Stretches of merged runs that one thread has to encode each.
+    /// Stretches of merged runs that must each be encoded by one thread.
     pub serial: u32,
-    /// Streams of which something is left to merge and encode, because merged runs or chunks took all that
-    /// there is: in another round, when the host has collected the chunks.
+    /// Streams that could not be completely merged and encoded because the memory for merged runs or the
+    /// chunks were used up. They continue in another round, after the host has collected the chunks.
     pub waiting: u32,
-    /// Not used; 0.
+    /// Unused; 0.
     pub reserved: u32,
 }
 

@@ -1,43 +1,41 @@
-//! What a traced kernel records, and in which form: what is spliced for a GPU, what the simulator does, and
-//! what devices are asked for.
+//! The form in which a traced kernel records. PTX splicing, the simulator and requests to devices share it.
 
 use core::fmt;
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
-/// What a traced kernel records, and in which form. Two kernels of the same source are the same code if this
-/// is the same.
+/// The form in which a traced kernel records. Kernels with the same source and an equal `Recording` have the
+/// same code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recording {
-    /// Which loops count their iterations, and record them where they end. On the simulator none is proven.
+    /// Loops that count their iterations and record the count at their end. The simulator proves no loop.
     pub counting: Counting,
-    /// Whether each event is recorded on a second track too, as an entry of its own.
+    /// True if each event is also recorded on a second track, as a separate entry.
     pub dual: bool,
-    /// Which logs the kernel writes.
+    /// Kind of logs that the kernel writes.
     pub logs: LogKind,
-    /// Whether the kernel looks which of its warps were chosen ([`warptrace_format::chosen`]); the others run
-    /// its own instructions. If not, all warps record. The simulator always looks.
+    /// True if the kernel checks which of its warps record ([`warptrace_format::chosen`]); the others run the
+    /// original instructions. If false, all warps record. The simulator always checks.
     pub chooses: bool,
-    /// From where on lanes are recorded; `None`: from their start on. Loops cannot be
-    /// [counted](Counting::All) then.
+    /// Start of recording in each lane; `None` records from the lane's start. With `Some`, loops cannot be
+    /// [counted](Counting::All).
     pub after: Option<After>,
-    /// Where lanes keep their records; `None` chooses for each kernel. The simulator ignores it.
+    /// Storage of the lanes' records; `None` selects it per kernel. The simulator ignores this field.
     pub placement: Option<Placement>,
-    /// Whether each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
+    /// True if each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// Of which state spaces accesses are recorded, and whether values are ([`crate::data`]), on a track
-    /// behind those of events. Only in logs that are [kept](LogKind::Kept), of lanes that are recorded from
-    /// their start on, and with no second track. (Which sites have markers says who makes these; all markers
-    /// record.)
+    /// State spaces whose accesses are recorded, and whether values are ([`crate::data`]), on the track after
+    /// the event tracks. Requires [kept](LogKind::Kept) logs, recording from the lanes' start, and no second
+    /// track. All markers record: the code that inserts markers selects the sites.
     pub data: Spaces,
-    /// Whether points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). (Of
-    /// other kernels, who makes their markers says which points there are.)
+    /// True if points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). In other
+    /// kernels, the code that inserts markers selects the points.
     pub waits: bool,
 }
 
 impl Recording {
-    /// All of a kernel, in logs that stay until it has ended.
+    /// Records whole kernels, in logs that stay until the kernel ends.
     pub const DEFAULT: Self = Self {
         counting: Counting::Proven,
         dual: false,
@@ -50,25 +48,26 @@ impl Recording {
         waits: false,
     };
 
-    /// Returns how many tracks it has: one of events, two if it is dual, and one of data.
+    /// Returns the number of tracks: one of events, two if `dual`, and one more for data.
     #[must_use]
     pub const fn tracks(&self) -> u32 {
         1 + self.dual as u32 + self.has_data() as u32
     }
 
-    /// Returns the track of data, if it has one.
+    /// Returns the track of data, if it exists.
     #[must_use]
     pub const fn data_track(&self) -> Option<u32> {
         if self.has_data() { Some(1 + self.dual as u32) } else { None }
     }
 
-    /// Returns whether addresses or values are recorded.
+    /// Returns true if addresses or values are recorded.
     #[must_use]
     pub const fn has_data(&self) -> bool {
         !self.data.is_none()
     }
 
-    /// Returns which loops are counted: none where the time of each event matters, if that is not to be told.
+    /// Returns which loops are counted. If recording starts [after](Self::after) an event, proven loops are
+    /// not counted, because each event needs its time.
     #[must_use]
     pub fn counted(&self) -> Counting {
         let each = self.after.is_some();
@@ -82,41 +81,41 @@ impl Default for Recording {
     }
 }
 
-/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses,
-/// which may lead to each of the spaces, are recorded with any of them.
+/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses can
+/// refer to any space; they are recorded if any space is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spaces {
     /// Global memory.
     pub global: bool,
-    /// Shared memory, of the block and of its cluster.
+    /// Shared memory of the block and of its cluster.
     pub shared: bool,
     /// Local memory.
     pub local: bool,
-    /// No space: the values that the source names.
+    /// Values that the source names. They belong to no space.
     pub values: bool,
 }
 
 impl Spaces {
-    /// None of them.
+    /// Nothing.
     pub const NONE: Self = Self { global: false, shared: false, local: false, values: false };
-    /// All of them, and values.
+    /// All spaces and values.
     pub const ALL: Self = Self { global: true, shared: true, local: true, values: true };
-    /// Values alone.
+    /// Only values.
     pub const VALUES: Self = Self { values: true, ..Self::NONE };
 
-    /// Returns whether there is none.
+    /// Returns true if nothing is recorded.
     #[must_use]
     pub const fn is_none(self) -> bool {
         !(self.has_memory() || self.values)
     }
 
-    /// Returns whether there is a state space among them.
+    /// Returns true if a state space is recorded.
     #[must_use]
     pub const fn has_memory(self) -> bool {
         self.global || self.shared || self.local
     }
 
-    /// Returns the names of those that there are.
+    /// Returns the names of the recorded spaces.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         let all = [
             (self.global, "global"),
@@ -140,7 +139,7 @@ impl fmt::Display for Spaces {
     }
 }
 
-/// The error of reading [`Spaces`] from text in which a word names none.
+/// Error of parsing [`Spaces`]: a word is not a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownSpaces;
 
@@ -171,19 +170,19 @@ impl core::str::FromStr for Spaces {
     }
 }
 
-/// Which logs a traced kernel writes.
+/// Kind of logs that a traced kernel writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogKind {
-    /// Logs that stay until the kernel has ended ([`crate::log`]). What finds no room is lost.
+    /// Logs that stay until the kernel ends ([`crate::log`]). Runs that find no memory are lost.
     Kept,
-    /// The same as rings, which keep each lane's latest runs.
+    /// Logs that stay until the kernel ends, as rings that keep each lane's latest runs.
     Ring,
     /// Logs that the host empties while the kernel runs ([`crate::stream`]).
     Streamed,
 }
 
 impl LogKind {
-    /// Returns whether the host empties the logs while the kernel runs.
+    /// Returns true if the host empties the logs while the kernel runs.
     #[must_use]
     pub const fn is_streamed(self) -> bool {
         matches!(self, Self::Streamed)
@@ -191,16 +190,16 @@ impl LogKind {
 }
 
 warptrace_format::named_enum! {
-    /// Where a traced kernel keeps each lane's record.
+    /// Storage of each lane's record in a traced kernel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Placement {
-        /// In registers: eight a lane, and three for the second track. Only where all trace points stand in
-        /// the kernel itself.
+        /// Registers: eight per lane, and three more for the second track. Requires that all trace points are
+        /// in the kernel itself.
         Registers = "registers",
-        /// In the block's dynamic shared memory, which a launch makes larger ([`crate::shared`]).
+        /// Dynamic shared memory of the block, which the launch enlarges ([`crate::shared`]).
         Shared = "shared",
-        /// In local memory: global memory that is each thread's own and stays in the first cache. Only where
-        /// all trace points stand in the kernel itself.
+        /// Local memory: per-thread global memory that stays in the L1 cache. Requires that all trace points
+        /// are in the kernel itself.
         Local = "local",
     }
 }

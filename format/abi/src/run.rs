@@ -1,21 +1,20 @@
-//! What `warptrace run` and the library that it loads into a program say to each other: environment
-//! variables, and files with which processes report.
+//! Interface between `warptrace run` and the library that it loads into a program: environment variables, and
+//! the files in which processes report.
 
-/// Names the environment variable with the path of the trace; without it nothing is traced.
+/// Environment variable with the path of the trace. If it is not set, nothing is traced.
 pub const RUN_FILE: &str = "WARPTRACE_RUN_FILE";
-/// Names the environment variable with the folder in which each process says what it did.
+/// Environment variable with the folder for reports and requests.
 pub const RUN_REPORT: &str = "WARPTRACE_RUN_REPORT";
-/// Names the environment variable with what is recorded, as text; without it the default holds.
+/// Environment variable with the recording options as text. If it is not set, the defaults apply.
 pub const RUN_SPEC: &str = "WARPTRACE_RUN_SPEC";
-/// Names the environment variable with the assembler that is to be used; without it one is looked for.
+/// Environment variable with the path of the assembler. If it is not set, the library searches for one.
 pub const RUN_PTXAS: &str = "WARPTRACE_RUN_PTXAS";
 
-/// The name of the file in the folder by which processes are asked where their launches hang. It holds a
-/// number, another one each time.
+/// File in the folder that requests the positions of launches that hang. It contains a number, different for
+/// each request.
 pub const ASKED: &str = "asked";
-/// The name of the file in the folder with the path of a trace that tells where a launch hangs, before the
-/// process's number.
+/// Name prefix of a trace in the folder that shows where a launch hangs. The process id and a number follow.
 pub const HANG_PREFIX: &str = "hang-";
-/// The name of a process's report in the folder, before the process's number. Its first line names the
-/// process, each other one is a sentence.
+/// Name prefix of a process's report in the folder. The process id follows. The first line of the report
+/// names the process; each other line is a sentence.
 pub const REPORT_PREFIX: &str = "process-";

@@ -1,11 +1,11 @@
-//! Bytes and speed of columns, as the tables of `results/columns.md`.
+//! Measures size and speed of columns for the tables of `results/columns.md`.
 //!
 //! ```text
 //! cargo bench -p warptrace-columns --bench columns
 //! ```
 //!
-//! Speeds are of one core, the best of many rounds, in bytes of the values, not of the column. Scans are
-//! compared with plain loops before they are measured.
+//! Speeds use one core and the best of many rounds, and count bytes of the values, not of the column. The
+//! output of each scan is compared with plain loops before the scan is measured.
 #![allow(clippy::unwrap_used, reason = "a failed bench says where")]
 
 use std::hint::black_box;
@@ -13,20 +13,19 @@ use std::time::{Duration, Instant};
 
 use warptrace_columns::{ColumnCursor, Element, Layout, Packing, Shape, decode, encode, scan};
 
-/// Values of a column: 512 KiB of 64 bits, which stay in the second or third cache.
+/// Values of a column: 512 KiB of 64 bits, which fit in the L2 or L3 cache.
 const VALUES: usize = 1 << 16;
 /// Values of scans that are compared with loops.
 const MANY: usize = 1 << 24;
-/// Values of scans that are measured: few enough that a shared machine rarely takes the core away meanwhile.
+/// Values of measured scans: few enough that a shared machine rarely preempts a round.
 const MEASURED: usize = 1 << 18;
-/// How long a measurement goes on, and its fewest rounds.
+/// Minimum duration and minimum rounds of a measurement.
 const PATIENCE: Duration = Duration::from_millis(150);
 const ROUNDS: usize = 3;
 
 #[path = "../tests/it/common/mod.rs"]
 mod common;
 
-/// The shortest time of an operation.
 fn best(mut operation: impl FnMut()) -> Duration {
     let (begin, mut least, mut rounds) = (Instant::now(), Duration::MAX, 0);
     while rounds < ROUNDS || begin.elapsed() < PATIENCE {
@@ -38,13 +37,12 @@ fn best(mut operation: impl FnMut()) -> Duration {
     least
 }
 
-/// GB/s of `bytes` in `time`.
 fn speed(bytes: usize, time: Duration) -> String {
     let speed = bytes as f64 / time.as_nanos() as f64;
     if speed < 0.1 { format!("{speed:.4}") } else { format!("{speed:.2}") }
 }
 
-/// Columns as traces have them: times of runs, addresses of a kernel's accesses, and what nothing predicts.
+/// Returns typical columns of traces: times of runs, addresses of accesses, and unpredictable values.
 fn columns() -> Vec<(&'static str, Vec<u64>)> {
     let mut random = common::Random(1);
     let mut clock = 1_u64 << 44;
@@ -67,7 +65,6 @@ fn columns() -> Vec<(&'static str, Vec<u64>)> {
     all.into()
 }
 
-/// A way to store a column: its bytes, the time to encode it and the time to decode it.
 fn row(way: &str, raw: usize, bytes: usize, encoding: Duration, decoding: Duration) {
     let ratio = raw as f64 / bytes as f64;
     println!("| {way} | {bytes} | {ratio:.2} | {} | {} |", speed(raw, encoding), speed(raw, decoding));
@@ -116,7 +113,7 @@ fn from_varints<T: Element>(bytes: &[u8], values: &mut [T]) {
     }
 }
 
-/// Baselines. They are decoded into memory that is there; a column takes its own.
+/// Measures baselines. They decode into existing memory; a column allocates.
 fn baselines<T: Element>(values: &[T]) {
     let raw = size_of_val(values);
     let plain: Vec<u8> = values
@@ -168,7 +165,7 @@ fn stored<T: Element>(name: &str, values: &[T]) {
     baselines(values);
     for (packing, packed) in Packing::ALL.into_iter().zip(["plain", "Stream VByte", "bits"]) {
         for zero_runs in [false, true] {
-            // The order that suits the packing.
+            // The best order for this packing.
             let layout = |order| Layout { shape: Shape::new(order, 1).unwrap(), zero_runs, packing };
             let bytes = |layout: Layout| {
                 let mut bytes = Vec::new();
@@ -177,7 +174,7 @@ fn stored<T: Element>(name: &str, values: &[T]) {
             };
             let order = (0..3).min_by_key(|&order| bytes(layout(order))).unwrap();
             if zero_runs && bytes(layout(order)) == bytes(Layout { zero_runs: false, ..layout(order) }) {
-                // They save no element, and were left out.
+                // Zero runs save no element and were omitted.
                 continue;
             }
             let runs = if zero_runs { ", zero runs" } else { "" };
@@ -207,7 +204,6 @@ fn scans<T: Element>() {
             let shape = Shape::new(order, tuple).unwrap();
             work.copy_from_slice(&values);
             scan(shape, &mut work);
-            // A loop more than for the order before.
             for index in tuple..MANY {
                 expected[index] = expected[index].wrapping_add(expected[index - tuple]);
             }
@@ -224,7 +220,7 @@ fn scans<T: Element>() {
 }
 
 fn main() {
-    // What `cargo test --benches` starts measures nothing.
+    // `cargo test --benches` does not measure.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }

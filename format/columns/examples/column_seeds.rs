@@ -1,4 +1,4 @@
-//! Writes small columns into `fuzz/corpus/`, from which the fuzzer starts.
+//! Writes small columns into `fuzz/corpus/` as seeds for the fuzzer.
 
 use std::error::Error;
 use std::fs;
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a seed of each target. Layouts come in turn.
+/// Writes a seed for each target. Cycles through layouts.
 fn write<T: Element>(number: usize, values: &[T]) -> Result<(), Box<dyn Error>> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let (order, tuple, steps) = (number % 3, number % 2, number % 6);

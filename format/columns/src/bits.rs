@@ -1,22 +1,22 @@
-//! Bit packing: blocks of 128 values, each value in as many bits as the largest of its block needs.
+//! Bit packing: blocks of 128 values. Each value has the width of the largest value in its block.
 //!
 //! ```text
 //! offset  size                    field
-//!      0     1 a block            bits of each value, 0 to 64
-//!         bits * values / 8       of each block: values, the lowest bit first, then zeros up to a whole byte
+//!      0     1 per block          width: bits of each value, 0 to 64
+//!         bits * values / 8       per block: values, the lowest bit first, then zeros up to a whole byte
 //! ```
 //!
-//! Widths lie apart from values, so that a scan of the widths gives where blocks start.
+//! Widths are stored separately from values, so that a scan of the widths yields the starts of the blocks.
 
 use crate::{ColumnCursor, ColumnError, Element};
 
 /// Values of a block; the last block may have fewer.
 pub const BLOCK: usize = 128;
 
-/// Bytes behind an element's first one that [`Element::at_bit`] may read.
+/// Bytes that [`Element::at_bit`] requires from an element's first byte.
 const WINDOW: usize = 16;
 
-/// Returns the bits that the largest value needs.
+/// Returns the width of the largest value, in bits.
 #[inline(always)]
 fn width<T: Element>(block: &[T]) -> usize {
     let all = block.iter().fold(0, |all, value| all | value.to_u64());
@@ -28,10 +28,10 @@ pub fn encoded_len<T: Element>(values: &[T]) -> usize {
     values.chunks(BLOCK).map(|block| 1 + (block.len() * width(block)).div_ceil(8)).sum()
 }
 
-/// Writes values.
+/// Encodes values.
 ///
 /// # Panics
-/// If `bytes` has not [`encoded_len`] bytes.
+/// If the length of `bytes` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     let (widths, mut rest) = bytes.split_at_mut(values.len().div_ceil(BLOCK));
     for (block, to) in values.chunks(BLOCK).zip(widths) {
@@ -44,7 +44,6 @@ pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     assert!(rest.is_empty(), "the number of bytes");
 }
 
-/// Writes the values of a block, `width` bits each.
 fn pack<T: Element>(block: &[T], width: usize, packed: &mut [u8]) {
     let (words, last) = packed.as_chunks_mut();
     let mut words = words.iter_mut();
@@ -60,17 +59,17 @@ fn pack<T: Element>(block: &[T], width: usize, packed: &mut [u8]) {
             filled -= 64;
         }
     }
-    // What is left fills more than seven bytes, or the last ones.
+    // The remaining bits fill the next whole word or the last bytes.
     match words.next() {
         Some(word) => *word = (bits as u64).to_le_bytes(),
         None => last.copy_from_slice(&bits.to_le_bytes()[..last.len()]),
     }
 }
 
-/// Reads values.
+/// Decodes values.
 ///
 /// # Errors
-/// The bytes end too early, an element is too wide, or bits are set behind a block's last value.
+/// The bytes end too early, a width exceeds an element, or bits are set after a block's last value.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     let widths_at = source.offset();
     let widths = source.take("widths", values.len().div_ceil(BLOCK))?;
@@ -81,7 +80,7 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Re
             return Err(ColumnError::Invalid { field: "width", offset, value, expected });
         }
         let bits = block.len() * usize::from(width);
-        // What follows the block, too: it is read and masked away.
+        // Includes bytes after the block, which are read and masked.
         let window = source.rest();
         let packed = source.take("packed values", bits.div_ceil(8))?;
         let unused = packed.last().map_or(0, |last| last >> ((bits + 7) % 8) >> 1);
@@ -101,7 +100,7 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Re
     Ok(())
 }
 
-/// Reads the values of a block, `width` bits each. Of each value 16 bytes can be read.
+/// Reads the values of a block, `width` bits each. 16 bytes are readable from the first byte of each value.
 fn unpack<T: Element>(window: &[u8], width: usize, block: &mut [T]) {
     let mask = T::truncate(u64::MAX.checked_shr(64 - width as u32).unwrap_or(0));
     let (eights, rest) = block.as_chunks_mut();
@@ -124,7 +123,7 @@ fn unpack<T: Element>(window: &[u8], width: usize, block: &mut [T]) {
     }
 }
 
-/// Reads eight values at a time, which have `BITS` bytes: places and shifts are constants.
+/// Reads groups of eight values. A group takes `BITS` bytes, so that offsets and shifts are constants.
 fn unpack_eights<T: Element, const BITS: usize>(window: &[u8], mask: T, eights: &mut [[T; 8]]) {
     for (number, values) in eights.iter_mut().enumerate() {
         let window = &window[number * BITS..number * BITS + BITS + WINDOW];

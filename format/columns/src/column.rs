@@ -1,4 +1,4 @@
-//! Columns: all steps, one after the other.
+//! Encoding and decoding of columns with all steps.
 
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -10,10 +10,10 @@ use crate::{
     stream_vbyte, zero_runs,
 };
 
-/// The orders among which [`Layout::smallest`] chooses, from 0 on.
+/// Number of orders, from 0, among which [`Layout::smallest`] chooses.
 const CHOSEN_ORDERS: usize = 3;
 
-/// Appends the column of `values`, as small as it gets, and returns its layout.
+/// Appends the smallest column of `values` and returns its layout.
 ///
 /// # Panics
 /// If there are more than [`MAX_VALUES`] values, or `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
@@ -23,13 +23,13 @@ pub fn encode<T: Element>(values: &[T], tuple: usize, bytes: &mut Vec<u8>) -> La
     layout
 }
 
-/// Reads a column; the source goes on behind it.
+/// Decodes a column and leaves the source after it.
 ///
-/// Takes at most 2 x [`VALUES_PER_BYTE`](crate::VALUES_PER_BYTE) elements of memory for each byte of the
-/// source, and for [`MAX_VALUES`] values twice.
+/// Allocates at most 2 x [`VALUES_PER_BYTE`](crate::VALUES_PER_BYTE) elements for each byte of the source,
+/// and at most twice [`MAX_VALUES`] elements.
 ///
 /// # Errors
-/// The bytes are no column of elements of `T`.
+/// The bytes are not a column of elements of `T`.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>) -> Result<Vec<T>, ColumnError> {
     let header = Header::read(source)?;
     if header.bits != T::BITS {
@@ -51,8 +51,8 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>) -> Result<Vec<T>, Colum
 }
 
 impl Layout {
-    /// Returns the layout with the smallest column of all that have differences of order 0, 1 or 2 and tuples
-    /// of this size; of equal ones the simplest.
+    /// Returns the layout with the smallest column among differences of order 0, 1 or 2 with this tuple size.
+    /// Of layouts with equal size, returns the simplest.
     ///
     /// # Panics
     /// If `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
@@ -68,7 +68,7 @@ impl Layout {
             let residuals = residuals(order, &differences);
             for zero_runs in [false, true] {
                 let Some(elements) = elements(zero_runs, &residuals) else { continue };
-                // A varint more; elements are fewer than 2^28.
+                // The size of the varint with the number of elements, which is less than 2^28.
                 let count = if zero_runs { 1 + elements.len().max(1).ilog2() as usize / 7 } else { 0 };
                 for packing in Packing::ALL {
                     let size = count + packing.encoded_len(&elements);
@@ -82,7 +82,7 @@ impl Layout {
         smallest
     }
 
-    /// Appends the column of `values` in this layout. Zero runs are left out where they save no element.
+    /// Appends the column of `values` in this layout. Omits zero runs if they save no element.
     ///
     /// # Panics
     /// If there are more than [`MAX_VALUES`] values.
@@ -103,7 +103,7 @@ impl Layout {
     }
 }
 
-/// Numbers that are small where differences are; values of order 0 are no differences.
+/// Returns zigzag numbers of differences. Values of order 0 stay unchanged.
 fn residuals<T: Element>(order: usize, differences: &[T]) -> Cow<'_, [T]> {
     match order {
         0 => Cow::Borrowed(differences),
@@ -111,7 +111,7 @@ fn residuals<T: Element>(order: usize, differences: &[T]) -> Cow<'_, [T]> {
     }
 }
 
-/// What is packed; `None` if runs of zeros are to be counted, but save no element.
+/// Returns the elements to pack; `None` if zero runs are requested but save no element.
 fn elements<T: Element>(zero_runs: bool, residuals: &[T]) -> Option<Cow<'_, [T]>> {
     if !zero_runs {
         return Some(Cow::Borrowed(residuals));
@@ -134,7 +134,7 @@ impl Packing {
         }
     }
 
-    /// Writes elements into exactly as many bytes as they take.
+    /// Writes elements into exactly [`encoded_len`](Self::encoded_len) bytes.
     fn encode<T: Element>(self, elements: &[T], bytes: &mut [u8]) {
         match self {
             Self::Plain => {

@@ -1,4 +1,4 @@
-//! The integers of a column.
+//! Integers of a column.
 
 use core::fmt::Debug;
 
@@ -10,15 +10,15 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// An integer of a column: `u32` or `u64`. Signed integers and floats are stored as their bits.
+/// Integer of a column: `u32` or `u64`. Signed integers and floats are stored as their bits.
 ///
 /// All arithmetic of columns wraps.
 pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + 'static {
     /// Bits of an element, 32 or 64.
     const BITS: u32;
-    /// Bytes of an element by its Stream VByte code.
+    /// Bytes of an element, by its Stream VByte code.
     const CODED_BYTES: [u8; 4];
-    /// Shuffles that decode 16 bytes of elements at once, by as many codes as they need.
+    /// Shuffles that decode 16 bytes of elements at once, indexed by the combined codes.
     #[doc(hidden)]
     const SHUFFLES: &'static [Shuffle];
 
@@ -26,19 +26,19 @@ pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync +
     fn wrapping_add(self, other: Self) -> Self;
     /// Returns the difference modulo 2^[`BITS`](Self::BITS).
     fn wrapping_sub(self, other: Self) -> Self;
-    /// Takes the element as a signed difference and returns a number that is small when the difference is:
-    /// 0, -1, 1, -2 become 0, 1, 2, 3.
+    /// Returns the zigzag number of a signed difference, which is small if the difference is: 0, -1, 1, -2
+    /// become 0, 1, 2, 3.
     fn zigzag(self) -> Self;
     /// Inverse of [`zigzag`](Self::zigzag).
     fn unzigzag(self) -> Self;
-    /// Returns the element in 64 bits.
+    /// Returns the element, extended to 64 bits.
     fn to_u64(self) -> u64;
     /// Returns the low bits of `number`.
     fn truncate(number: u64) -> Self;
-    /// Returns the element that starts at a bit of `bytes` and has the bits of `mask`.
+    /// Returns the element that starts at bit `bit` of `bytes`, masked by `mask`.
     ///
     /// # Panics
-    /// If fewer than 16 bytes follow from the byte in which the element starts.
+    /// If `bytes` has fewer than 16 bytes from the byte in which the element starts.
     fn at_bit(bytes: &[u8], bit: usize, mask: Self) -> Self;
 
     /// Returns the code of the fewest bytes that hold the element.
@@ -92,6 +92,6 @@ macro_rules! element {
     };
 }
 
-// The window holds an element and the up to seven bits before it.
+// The window holds an element and up to seven bits before it.
 element!(u32, [1, 2, 3, 4], 256, u64);
 element!(u64, [1, 2, 4, 8], 16, u128);

@@ -1,9 +1,9 @@
-//! What can be wrong with the bytes of a column.
+//! Errors of decoding columns.
 
-/// Why bytes are no column.
+/// Error of decoding a column.
 ///
-/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::ColumnCursor). An error means that the column is
-/// damaged, or is no column of this element: drop it; other columns decode without it.
+/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::ColumnCursor). After an error, discard
+/// the column: it is damaged or has another element type. Other columns decode without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {
@@ -12,23 +12,23 @@ pub enum ColumnError {
     Short {
         /// Name of the field.
         field: &'static str,
-        /// Where it starts.
+        /// Start of the field.
         offset: usize,
-        /// Bytes that it has at least.
+        /// Minimum bytes of the field.
         needed: usize,
-        /// Bytes that are left.
+        /// Bytes left.
         available: usize,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("the {field} at offset {offset} is {value}; it must be {expected}")]
     Invalid {
         /// Name of the field.
         field: &'static str,
-        /// Where it starts.
+        /// Start of the field.
         offset: usize,
-        /// Its value.
+        /// Value of the field.
         value: u64,
-        /// What it may be.
+        /// Valid values.
         expected: &'static str,
     },
     /// The column announces more than its bytes can hold.
@@ -36,11 +36,11 @@ pub enum ColumnError {
     TooMany {
         /// Name of the field.
         field: &'static str,
-        /// Where it starts.
+        /// Start of the field.
         offset: usize,
-        /// Its value.
+        /// Value of the field.
         value: u64,
-        /// The most that it may be.
+        /// Maximum value.
         limit: u64,
     },
     /// The column has elements of another width.
@@ -48,15 +48,15 @@ pub enum ColumnError {
     Width {
         /// Bits of the column's elements.
         found: u32,
-        /// Bits of the elements that were asked for.
+        /// Bits of the requested elements.
         expected: u32,
     },
-    /// The zero runs of a column are not those of the announced number of values.
+    /// The zero runs of a column do not match the announced number of values.
     #[error("element {element} of the column's zero runs: {problem}")]
     ZeroRun {
         /// Number of the element, from 0.
         element: usize,
-        /// What is wrong.
+        /// Description of the problem.
         problem: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
+//! Library functions of the fuzz targets, so that tests can run them too. Each function panics on a finding.
 
 use alloc::vec::Vec;
 
@@ -7,8 +7,7 @@ use crate::{
     encode,
 };
 
-/// Reads `data` as a layout and values; the column must give them back, and the chosen one must not be
-/// larger.
+/// Interprets `data` as a layout and values and calls [`round_trip_values`].
 pub fn round_trip(data: &[u8]) {
     let Some(([order, tuple, steps], values)) = data.split_first_chunk::<3>() else { return };
     let shape = Shape::new(usize::from(*order) % (MAX_ORDER + 1), usize::from(*tuple) % MAX_TUPLE + 1);
@@ -23,7 +22,8 @@ pub fn round_trip(data: &[u8]) {
     round_trip_values(layout, &words.collect::<Vec<_>>());
 }
 
-/// Encodes values in a layout and in the smallest one; both columns must give them back, one after the other.
+/// Encodes values in a layout and in the smallest one. Checks that both columns decode to the values, one
+/// after the other. For orders below 3, checks that the smallest one is not larger.
 pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     let mut bytes = Vec::new();
     layout.encode(values, &mut bytes);
@@ -40,8 +40,8 @@ pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     }
 }
 
-/// Decodes any bytes: they give an error, or values that encode and come back, and not more than the bytes
-/// pay for.
+/// Decodes any bytes. Checks that they give an error, or values that survive a round trip and are not more
+/// than the bytes can hold.
 pub fn decode_arbitrary(data: &[u8]) {
     decode_arbitrary_as::<u32>(data);
     decode_arbitrary_as::<u64>(data);
@@ -55,7 +55,7 @@ fn decode_arbitrary_as<T: Element>(data: &[u8]) {
     let header = Header::read(&mut header_source).expect("it was read before");
     assert_eq!((header.bits, header.values), (T::BITS, values.len()));
     round_trip_values(header.layout, &values);
-    // Nothing behind the column matters, and all before its end does.
+    // Decoding ignores bytes after the column, and needs all bytes before its end.
     let end = source.offset();
     assert_eq!(decode::<T>(&mut ColumnCursor::new(&data[..end])).as_deref(), Ok(&values[..]));
     if end > 0 {

@@ -1,13 +1,13 @@
-//! What a column says of itself before its elements.
+//! Header of a column.
 
 use alloc::vec::Vec;
 
 use crate::source::push_varint;
 use crate::{ColumnCursor, ColumnError, Element, Shape};
 
-/// Most values of a column.
+/// Maximum values of a column.
 pub const MAX_VALUES: usize = 1 << 24;
-/// Most values of a column for each byte behind its header: blocks of packed zeros reach it.
+/// Maximum values of a column for each byte after its header, reached by blocks of packed zeros.
 pub const VALUES_PER_BYTE: usize = 128;
 
 const ORDER_SHIFT: u32 = 1;
@@ -16,11 +16,11 @@ const TUPLE_SHIFT: u32 = 5;
 const PACKING_MASK: u8 = 3;
 const ZERO_RUNS: u8 = 4;
 
-/// How elements become bytes.
+/// Packing of elements into bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Packing {
-    /// As they are, the lowest byte first.
+    /// Unpacked, little-endian.
     Plain,
     /// See [`stream_vbyte`](crate::stream_vbyte).
     StreamVByte,
@@ -40,7 +40,6 @@ impl Packing {
         }
     }
 
-    /// The fewest bytes that `elements` elements take.
     const fn least_bytes(self, elements: usize, element_bytes: usize) -> usize {
         match self {
             Self::Plain => elements * element_bytes,
@@ -50,35 +49,35 @@ impl Packing {
     }
 }
 
-/// The steps by which a column's values become bytes.
+/// Steps that encode a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// What values are predicted from.
+    /// Order and tuple size of the differences.
     pub shape: Shape,
-    /// Whether runs of zeros are counted; see [`zero_runs`](crate::zero_runs).
+    /// True if runs of zeros are counted; see [`zero_runs`](crate::zero_runs).
     pub zero_runs: bool,
-    /// How what is left becomes bytes.
+    /// Packing of the elements.
     pub packing: Packing,
 }
 
-/// What stands in front of a column's elements.
+/// Header of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How the values became bytes.
+    /// Layout of the column.
     pub layout: Layout,
     /// Bits of a value, 32 or 64.
     pub bits: u32,
-    /// Values.
+    /// Number of values.
     pub values: usize,
-    /// Elements: less than the values if runs of zeros are counted, else as many.
+    /// Number of elements: less than the values if runs of zeros are counted, otherwise equal.
     pub elements: usize,
 }
 
 impl Header {
-    /// Reads a header, and checks that the bytes behind it can hold as many values as it announces.
+    /// Reads a header, and checks that the bytes after it can hold the announced number of values.
     ///
     /// # Errors
-    /// The bytes end too early, a field has a value that it cannot have, or too many values are announced.
+    /// The bytes end too early, a field has an invalid value, or too many values are announced.
     pub fn read(source: &mut ColumnCursor<'_>) -> Result<Self, ColumnError> {
         let start = source.offset();
         let invalid = |field, offset, value: u8, expected| {
@@ -116,12 +115,10 @@ impl Header {
         Ok(Self { layout, bits, values, elements })
     }
 
-    /// Returns the header of values of `T`.
     pub(crate) fn new<T: Element>(layout: Layout, values: usize, elements: usize) -> Self {
         Self { layout, bits: T::BITS, values, elements }
     }
 
-    /// Appends the header.
     pub(crate) fn write(self, bytes: &mut Vec<u8>) {
         let Layout { shape, zero_runs, packing } = self.layout;
         let (order, tuple) = (shape.order() as u8, shape.tuple() as u8 - 1);

@@ -1,13 +1,15 @@
-//! Columns of integers beside the events of a trace: times, addresses, values.
+//! Columns of integers that accompany the events of a trace: times, addresses, values.
 //!
-//! Values become differences of a chosen order ([`difference`], undone by [`scan`]), differences small
-//! numbers (zigzag), runs of zeros counts ([`zero_runs`]), and what is left [`bits`] or [`stream_vbyte`].
-//! Each step is a function on slices. [`encode`] and [`decode`] go through all steps and choose what is smallest.
+//! Encoding replaces values by differences of a chosen order ([`difference`], inverse [`scan`]), differences
+//! by small unsigned numbers (zigzag), and runs of zeros by counts ([`zero_runs`]). It then packs the result
+//! with [`bits`] or [`stream_vbyte`]. Each step is a function on slices. [`encode`] chooses the smallest
+//! layout and applies all steps; [`decode`] reverses them.
 //!
-//! # A column
+//! # Column
 //! ```text
 //! offset  size  field
-//!      0     1  bit 0: 0 for elements of 32 bits, 1 for 64; bits 1 to 4: order, 0 to 8; bits 5 to 7: tuple - 1
+//!      0     1  bit 0: 0 for elements of 32 bits, 1 for 64; bits 1 to 4: order, 0 to 8;
+//!               bits 5 to 7: tuple - 1
 //!      1     1  bits 0 and 1: packing (0 plain, 1 Stream VByte, 2 bits); bit 2: zero runs; the others 0
 //!      2        values, a varint
 //!               elements, a varint, if there are zero runs

@@ -1,12 +1,12 @@
-//! Prefix sums of higher order and of tuples, and the differences that they undo.
+//! Prefix sums of higher order and of tuples, and their inverse, differences.
 //!
 //! Source: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
-//! PLDI 2016 (SAM). Only the computation is iterated: values are read and written once, block by block, and
-//! all that goes from block to block is a sum for each order and each element of a tuple.
+//! PLDI 2016 (SAM). Only the computation is iterated: values are read and written once, block by block. Each
+//! block passes one sum for each order and each element of a tuple to the next.
 
 use crate::{Element, MAX_ORDER, MAX_TUPLE, Shape};
 
-/// Values that go through all orders while they are in the nearest cache.
+/// Values that pass through all orders while they are in the L1 cache.
 const BLOCK: usize = 1024;
 
 /// Replaces values by their differences.
@@ -14,12 +14,12 @@ pub fn difference<T: Element>(shape: Shape, values: &mut [T]) {
     each_order(shape, values, |_| (), |last, value| (value, value.wrapping_sub(last)));
 }
 
-/// Replaces differences by the values of which they were taken.
+/// Replaces differences by the original values.
 pub fn scan<T: Element>(shape: Shape, differences: &mut [T]) {
     each_order(shape, differences, |_| (), add);
 }
 
-/// As [`scan`], of differences that are zigzag numbers.
+/// Like [`scan`], for differences in zigzag form.
 pub(crate) fn scan_zigzag<T: Element>(shape: Shape, numbers: &mut [T]) {
     let unzigzag = |block: &mut [T]| block.iter_mut().for_each(|number| *number = number.unzigzag());
     each_order(shape, numbers, unzigzag, add);
@@ -31,14 +31,14 @@ fn add<T: Element>(sum: T, value: T) -> (T, T) {
     (sum, sum)
 }
 
-/// Takes values through all orders, block by block, each block after `prepare`.
+/// Applies all orders to the values, block by block, after calling `prepare` for the block.
 fn each_order<T: Element>(
     shape: Shape,
     values: &mut [T],
     prepare: impl Fn(&mut [T]),
     step: impl Fn(T, T) -> (T, T) + Copy,
 ) {
-    // By order, and by element of a tuple; element 0 is the one that the next value belongs to.
+    // Indexed by order, then by element of a tuple; element 0 belongs to the next value.
     let mut states = [[T::default(); MAX_TUPLE]; MAX_ORDER];
     for block in values.chunks_mut(BLOCK) {
         prepare(block);
@@ -48,7 +48,7 @@ fn each_order<T: Element>(
     }
 }
 
-/// Takes each value with the state of its element of a tuple, and sets both.
+/// Replaces each value and its tuple element's state by the result of `step`.
 #[inline(always)]
 fn each<T: Element>(
     tuple: usize,
@@ -68,7 +68,7 @@ fn each<T: Element>(
     }
 }
 
-/// [`each`] for tuples of size `N`, whose state is in registers.
+/// [`each`] for tuples of size `N`, with the state in registers.
 #[inline(always)]
 fn each_of<T: Element, const N: usize>(
     state: &mut [T; MAX_TUPLE],

@@ -1,15 +1,15 @@
-//! What a column's values are predicted from.
+//! Order of differences and size of tuples.
 
-/// The largest order of differences.
+/// Maximum order of differences.
 pub const MAX_ORDER: usize = 8;
-/// The largest tuple.
+/// Maximum size of a tuple.
 pub const MAX_TUPLE: usize = 8;
 
 /// Order of differences and size of tuples.
 ///
-/// Element i's predecessor is element i - `tuple`; there is a 0 in front of the first ones. A column of pairs
-/// (x, y) has tuples of size 2, so that each x is predicted from the x before. Differences of order q are
-/// taken q times: of order 0 they are the values, of order 1 steps, of order 2 changes of steps.
+/// The predecessor of element i is element i - `tuple`; the first elements have the predecessor 0. A column
+/// of pairs (x, y) has tuples of size 2, so that each x is predicted from the previous x. Differences of
+/// order q are taken q times: order 0 is the values, order 1 the steps, order 2 the changes of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     order: u8,
@@ -25,12 +25,12 @@ impl Shape {
         Some(Self { order: order as u8, tuple: tuple as u8 })
     }
 
-    /// How often differences are taken, 0 to [`MAX_ORDER`].
+    /// Returns the order of differences, 0 to [`MAX_ORDER`].
     pub const fn order(self) -> usize {
         self.order as usize
     }
 
-    /// Elements of a tuple, 1 to [`MAX_TUPLE`].
+    /// Returns the elements of a tuple, 1 to [`MAX_TUPLE`].
     pub const fn tuple(self) -> usize {
         self.tuple as usize
     }

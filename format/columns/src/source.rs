@@ -1,10 +1,10 @@
-//! Reading of bytes that know their offset.
+//! Cursor over bytes with offsets for errors.
 
 use alloc::vec::Vec;
 
 use crate::ColumnError;
 
-/// A cursor over the bytes of columns.
+/// Cursor over the bytes of columns.
 #[derive(Debug)]
 pub struct ColumnCursor<'a> {
     bytes: &'a [u8],
@@ -12,17 +12,17 @@ pub struct ColumnCursor<'a> {
 }
 
 impl<'a> ColumnCursor<'a> {
-    /// Reads `bytes` from their start on.
+    /// Creates a cursor at the start of `bytes`.
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub const fn offset(&self) -> usize {
         self.at
     }
 
-    /// Bytes that have not been read.
+    /// Returns the unread bytes.
     #[inline(always)]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
@@ -45,12 +45,11 @@ impl<'a> ColumnCursor<'a> {
         Ok(found)
     }
 
-    /// Reads a byte.
     pub(crate) fn byte(&mut self, field: &'static str) -> Result<u8, ColumnError> {
         self.take(field, 1).map(|byte| byte[0])
     }
 
-    /// Reads a number of at most 32 bits, seven bits a byte, the lowest first.
+    /// Reads a varint of at most 32 bits: seven bits per byte, the lowest first.
     pub(crate) fn varint(&mut self, field: &'static str) -> Result<u32, ColumnError> {
         let offset = self.at;
         let mut value = 0;
@@ -69,7 +68,7 @@ impl<'a> ColumnCursor<'a> {
     }
 }
 
-/// Appends a number as [`ColumnCursor::varint`] reads it.
+/// Appends a varint in the form of [`ColumnCursor::varint`].
 pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

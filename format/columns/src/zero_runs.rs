@@ -1,7 +1,7 @@
-//! Parallel silence coding: a run of zeros becomes the pair (0, length - 1); all else stays as it is.
+//! Parallel silence coding: replaces a run of zeros by the pair (0, length - 1). Other values stay unchanged.
 //!
-//! Source: Cheng, Dai, "Parallel silence coding", 2016. A run ends at multiples of [`MAX_RUN`] values, so that
-//! blocks of values have their runs alone.
+//! Source: Cheng, Dai, "Parallel silence coding", 2016. Runs end at multiples of [`MAX_RUN`] values, so that
+//! blocks of values can be encoded independently.
 //!
 //! ```text
 //! values      7  0  0  0  5  0  9
@@ -10,27 +10,27 @@
 
 use crate::{ColumnError, Element};
 
-/// The longest run of zeros.
+/// Maximum length of a run of zeros.
 pub const MAX_RUN: usize = 256;
 
-/// Returns whether a run of zeros starts at `index`.
+/// Returns true if a run of zeros starts at `index`.
 #[inline(always)]
 fn starts<T: Element>(values: &[T], index: usize) -> bool {
     let zero = T::default();
     values[index] == zero && (index.is_multiple_of(MAX_RUN) || values[index - 1] != zero)
 }
 
-/// Returns the length of the run of zeros that starts at `index`; 0 if there is none.
+/// Returns the length of the run of zeros that starts at `index`; 0 if none starts there.
 #[inline(always)]
 fn run_length<T: Element>(values: &[T], index: usize) -> usize {
     let end = values.len().min((index / MAX_RUN + 1) * MAX_RUN);
     values[index..end].iter().take_while(|&&value| value == T::default()).count()
 }
 
-/// Returns the place of a value, or of the pair of a run, among the elements.
+/// Returns the position of a value, or of the pair of a run, among the elements.
 ///
-/// `index` is that of the value or of the run's first zero; `zeros` and `runs` are how many there are before
-/// it.
+/// `index` is the index of the value or of the run's first zero. `zeros` and `runs` are their numbers before
+/// `index`.
 #[inline(always)]
 const fn place(index: usize, zeros: usize, runs: usize) -> usize {
     index - zeros + 2 * runs
@@ -43,10 +43,10 @@ pub fn encoded_len<T: Element>(values: &[T]) -> usize {
     place(values.len(), zeros, runs)
 }
 
-/// Writes the elements of `values`.
+/// Encodes values as elements.
 ///
 /// # Panics
-/// If `elements` has not [`encoded_len`] elements.
+/// If the length of `elements` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], elements: &mut [T]) {
     let (mut index, mut zeros, mut runs) = (0, 0, 0);
     while index < values.len() {
@@ -66,12 +66,12 @@ pub fn encode<T: Element>(values: &[T], elements: &mut [T]) {
     assert_eq!(elements.len(), place(index, zeros, runs), "the number of elements");
 }
 
-/// Replaces `values` by those of which the elements were made.
+/// Decodes elements into `values`.
 ///
-/// Takes a run wherever it ends.
+/// Accepts runs that cross multiples of [`MAX_RUN`].
 ///
 /// # Errors
-/// [`ColumnError::ZeroRun`], if the elements are not those of as many values.
+/// [`ColumnError::ZeroRun`], if the elements do not encode exactly `values.len()` values.
 pub fn decode<T: Element>(elements: &[T], values: &mut [T]) -> Result<(), ColumnError> {
     let error = |element, problem| Err(ColumnError::ZeroRun { element, problem });
     let (mut element, mut index) = (0, 0);

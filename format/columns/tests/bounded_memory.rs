@@ -1,31 +1,31 @@
-//! A column takes memory for what its bytes can hold, whatever it announces.
+//! A column allocates only as much memory as its bytes can hold, whatever number of values it announces.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use warptrace_columns::{ColumnCursor, decode};
 
-/// The system's allocator, which counts.
+/// The system's allocator with a counter of allocated bytes.
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: all is done by the system's allocator.
+// SAFETY: forwards to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         TAKEN.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         TAKEN.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -33,17 +33,17 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Bytes taken while `bytes` are decoded.
+/// Returns the bytes allocated while `bytes` are decoded.
 fn taken(bytes: &[u8]) -> usize {
     let before = TAKEN.load(Relaxed);
     let _ = decode::<u64>(&mut ColumnCursor::new(bytes));
     TAKEN.load(Relaxed) - before
 }
 
-// One test: a second thread would be counted, too.
+// Only one test, because the counter includes other threads.
 #[test]
 fn announcing_costs_no_more_than_the_bytes() {
-    // 2^24 values, as many elements.
+    // 2^24 values, 2^24 elements.
     let (values, elements) = ([0x80, 0x80, 0x80, 0x08], [0x80, 0x80, 0x80, 0x08]);
     for packing in [0, 1, 2, 4, 5, 6] {
         for length in [0, 1, 1000, 1 << 16] {
@@ -54,7 +54,7 @@ fn announcing_costs_no_more_than_the_bytes() {
     }
     // One element that may be a run, 2^24 values.
     assert_eq!(taken(&[&[1, 6][..], &values, &[1], &vec![0; 1 << 16]].concat()), 0);
-    // What fits is decoded, by the largest factor that there is.
+    // Columns that fit are decoded, here at the maximum of values per byte.
     let bytes = [&[1, 2, 0x80, 0x80, 0x02][..], &[0; 256]].concat();
     assert_eq!(taken(&bytes), 128 * 256 * 8);
     let bytes = [&[1, 6, 0x80, 0x80, 0x02, 0x80, 0x80, 0x02][..], &[0; 256]].concat();

@@ -1,4 +1,4 @@
-//! Lane-steps a second: how often a lane can reach an operation and be run on.
+//! Lane steps per second: the rate at which lanes reach operations and resume.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ fn converged() {
     }
 }
 
-/// Each lane leaves the loop after a number of rounds of its own, as in the fractal.
+/// Each lane leaves the loop after a different number of rounds, as in the fractal.
 fn ragged() {
     for _ in 0..ITERATIONS * (simt::lane() + 1) / 32 {
         black_box(simt::active_mask());
@@ -23,7 +23,7 @@ fn ragged() {
     black_box(simt::active_mask());
 }
 
-/// Two groups, each with operations of its own, that meet again in each round.
+/// Two groups with separate operations, which reconverge in each round.
 #[expect(clippy::if_same_then_else, reason = "two places that wait for each other")]
 fn branching() {
     for round in 0..ITERATIONS / 2 {
@@ -36,7 +36,7 @@ fn branching() {
     }
 }
 
-/// One lane of each warp goes on alone.
+/// One lane of each warp continues alone.
 fn alone() {
     if simt::lane() == 0 {
         for _ in 0..ITERATIONS * 32 {
@@ -48,7 +48,7 @@ fn alone() {
 fn shuffles() {
     let mut value = simt::lane();
     for _ in 0..ITERATIONS {
-        // SAFETY: all lanes come here.
+        // SAFETY: all lanes execute this.
         value = unsafe { simt::shuffle_xor(u32::MAX, value, 1) };
     }
     black_box(value);
@@ -56,7 +56,7 @@ fn shuffles() {
 
 fn barriers() {
     for _ in 0..ITERATIONS {
-        // SAFETY: all threads come here.
+        // SAFETY: all threads execute this.
         unsafe { simt::sync_threads() };
     }
 }
@@ -88,8 +88,8 @@ fn lane_steps(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The fractal of the thesis without its tracer: one thread a pixel, an operation per round, which is what a
-/// trace point costs.
+/// The fractal of the ECL-Tracer thesis without its tracer: one thread per pixel, one operation per round,
+/// which is the cost of a trace point.
 fn fractal(criterion: &mut Criterion) {
     const WIDTH: u32 = 512;
     const DEPTH: u32 = 256;

@@ -1,7 +1,7 @@
-//! What a running lane sees: the implementation of `Lane`.
+//! The implementation of `Lane`, the interface that a running lane uses.
 //!
-//! Lanes and their scheduler share memory through `Cell`s only: a lane runs while the scheduler stands in the
-//! middle of resuming it, so neither may hold a reference that excludes the other.
+//! Lanes and their scheduler share memory only through `Cell`s. A lane runs inside the scheduler's call to
+//! resume it, so neither may hold an exclusive reference to shared state.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -21,28 +21,25 @@ use crate::site::{Calls, NO_POINT, SiteTable};
 use crate::stack::LaneStack;
 use crate::warp::is_point;
 
-/// Number of lanes as an array length.
 pub(crate) const LANES: usize = WARP_LANES as usize;
-/// Stack that must be left at an operation: a panic and its unwinding need room.
+/// Stack that must be free at an operation, because a panic and its unwinding need it.
 const STACK_RESERVE: usize = 12 << 10;
 
-/// A lane's coroutine. Values pass through [`WarpCells`], so that a switch moves nothing but registers.
+/// A lane's coroutine. Values pass through [`WarpCells`], so that a switch moves only registers.
 pub(crate) type LaneCoroutine = Coroutine<(), (), (), LaneStack>;
 
-/// What the lanes of a warp share with the scheduler. An array per field, so that the scheduler's loops over
-/// the lanes stay within few cache lines.
+/// State shared between the lanes of a warp and the scheduler. Each field is an array over the lanes, so that
+/// the scheduler's loops touch few cache lines.
 pub(crate) struct WarpCells {
-    /// Where each lane waits; `None` before its first operation.
+    /// Site where each lane waits; `None` before its first operation.
     pub(crate) site: [Cell<Option<Site>>; LANES],
-    /// The operation with which it waits.
+    /// Operation of each waiting lane.
     pub(crate) op: [Cell<WarpOp>; LANES],
-    /// The functions that tell of themselves (`Lane::call`) which each lane is in.
+    /// Functions that each lane is in, as reported by `Lane::call`.
     pub(crate) calls: [Cell<Calls>; LANES],
-    /// What the operation returns.
     pub(crate) answer: [Cell<u32>; LANES],
-    /// How the lane that returned last has failed, if it has.
+    /// Failure of the lane that returned last.
     pub(crate) failure: Cell<Option<Failure>>,
-    /// What the warp records.
     pub(crate) recorder: RefCell<WarpRecorder>,
     yielder: [Cell<*const Yielder<(), ()>>; LANES],
     stack_floor: [Cell<usize>; LANES],
@@ -50,24 +47,24 @@ pub(crate) struct WarpCells {
     block: Cell<*const BlockCells>,
 }
 
-/// What the lanes of a block share.
+/// State shared between the lanes of a block.
 #[derive(Default)]
 pub(crate) struct BlockCells {
     pub(crate) index: Cell<[u32; 3]>,
     pub(crate) shared: RefCell<SharedMemory>,
 }
 
-/// The launch as its lanes see it, and which lane is running. One per thread of the simulator.
+/// The launch as its lanes see it, and the running lane. One per thread of the simulator.
 pub(crate) struct Context<'a> {
     launch: &'a Launch<'a>,
     shared_limit: usize,
     pub(crate) sites: SiteTable,
-    /// Set while lanes are being unwound after a failure.
+    /// True while lanes are being unwound after a failure.
     pub(crate) unwinding: Cell<bool>,
-    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; else 0. A
-    /// lane that stays first may answer its own `Converge` (see `warp_op`).
+    /// While a group of one lane runs: the lowest point at which another lane of its warp waits; otherwise 0.
+    /// A lane whose point is lower may complete its own convergence operation (see `warp_op`).
     pub(crate) alone_below: Cell<u64>,
-    /// Operations that it may answer itself before the scheduler must see it again.
+    /// Operations that the lane may complete itself before it must return to the scheduler.
     pub(crate) alone_budget: Cell<u32>,
     warp: Cell<*const WarpCells>,
     lane: Cell<u32>,
@@ -103,7 +100,6 @@ impl WarpCells {
         }
     }
 
-    /// The lane's program point.
     #[inline]
     pub(crate) fn point(&self, lane: usize, sites: &SiteTable) -> u64 {
         let (op, calls) = (self.op[lane].get(), self.calls[lane].get());
@@ -125,19 +121,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Makes `warp` the one whose lanes run from now on.
     #[inline]
     pub(crate) fn select_warp(&self, warp: &WarpCells) {
         self.warp.set(warp);
     }
 
-    /// Makes `lane` the one that runs next.
     #[inline]
     pub(crate) fn select_lane(&self, lane: usize) {
         self.lane.set(lane as u32);
     }
 
-    /// The coroutine that runs `kernel` as lane `lane` of `warp`.
+    /// Creates the coroutine that runs `kernel` as lane `lane` of `warp`.
     ///
     /// # Safety
     /// The stack is unused, its lowest usable address is `floor`, and `warp`, `self` and `kernel` outlive the
@@ -160,14 +154,14 @@ impl<'a> Context<'a> {
                 }
             }
         };
-        // SAFETY: what the body borrows outlives the coroutine (contract of this function).
+        // SAFETY: the borrowed values outlive the coroutine (contract of this function).
         unsafe { Coroutine::with_stack_unchecked(stack, body) }
     }
 
     #[inline]
     fn here(&self) -> (&WarpCells, usize) {
-        // SAFETY: methods of `Lane` are called by a lane that runs, for which the scheduler has selected its
-        // warp; the cells outlive the coroutine.
+        // SAFETY: only a running lane calls methods of `Lane`, and the scheduler has selected its warp. The
+        // cells outlive the coroutine.
         (unsafe { &*self.warp.get() }, self.lane.get() as usize)
     }
 
@@ -177,9 +171,9 @@ impl<'a> Context<'a> {
     }
 }
 
-// SAFETY: `here` is the lane that runs; its indices were set when it started, one lane each. Shared memory is
-// the block's own, allocated with that alignment and filled before it is answered, and a block runs on one
-// thread at a time.
+// SAFETY: `here` is the running lane. Its indices were set when it started and are unique. Shared memory
+// belongs to the block, has the required alignment and is initialized before it is returned. A block runs on
+// one thread at a time.
 unsafe impl Lane for Context<'_> {
     #[inline]
     fn thread_index(&self) -> [u32; 3] {
@@ -203,7 +197,7 @@ unsafe impl Lane for Context<'_> {
     fn warp_op(&self, op: WarpOp, site: Site) -> u32 {
         let (warp, lane) = self.here();
         if std::thread::panicking() {
-            // A destructor of a lane that unwinds: it is on its own, and must not switch away, because the
+            // A destructor of an unwinding lane. The lane executes alone and must not switch, because the
             // thread's panic count belongs to it.
             return op_mask(op).unwrap_or(1 << lane);
         }
@@ -211,7 +205,7 @@ unsafe impl Lane for Context<'_> {
         warp.op[lane].set(op);
         let alone_below = self.alone_below.get();
         if alone_below != 0 && is_point(op) {
-            // Only this lane runs, and the scheduler would pick it again. Two switches saved.
+            // Only this lane runs, and the scheduler would select it again. This saves two switches.
             let budget = self.alone_budget.get();
             if budget > 0 && warp.point(lane, &self.sites) < alone_below {
                 self.alone_budget.set(budget - 1);
@@ -222,7 +216,7 @@ unsafe impl Lane for Context<'_> {
         if (&raw const marker).addr() < warp.stack_floor[lane].get() + STACK_RESERVE {
             self.fail("the lane's stack is almost full; raise Simulator::stack_bytes", site);
         }
-        // SAFETY: the coroutine of this lane set its yielder when it started, and it is the one that runs.
+        // SAFETY: this lane's coroutine set its yielder when it started, and it is the running coroutine.
         unsafe { (*warp.yielder[lane].get()).suspend(()) };
         warp.answer[lane].get()
     }
@@ -286,7 +280,7 @@ unsafe impl Lane for Context<'_> {
 
     #[cold]
     fn fail(&self, message: &str, site: Site) -> ! {
-        // Not a panic: the hook has nothing to say about it.
+        // Does not invoke the panic hook.
         resume_unwind(Box::new(FailPayload { message: message.to_owned(), site }))
     }
 }

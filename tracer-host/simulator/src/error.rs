@@ -1,4 +1,4 @@
-//! What can go wrong in a launch.
+//! Errors of launches.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warptrace_device::simt::host::{Site, WarpOp};
 
-/// A thread of a launch, named as the hardware counts.
+/// A thread of a launch, by block, warp and lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadPlace {
     /// Block index in the grid.
@@ -24,10 +24,10 @@ impl fmt::Display for ThreadPlace {
     }
 }
 
-/// A place in the source of a kernel.
+/// A position in the source of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePoint {
-    /// File as the compiler names it.
+    /// File name from the compiler.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
@@ -47,14 +47,14 @@ impl fmt::Display for SourcePoint {
     }
 }
 
-/// Lanes of a warp that wait together.
+/// Lanes of a warp that wait at the same operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Waiting {
-    /// The lanes.
+    /// Mask of the lanes.
     pub lanes: u32,
-    /// The operation they have reached; of a ballot, shuffle or match, that of the lowest lane.
+    /// The operation; for a ballot, shuffle or match, the operation of the lowest lane.
     pub op: WarpOp,
-    /// Where.
+    /// Position of the operation.
     pub site: Site,
 }
 
@@ -69,17 +69,17 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Lanes that had left the kernel when the others of their warp came to the block's barrier: no error, since
-/// barriers wait for those that are left only, but seldom meant.
+/// Lanes that left the kernel before the other lanes of their warp reached the block's barrier. This is not
+/// an error, because barriers wait only for remaining lanes, but is rarely intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftBefore {
     /// Block index in the grid.
     pub block: [u32; 3],
     /// Index of the warp in its block.
     pub warp: u32,
-    /// The lanes that had left.
+    /// Mask of the lanes that had left.
     pub lanes: u32,
-    /// The barrier.
+    /// Position of the barrier.
     pub barrier: Site,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for LeftBefore {
     }
 }
 
-/// A launch that was refused or did not end as a launch on a GPU may.
+/// Error of a launch: it was rejected, or failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
@@ -108,24 +108,24 @@ pub enum SimError {
         what: &'static str,
         /// Its value in the launch.
         value: u64,
-        /// The least that is allowed.
+        /// Minimum.
         least: u64,
-        /// The most that is allowed.
+        /// Maximum.
         most: u64,
     },
-    /// The system gave no memory for the stacks.
+    /// The system provided no memory for the stacks.
     #[error(
         "no memory for the stacks of {lanes} lanes of {stack_bytes} bytes each: {source}; launch fewer lanes at once or lower Simulator::stack_bytes"
     )]
     Stacks {
-        /// Lanes that are resident at once on one thread.
+        /// Lanes resident at once on one thread.
         lanes: u64,
         /// Bytes of a stack.
         stack_bytes: usize,
-        /// What the system said.
+        /// Error from the system.
         source: std::io::Error,
     },
-    /// The launch was asked for while this thread unwinds from a panic.
+    /// The launch was requested while this thread unwinds from a panic.
     #[error("a launch was asked for while the thread unwinds from a panic")]
     Unwinding,
     /// The device library ended the launch (`Lane::fail`).
@@ -133,21 +133,21 @@ pub enum SimError {
     Failed {
         /// The lane.
         place: ThreadPlace,
-        /// What it says.
+        /// Message of the device library.
         message: String,
-        /// Where.
+        /// Position of the failure.
         location: SourcePoint,
     },
-    /// A lane panicked: an index out of bounds, an overflow, a failed assertion.
+    /// A lane panicked, for example on an index out of bounds, an overflow or a failed assertion.
     #[error("{place} panicked: {message}{}", AtOrAfter(.location, .last_op))]
     Panicked {
         /// The lane.
         place: ThreadPlace,
         /// The panic's message.
         message: String,
-        /// Where; `None` if another panic hook has replaced the simulator's.
+        /// Position of the panic; `None` if another panic hook has replaced the simulator's.
         location: Option<SourcePoint>,
-        /// The last operation that the lane had reached.
+        /// Position of the last operation that the lane reached.
         last_op: Option<Site>,
     },
     /// Lanes of one warp wait at a barrier that other lanes of the warp cannot reach.
@@ -157,7 +157,7 @@ pub enum SimError {
         block: [u32; 3],
         /// Index of the warp in its block.
         warp: u32,
-        /// Where its lanes wait.
+        /// Operations at which its lanes wait.
         waiting: Vec<Waiting>,
     },
     /// Warps of one block wait at different barriers.
@@ -167,7 +167,7 @@ pub enum SimError {
         block: [u32; 3],
         /// A warp and its barrier.
         first: (u32, Site),
-        /// A warp at another one.
+        /// Another warp and its barrier.
         second: (u32, Site),
     },
     /// Lanes wait for lanes of their mask that can never arrive.
@@ -177,33 +177,33 @@ pub enum SimError {
         block: [u32; 3],
         /// Index of the warp in its block.
         warp: u32,
-        /// Where its lanes wait.
+        /// Operations at which its lanes wait.
         waiting: Vec<Waiting>,
     },
-    /// Lanes reached one operation with masks that name each other but differ.
+    /// Lanes reached the same operation with different masks that contain each other.
     #[error("{place}: the masks at {} ({site}) differ: lane {} brought {mask:#010x}, lane {other_lane} brought {other_mask:#010x}", op_name(*.op), .place.lane)]
     MasksDiffer {
         /// A lane.
         place: ThreadPlace,
         /// The operation.
         op: WarpOp,
-        /// Where.
+        /// Position of the operation.
         site: Site,
-        /// The mask that the lane brought.
+        /// The lane's mask.
         mask: u32,
         /// A lane of that mask.
         other_lane: u32,
-        /// The mask that it brought.
+        /// The other lane's mask.
         other_mask: u32,
     },
-    /// A lane called an operation with a mask in which it is not.
+    /// A lane called an operation with a mask that does not contain it.
     #[error("{place}: is not in its own mask {mask:#010x} of {} ({site})", op_name(*.op))]
     NotInMask {
         /// The lane.
         place: ThreadPlace,
         /// The operation.
         op: WarpOp,
-        /// Where.
+        /// Position of the operation.
         site: Site,
         /// The mask.
         mask: u32,
@@ -211,59 +211,59 @@ pub enum SimError {
     /// A shuffle reads from a lane that does not take part.
     #[error("{place}: the shuffle's source, lane {from}, {} ({site})", if *.left { "has left the kernel".to_owned() } else { format!("is outside its mask {mask:#010x}") })]
     ShuffleSource {
-        /// The lane that asks.
+        /// The reading lane.
         place: ThreadPlace,
-        /// Where.
+        /// Position of the shuffle.
         site: Site,
-        /// The mask.
+        /// The reading lane's mask.
         mask: u32,
-        /// The lane it asks for.
+        /// The source lane.
         from: u32,
-        /// Whether that lane is in the mask, but has left the kernel.
+        /// True if the source lane is in the mask but has left the kernel.
         left: bool,
     },
-    /// Somebody asked the launch to end ([`Launch::interrupt`](crate::Launch::interrupt)).
+    /// The launch was interrupted ([`Launch::interrupt`](crate::Launch::interrupt)).
     #[error("the launch was interrupted")]
     Interrupted,
-    /// Nothing but spinning happened for many rounds.
+    /// All warps that could run only spun for the maximum number of rounds.
     #[error("livelock: in {rounds} rounds every warp that could run only spun; {}: {}; blocks that wait for each other need Interaction::Global", WarpPlace(.block, .warp), List(.waiting))]
     Livelock {
         /// Rounds of all resident warps.
         rounds: u64,
-        /// Block index of a warp that spins.
+        /// Block index of a spinning warp.
         block: [u32; 3],
-        /// Its index in the block.
+        /// Index of the warp in its block.
         warp: u32,
-        /// Where its lanes are.
+        /// Operations at which its lanes wait.
         waiting: Vec<Waiting>,
     },
-    /// The scheduler made more steps than allowed.
+    /// The scheduler exceeded the limit on steps.
     #[error("more than {limit} steps; {}: {}; a loop that waits for other threads must call spin_hint, and a kernel that takes longer needs a higher limit (`TraceBuilder::step_limit`, `Watchdog::steps`)", WarpPlace(.block, .warp), List(.waiting))]
     TooManySteps {
         /// The limit.
         limit: u64,
-        /// Block index of the warp that passed it.
+        /// Block index of the warp that exceeded the limit.
         block: [u32; 3],
-        /// Its index in the block.
+        /// Index of the warp in its block.
         warp: u32,
-        /// Where its lanes are.
+        /// Operations at which its lanes wait.
         waiting: Vec<Waiting>,
     },
-    /// The launch took longer than allowed.
+    /// The launch exceeded the time limit.
     #[error("the launch took longer than {limit:?}; {}: {}", WarpPlace(.block, .warp), List(.waiting))]
     TooLong {
         /// The limit.
         limit: Duration,
-        /// Block index of a warp that ran then.
+        /// Block index of the warp that ran then.
         block: [u32; 3],
-        /// Its index in the block.
+        /// Index of the warp in its block.
         warp: u32,
-        /// Where its lanes are.
+        /// Operations at which its lanes wait.
         waiting: Vec<Waiting>,
     },
 }
 
-/// The mask of an operation that has one.
+/// Returns the mask of an operation, if it has one.
 pub(crate) fn op_mask(op: WarpOp) -> Option<u32> {
     match op {
         WarpOp::SyncWarp { mask }
@@ -294,7 +294,7 @@ fn op_name(op: WarpOp) -> &'static str {
     }
 }
 
-/// A mask in words: "lane 5" or "lanes 0-15, 20".
+/// Displays a mask as "lane 5" or "lanes 0-15, 20".
 struct Lanes(u32);
 
 impl fmt::Display for Lanes {

@@ -1,4 +1,4 @@
-//! What is launched, and what comes back.
+//! Parameters and results of launches.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -21,52 +21,51 @@ pub mod limits {
     pub const BLOCK_SIZE: [u32; 3] = [1024, 1024, 64];
     /// Blocks of a grid along x, y and z.
     pub const GRID_SIZE: [u32; 3] = [0x7fff_ffff, 65_535, 65_535];
-    /// Shared memory of a block, static and dynamic together, in bytes: 227 KiB, as on compute capability
-    /// 9.0.
+    /// Shared memory of a block, static plus dynamic, in bytes: 227 KiB, as on compute capability 9.0.
     pub const SHARED_BYTES: usize = 227 << 10;
-    /// Warps of a launch: their index in a stream's name has 32 bits.
+    /// Warps of a launch. A stream's name stores the warp index in 32 bits.
     pub const LAUNCH_WARPS: u64 = u32::MAX as u64;
 }
 
-/// Multiprocessors of which recorded spans of warps tell, if nothing else is said.
+/// Default number of multiprocessors in recorded spans of warps.
 const MULTIPROCESSORS: u32 = 4;
 
-/// How the blocks of a launch depend on each other.
+/// Dependencies between the blocks of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interaction {
-    /// Blocks neither wait for each other nor care about the order of their atomics: each block runs alone,
-    /// from start to end, on one of several threads.
+    /// Blocks do not wait for each other, and the order of their atomics does not matter. Each block runs
+    /// alone, from start to end, on one of several threads.
     #[default]
     Independent,
-    /// Blocks communicate through global memory (persistent kernels, spinning, worklists): all blocks are
-    /// resident at once and their warps take turns on one thread, in an order that the seed decides.
+    /// Blocks communicate through global memory (persistent kernels, spinning, worklists). All blocks are
+    /// resident at once. Their warps take turns on one thread, in an order that the seed determines.
     Global,
 }
 
-/// How far a launch is.
+/// Progress of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Blocks that have ended.
     pub blocks_done: u64,
     /// Blocks of the launch.
     pub blocks: u64,
-    /// Time since it has begun.
+    /// Time since the launch began.
     pub elapsed: Duration,
 }
 
-/// Where a launch records.
+/// Destination of a launch's recording.
 #[derive(Clone, Copy)]
 pub(crate) enum LogMemory {
-    /// Nothing is traced.
+    /// Records nothing.
     None,
-    /// Into logs that are read when it has ended.
+    /// Logs that are read after the launch has ended.
     Kept(LaunchLogs),
-    /// Into logs that the host empties meanwhile. `clock`: by which lanes wait.
+    /// Logs that the host empties meanwhile. Lanes wait by `clock` if set, otherwise by real time.
     Streamed { logs: StreamLogs, clock: Option<&'static AtomicU64> },
 }
 
 impl LogMemory {
-    /// The index of a warp among those that record; `None` if it does not.
+    /// Returns the index of a warp among those that record; `None` if it does not record.
     pub(crate) fn warp_index(&self, block: u32, warp_in_block: u32, warps_per_block: u32) -> Option<u32> {
         match self {
             Self::None => None,
@@ -76,7 +75,7 @@ impl LogMemory {
     }
 }
 
-/// One launch: the grid and what its threads find there.
+/// Parameters of one launch.
 #[derive(Clone, Copy)]
 pub struct Launch<'a> {
     pub(crate) grid: [u32; 3],
@@ -95,8 +94,8 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// A launch of `grid` blocks of `block` threads along x, y and z. Nothing is traced, there is no dynamic
-    /// shared memory, blocks are independent, the seed is 0 and all of rayon's threads may be used.
+    /// Creates a launch of `grid` blocks of `block` threads along x, y and z, without tracing and dynamic
+    /// shared memory. Blocks are independent, the seed is 0, and all of rayon's threads may be used.
     #[must_use]
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         Self {
@@ -116,29 +115,28 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Ends the launch with [`SimError::Interrupted`] once this is set, if there is one.
+    /// Sets a flag that ends the launch with [`SimError::Interrupted`] when it becomes true.
     #[must_use]
     pub fn interrupt(mut self, asked: Option<&'a AtomicBool>) -> Self {
         self.interrupt = asked;
         self
     }
 
-    /// Gives each block `bytes` of dynamic shared memory.
+    /// Sets the bytes of dynamic shared memory of each block.
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: usize) -> Self {
         self.dynamic_shared = bytes;
         self
     }
 
-    /// Traces the launch into `logs`: the warps that are chosen there, or all. A launch of another shape than
-    /// `logs` was made for records only the warps that `logs` has.
+    /// Traces the launch into `logs`: the warps that `logs` selects, or all. If the launch's shape differs
+    /// from the shape for which `logs` was made, only warps that exist in `logs` are recorded.
     ///
     /// # Safety
-    /// Every address in `logs` is a host address of memory of the size that the descriptor implies (heads
-    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`; spans behind the
-    /// accounts if they are recorded), which stays
-    /// valid until the launch has returned. Nothing else touches it meanwhile, but accounts and claims
-    /// atomically.
+    /// Every address in `logs` is a host address of memory with the size that the descriptor implies: heads
+    /// and first segments of two tracks in a dual recording, log entries up to `claims_end`, spans after the
+    /// accounts if they are recorded. The memory stays valid until the launch returns. Until then, only
+    /// atomic operations on accounts and claims access it from elsewhere.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
         self.memory = LogMemory::Kept(logs);
@@ -146,19 +144,22 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`, which the host empties while it runs, as `warptrace_abi::stream`
-    /// says: the warps that are chosen there, or all. A launch of another shape than `logs` was made for
-    /// records only the warps that `logs` has.
+    /// Traces the launch into `logs`, which the host empties during the launch (`warptrace_abi::stream`): the
+    /// warps that `logs` selects, or all. If the launch's shape differs from the shape for which `logs` was
+    /// made, only warps that exist in `logs` are recorded.
     ///
-    /// A lane that waits for a segment keeps its thread waiting, with all warps that run on it.
+    /// A lane that waits for a segment blocks its thread and all warps that run on it.
     ///
     /// # Safety
-    /// Every address in `logs` is a host address of memory that stays valid until the launch has returned: of
-    /// the size that the descriptor implies (two streams for each warp that records in a dual recording,
-    /// spans behind what is lost if they are recorded), at a multiple of 8, segments at a multiple of 16; the
-    /// words of `ended` fill multiples of 8 bytes. So are the segments of which the queue's slots have the
-    /// numbers; a segment is one lane's from when a slot names it until another does. Meanwhile others touch
-    /// all of this by atomics of eight bytes only. `slots` is not 0.
+    /// - Every address in `logs` is a host address of memory with the size that the descriptor implies: two
+    ///   streams for each warp that records in a dual recording, and spans after `lost` if they are recorded.
+    ///   The words of `ended` fill multiples of 8 bytes. The same holds for the segments named in the queue's
+    ///   slots.
+    /// - The addresses are multiples of 8, and addresses of segments are multiples of 16.
+    /// - The memory stays valid until the launch returns. Until then, others access it only by atomics of
+    ///   eight bytes.
+    /// - A segment belongs to one lane from the time a slot names it until another slot does.
+    /// - `slots` is not 0.
     #[must_use]
     pub unsafe fn streamed(mut self, logs: StreamLogs, recording: Recording) -> Self {
         self.memory = LogMemory::Streamed { logs, clock: None };
@@ -166,8 +167,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Lets lanes of a [streamed](Self::streamed) launch that wait for a segment do so by this clock, in
-    /// nanoseconds, instead of in real time. Without effect on others.
+    /// Sets the clock, in nanoseconds, by which lanes of a [streamed](Self::streamed) launch wait for
+    /// segments, instead of real time. Other launches ignore it.
     #[must_use]
     pub fn clock(mut self, nanoseconds: &'static AtomicU64) -> Self {
         if let LogMemory::Streamed { clock, .. } = &mut self.memory {
@@ -176,82 +177,81 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Says which sites the values are that the kernel names. Others are not recorded, and none are unless
-    /// the recording has values.
+    /// Sets the sites of the values that the kernel names. Other values are not recorded. Has an effect only
+    /// if the recording includes values.
     #[must_use]
     pub fn values(mut self, values: &'a ValueSites) -> Self {
         self.values = Some(values);
         self
     }
 
-    /// Says how the blocks depend on each other.
+    /// Sets the dependencies between blocks.
     #[must_use]
     pub fn interaction(mut self, interaction: Interaction) -> Self {
         self.interaction = interaction;
         self
     }
 
-    /// Chooses among the possible interleavings of warps.
+    /// Sets the seed, which selects among the possible interleavings of warps.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Runs at most `threads` blocks at a time, on rayon's current pool; 1 runs them in order on the calling
-    /// thread. Without effect on [`Interaction::Global`].
+    /// Limits the number of blocks that run at a time on rayon's current pool; 1 runs them in order on the
+    /// calling thread. [`Interaction::Global`] ignores it.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Sets how many multiprocessors take blocks in turns, for the recorded [spans](warptrace_format::span)
-    /// of warps; 4 if not asked for. 0 counts as 1. It changes nothing else.
+    /// Sets the number of multiprocessors to which blocks are assigned in turn, for the recorded
+    /// [spans](warptrace_format::span) of warps. The default is 4. 0 counts as 1. Has no other effect.
     #[must_use]
     pub fn multiprocessors(mut self, multiprocessors: u32) -> Self {
         self.multiprocessors = multiprocessors.max(1);
         self
     }
 
-    /// Sets when this launch is stopped, in place of what the simulator was told.
+    /// Sets the limits of this launch, instead of the simulator's.
     #[must_use]
     pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
         self.watchdog = Some(watchdog);
         self
     }
 
-    /// Calls `progress` as blocks end, at most some 256 times, and each second; from any of the threads.
+    /// Sets a function that is called as blocks end, about 256 times at most, and once per second. Any thread
+    /// may call it.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Warps of a block.
+    /// Returns the warps of a block.
     #[must_use]
     pub fn warps_per_block(&self) -> u32 {
         self.block_threads().div_ceil(32)
     }
 
-    /// Returns the multiprocessor of a block.
     pub(crate) fn multiprocessor(&self, block: u64) -> u32 {
         // Less than the number of multiprocessors.
         (block % u64::from(self.multiprocessors)) as u32
     }
 
-    /// Blocks of the launch.
+    /// Returns the blocks of the launch.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.grid.iter().fold(1, |product, &size| product.saturating_mul(u64::from(size)))
     }
 
-    /// Threads of a block; saturates where CUDA's limits are passed.
+    /// Returns the threads of a block; saturates for sizes outside CUDA's limits.
     pub(crate) fn block_threads(&self) -> u32 {
         self.block.iter().fold(1, |product, &size| product.saturating_mul(size))
     }
 
-    /// Checks the shape against CUDA's limits.
     pub(crate) fn check(&self) -> Result<(), SimError> {
         const GRID: [&str; 3] = ["grid size x", "grid size y", "grid size z"];
         const BLOCK: [&str; 3] = ["block size x", "block size y", "block size z"];
@@ -288,19 +288,20 @@ impl fmt::Debug for Launch<'_> {
     }
 }
 
-/// What a launch did.
+/// Result of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchReport {
     /// Blocks that ran.
     pub blocks: u64,
     /// Warps that ran.
     pub warps: u64,
-    /// Operations that groups of lanes executed.
+    /// Operations executed by groups of lanes.
     pub steps: u64,
-    /// Those operations counted once per lane that took part, plus one entry per lane.
+    /// Those operations counted once per participating lane, plus one per lane.
     pub lane_steps: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
-    /// Lanes that had left the kernel when others of their warp came to a barrier; of the first such block.
+    /// Lanes that had left the kernel before others of their warp reached a barrier, in the block with the
+    /// lowest index.
     pub left_before: Option<LeftBefore>,
 }

@@ -1,8 +1,8 @@
 //! Runs warptrace kernels on the CPU with the semantics of a GPU.
 //!
 //! A kernel is a closure that one thread of the grid executes. The simulator runs it once per lane, each lane
-//! on a coroutine of its own, 32 lanes to a warp. A lane gives way at each [`WarpOp`]; the warp's scheduler
-//! then picks the lanes that take part in the next operation together.
+//! on a separate coroutine, 32 lanes to a warp. A lane suspends at each [`WarpOp`]. The warp's scheduler then
+//! selects the lanes that execute the next operation together.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@
 //! let even = AtomicU32::new(0);
 //! let kernel = || {
 //!     if simt::thread_idx()[0] % 2 == 0 {
-//!         // The lanes that are here together, as on a GPU.
+//!         // The lanes that execute this together, as on a GPU.
 //!         even.store(simt::active_mask(), Ordering::Relaxed);
 //!     }
 //! };
@@ -23,15 +23,15 @@
 //!
 //! # Parts
 //! ```text
-//! Simulator::launch ── workers (rayon) ── Resident: the blocks that are alive on one thread
-//!                                            ├─ Warp: 32 coroutines; picks the group that goes next
-//!                                            ├─ Context: implements `Lane`, what a kernel sees
+//! Simulator::launch ── workers (rayon) ── Resident: the blocks that are resident on one thread
+//!                                            ├─ Warp: 32 coroutines; selects the next group
+//!                                            ├─ Context: implements `Lane`, the kernel's interface
 //!                                            ├─ WarpRecorder: events and values of a warp, into log memory
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
-//! `docs/contributors/simulator.md` tells what the order of execution is, what counts as misuse, and how fast
-//! it runs. Unix only: the stacks come from `mmap`.
+//! `docs/contributors/simulator.md` describes the order of execution, the detected misuse and the speed. Unix
+//! only: the stacks come from `mmap`.
 //!
 //! [`WarpOp`]: warptrace_device::simt::host::WarpOp
 

@@ -1,9 +1,9 @@
 //! Panics inside lanes.
 //!
-//! A panic's location is known to the panic hook alone. The first launch of a process therefore wraps the
-//! hook that is installed: a panic of a running lane is noted and kept quiet, because the launch reports it
-//! as an error; every other panic goes to the hook that was there before. A program that replaces the hook
-//! later loses nothing but the location.
+//! Only the panic hook receives a panic's location. Therefore the first launch of a process wraps the
+//! installed hook. The wrapper stores the location of a lane's panic and prints nothing, because the launch
+//! reports the panic as an error. It passes every other panic to the previous hook. If a program replaces the
+//! hook later, only the location is lost.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -18,16 +18,15 @@ thread_local! {
     static LOCATION: RefCell<Option<SourcePoint>> = const { RefCell::new(None) };
 }
 
-/// How a lane ended that did not return.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) location: Option<SourcePoint>,
-    /// A panic; otherwise the device library called `Lane::fail`.
+    /// True for a panic, false if the device library called `Lane::fail`.
     pub(crate) panicked: bool,
 }
 
-/// Payload with which `Lane::fail` unwinds; it passes by the panic hook.
+/// Payload with which `Lane::fail` unwinds, without invoking the panic hook.
 pub(crate) struct FailPayload {
     pub(crate) message: String,
     pub(crate) site: Site,
@@ -48,12 +47,12 @@ pub(crate) fn install_hook() {
     });
 }
 
-/// Says whether lanes, and not the scheduler, run on this thread from now on; returns what was true before.
+/// Sets whether this thread runs lanes or the scheduler; returns the previous value.
 pub(crate) fn set_in_lane(in_lane: bool) -> bool {
     IN_LANE.replace(in_lane)
 }
 
-/// What a lane's panic payload says.
+/// Converts a lane's panic payload.
 pub(crate) fn describe(payload: Box<dyn Any + Send>) -> Failure {
     let location = LOCATION.take();
     let payload = match payload.downcast::<FailPayload>() {

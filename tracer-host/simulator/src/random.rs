@@ -1,12 +1,12 @@
-//! The generator that a seed stands for.
+//! Pseudorandom generator for a launch's seed.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its whole state
-/// is one word, so each block can have a stream of its own.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its state is one
+/// word, so each block can have a separate stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of `block` in a launch with `seed`.
+    /// Returns the stream of `block` in a launch with `seed`.
     pub(crate) fn of_block(seed: u64, block: u64) -> Self {
         let mut random = Self(seed);
         let salt = random.next();
@@ -21,8 +21,8 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A number in `0..bound`, which is not 0. The bias of the multiplication is below 2^-32 and of no matter
-    /// for a choice among interleavings.
+    /// Returns a number in `0..bound`; `bound` is not 0. The multiplication's bias is below 2^-32, which does
+    /// not matter for choosing interleavings.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }

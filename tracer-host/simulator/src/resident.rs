@@ -1,7 +1,8 @@
-//! The blocks that are alive at once on one thread, and whose turn it is among their warps.
+//! The blocks that are resident at once on one thread, and the scheduling of their warps.
 //!
-//! Time passes in rounds: each warp that can run has one turn of a random number of steps, in random order,
-//! both from the seed. An independent block is resident alone; blocks that interact are resident together.
+//! Time passes in rounds. In each round, every warp that can run has one turn of a random number of steps, in
+//! random order; both come from the seed. An independent block is resident alone. Interacting blocks are
+//! resident together.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,7 +19,6 @@ use crate::simulator::{Counter, Watchdog};
 use crate::stack::Arena;
 use crate::warp::{Tally, Turn, Warp, bits};
 
-/// Blocks resident on one thread.
 pub(crate) struct Resident<'a> {
     // Coroutines borrow the cells and the context, so they are dropped first.
     warps: Vec<Warp>,
@@ -31,11 +31,11 @@ pub(crate) struct Resident<'a> {
     kernel: &'a (dyn Fn() + Sync),
     rules: Rules,
     pub(crate) tally: Tally,
-    /// Lanes that had left before a barrier of the block of this index, the lowest.
+    /// Lanes that had left before a barrier, in the block with the lowest index.
     pub(crate) left_before: Option<(u64, LeftBefore)>,
 }
 
-/// What the simulator's configuration fixes for each launch.
+/// Settings of the simulator for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) shared_limit: usize,
@@ -44,27 +44,26 @@ pub(crate) struct Rules {
     pub(crate) started: Instant,
 }
 
-/// A block's barrier.
 #[derive(Clone, Copy, Default)]
 struct Block {
     live_warps: u32,
-    /// Warps of which all live lanes wait at the barrier.
+    /// Warps whose live lanes all wait at the barrier.
     waiting_warps: u32,
-    /// The first of them, and where.
+    /// The first waiting warp and its position.
     barrier: Option<(u32, Site)>,
 }
 
-/// Rounds in which nothing but spinning happened.
+/// Consecutive rounds in which all warps only spun.
 #[derive(Default)]
 struct Calm {
-    /// ... and in which some spinning loop executed other operations.
+    /// Number of all such rounds.
     rounds: u64,
-    /// ... and in which no operation but `Yield` was executed.
+    /// Number of latest rounds with only `Yield` operations.
     yield_rounds: u64,
 }
 
 impl<'a> Resident<'a> {
-    /// Room for `blocks` blocks of the launch, on the stacks of `arena`.
+    /// Creates space for `blocks` blocks of the launch, on the stacks of `arena`.
     pub(crate) fn new(
         launch: &'a Launch<'a>,
         kernel: &'a (dyn Fn() + Sync),
@@ -89,8 +88,7 @@ impl<'a> Resident<'a> {
         }
     }
 
-    /// Runs the blocks from linear index `first` on, as many as there is room for, to their end. `progress`
-    /// is told.
+    /// Runs as many blocks as fit, from linear index `first`, to their end. Reports to `progress`.
     pub(crate) fn run(&mut self, first: u64, progress: &Counter<'_>) -> Result<(), SimError> {
         self.start(first);
         let mut random = Random::of_block(self.launch.seed, first);
@@ -103,10 +101,10 @@ impl<'a> Resident<'a> {
         })
     }
 
-    /// Runs `work` with this thread's lanes as the current ones.
+    /// Runs `work` with this thread's lanes as the current lanes.
     fn as_current<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         let context: *const Context<'a> = &*self.context;
-        // SAFETY: the box keeps the context where it is, and nothing takes a `&mut` to it.
+        // SAFETY: the box keeps the context at its address, and no `&mut` to it is created.
         host::enter(unsafe { &*context }, || work(self))
     }
 
@@ -128,7 +126,7 @@ impl<'a> Resident<'a> {
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
                 let recorder = match self.recording_warp(linear, number) {
-                    // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; each warp of the launch
+                    // SAFETY: guaranteed by `Launch::traced` or `Launch::streamed`; each warp of the launch
                     // is started once.
                     Some(warp) => unsafe {
                         let sm = self.launch.multiprocessor(linear);
@@ -140,7 +138,7 @@ impl<'a> Resident<'a> {
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {
                     let stack_slot = at * LANES + lane;
-                    // SAFETY: each slot belongs to one lane of one resident warp, and the lane's last
+                    // SAFETY: each slot belongs to one lane of one resident warp, and the lane's previous
                     // coroutine has ended: `run` finished or unwound it. Cells, context, kernel and arena
                     // outlive the warps, which are dropped first.
                     let coroutine = unsafe {
@@ -153,7 +151,7 @@ impl<'a> Resident<'a> {
         }
     }
 
-    /// The index of a warp among those that record; `None` if it is not one of them.
+    /// Returns the index of a warp among those that record; `None` if it does not record.
     fn recording_warp(&self, block: u64, warp_in_block: u32) -> Option<u32> {
         let block = u32::try_from(block).ok()?;
         self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())
@@ -210,7 +208,7 @@ impl<'a> Resident<'a> {
         self.warps[at].turn(&self.cells[at], &self.context, &mut self.tally, budget)
     }
 
-    /// The warp has ended. The others of its block may have waited for nothing else at the barrier.
+    /// Removes an ended warp from its block. This may complete the block's barrier.
     fn leave_block(&mut self, at: u32, first: u64, next: &mut Vec<u32>, progress: &Counter<'_>) {
         let slot = (at / self.launch.warps_per_block()) as usize;
         self.blocks[slot].live_warps -= 1;
@@ -233,7 +231,7 @@ impl<'a> Resident<'a> {
         block.waiting_warps += 1;
         let first = *block.barrier.get_or_insert((number, site));
         if first.1 != site {
-            // Neither warp can go on before the other has come, so there is no need to wait for the rest.
+            // Neither warp can continue before the other has arrived, so waiting for the rest is useless.
             let block = self.warps[at as usize].block;
             return Err(SimError::BarrierMismatch { block, first, second: (number, site) });
         }
@@ -293,7 +291,7 @@ impl<'a> Resident<'a> {
         })
     }
 
-    /// Ends all lanes: what is on their stacks is dropped.
+    /// Ends all lanes and drops the values on their stacks.
     fn unwind(&mut self) {
         self.context.unwinding.set(true);
         let scheduler = panics::set_in_lane(true);
@@ -313,7 +311,7 @@ impl<'a> Resident<'a> {
 }
 
 impl Drop for Resident<'_> {
-    /// Lanes are left over only if the scheduler itself, or a progress function, has panicked.
+    /// Lanes remain only if the scheduler or a progress function has panicked.
     fn drop(&mut self) {
         if self.warps.iter().any(|warp| warp.live != 0) {
             self.as_current(|resident| resident.unwind());

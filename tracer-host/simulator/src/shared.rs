@@ -3,12 +3,11 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// What a block finds in shared memory that it has not written: a GPU leaves there what the block before
-/// left.
+/// Initial content of shared memory. On a GPU, it contains the data of earlier blocks.
 pub(crate) const POISON: u8 = 0xa5;
 const ALIGNMENT: usize = 16;
 
-/// The shared memory of one resident block; its allocations are kept for the next block.
+/// Shared memory of one resident block. Reuses its allocations for the next block.
 #[derive(Default)]
 pub(crate) struct SharedMemory {
     statics: Vec<Static>,
@@ -18,16 +17,13 @@ pub(crate) struct SharedMemory {
 struct Static {
     key: usize,
     region: Region,
-    /// Whether the current block has asked for it.
+    /// True if the current block has requested it.
     used: bool,
 }
 
-/// Why a block got no shared memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SharedError {
-    /// One static was asked for with two sizes.
     SizeChanged { before: usize, now: usize },
-    /// The block's total would pass the limit.
     TooMuch { total: usize },
 }
 
@@ -45,7 +41,7 @@ impl SharedMemory {
         }
     }
 
-    /// The block's memory for the static named by `key`.
+    /// Returns the block's memory for the static named by `key`.
     pub(crate) fn fixed(&mut self, key: usize, bytes: usize, limit: usize) -> Result<*mut u8, SharedError> {
         if let Some(entry) = self.statics.iter().find(|entry| entry.key == key && entry.used) {
             if entry.region.bytes != bytes {
@@ -75,7 +71,6 @@ impl SharedMemory {
         Ok(entry.region.start())
     }
 
-    /// Start and length of the dynamic shared memory.
     pub(crate) fn dynamic(&self) -> (*mut u8, usize) {
         self.dynamic
             .as_ref()
@@ -108,8 +103,8 @@ impl Region {
     }
 
     fn poison(&self) {
-        // SAFETY: the region is `bytes` long and there is no reference into it: kernels have raw pointers,
-        // and the block that had them has ended or has not yet asked.
+        // SAFETY: the region is `bytes` long and no references to it exist. Kernels have raw pointers, and
+        // the block that had them has ended or has not yet requested the region.
         unsafe { self.start.as_ptr().write_bytes(POISON, self.bytes) };
     }
 }
@@ -126,7 +121,7 @@ mod tests {
     use super::*;
 
     fn bytes(start: *mut u8, length: usize) -> Vec<u8> {
-        // SAFETY: the tests pass what `SharedMemory` answered, and hold no other reference.
+        // SAFETY: the tests pass regions from `SharedMemory` and hold no other reference.
         unsafe { std::slice::from_raw_parts(start, length) }.to_vec()
     }
 

@@ -1,4 +1,4 @@
-//! The simulator: configuration, stacks kept between launches, blocks spread over threads.
+//! The simulator: configuration, stacks kept between launches, and distribution of blocks over threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,30 +18,30 @@ const LAUNCH_GAP: u64 = 1_000;
 /// Calls of the progress function per launch.
 const PROGRESS_CALLS: u64 = 256;
 
-/// When a launch that does not end is stopped. A loop without any operation cannot be noticed.
+/// Limits that stop a launch that does not end. A loop without any operation cannot be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
-    /// Rounds in which every resident warp that can run executes nothing but `spin_hint`.
+    /// Maximum consecutive rounds in which every resident warp that can run executes only `spin_hint`.
     pub yield_rounds: u64,
-    /// Rounds in which every one of them ends its turn in `spin_hint`, trace points and other operations
-    /// next to it allowed, and in which no lane leaves the kernel and no barrier opens.
+    /// Maximum consecutive rounds in which every such warp ends its turn in `spin_hint`, possibly after trace
+    /// points and other operations, no lane leaves the kernel, and no barrier opens.
     pub spin_rounds: u64,
-    /// Operations of groups of lanes, such as visits of trace points: of a block where blocks are
-    /// independent, else of the launch.
+    /// Maximum operations of groups of lanes, such as visits of trace points: per block if blocks are
+    /// independent, otherwise per launch.
     pub steps: Option<u64>,
-    /// Wall-clock time of the launch. The only limit that makes the outcome depend on the machine.
+    /// Maximum wall-clock time of the launch. The only limit that makes the result depend on the machine.
     pub time: Option<Duration>,
 }
 
 impl Default for Watchdog {
-    /// 10,000 rounds of mere spinning, 1,000,000 rounds of spinning with other operations, 10^10 steps, which
-    /// take minutes, and no limit of time.
+    /// Returns limits of 10,000 rounds with only spinning, 1,000,000 rounds of spinning with other
+    /// operations, 10^10 steps (which take minutes), and no time limit.
     fn default() -> Self {
         Self { yield_rounds: 10_000, spin_rounds: 1_000_000, steps: Some(10_000_000_000), time: None }
     }
 }
 
-/// Runs launches. Keeps the stacks of past launches for the next one.
+/// Runs launches. Keeps the stacks of launches for later ones.
 #[derive(Debug)]
 pub struct Simulator {
     stack_bytes: usize,
@@ -49,7 +49,7 @@ pub struct Simulator {
     quantum: u32,
     watchdog: Watchdog,
     arenas: Mutex<Vec<Arena>>,
-    /// The virtual time, in nanoseconds, at which the last launch that recorded spans was over.
+    /// The virtual time, in nanoseconds, at which the last launch that recorded spans ended.
     timer: AtomicU64,
 }
 
@@ -60,8 +60,8 @@ impl Default for Simulator {
 }
 
 impl Simulator {
-    /// A simulator with 64 KiB of stack a lane, CUDA's limit on shared memory, turns of up to 64 steps and
-    /// the default [`Watchdog`].
+    /// Creates a simulator with 64 KiB of stack per lane, CUDA's limit on shared memory, turns of up to 64
+    /// steps and the default [`Watchdog`].
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Simulator {
         }
     }
 
-    /// Sets each lane's stack, in bytes; it is rounded up to pages and at least 32 KiB.
+    /// Sets the size of each lane's stack in bytes, rounded up to pages and at least 32 KiB.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes.max(32 << 10);
@@ -82,22 +82,22 @@ impl Simulator {
         self
     }
 
-    /// Sets how much shared memory a block may have, static and dynamic together, in bytes.
+    /// Sets the maximum shared memory of a block, static plus dynamic, in bytes.
     #[must_use]
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
         self.shared_bytes = bytes;
         self
     }
 
-    /// Sets the most steps that a warp makes before another has its turn. Small numbers interleave warps
-    /// finely and cost time. 0 counts as 1.
+    /// Sets the maximum steps of a warp before another warp has its turn. Small numbers give fine
+    /// interleaving and run slower. 0 counts as 1.
     #[must_use]
     pub fn quantum(mut self, steps: u32) -> Self {
         self.quantum = steps.max(1);
         self
     }
 
-    /// Sets when a launch that does not end is stopped.
+    /// Sets the limits that stop a launch that does not end.
     #[must_use]
     pub fn watchdog(mut self, watchdog: Watchdog) -> Self {
         self.watchdog = watchdog;
@@ -106,14 +106,14 @@ impl Simulator {
 
     /// Runs `kernel` once for each thread of the launch and waits for the end.
     ///
-    /// The outcome depends on the launch and its seed alone, not on the number of threads, provided that
-    /// independent blocks are independent. `kernel` must not use rayon, and must not hold a lock that another
-    /// lane may want across an operation.
+    /// The result depends only on the launch and its seed, not on the number of threads, provided that
+    /// independent blocks are independent. `kernel` must not use rayon, and must not hold a lock across an
+    /// operation if another lane may request the lock.
     ///
     /// # Errors
     /// The shape is outside CUDA's limits, a lane failed or panicked, or the kernel misuses an operation,
-    /// waits for ever or passes a limit. If several blocks fail, it is the error of the one with the lowest
-    /// index. What the kernel wrote up to then stays written.
+    /// waits forever or exceeds a limit. If several blocks fail, returns the error of the block with the
+    /// lowest index. Data that the kernel wrote before the error stays written.
     ///
     /// # Aborts
     /// The process, if a destructor panics while a failed launch unwinds its lanes.
@@ -140,7 +140,7 @@ impl Simulator {
             let start = self.next_start();
             // A launch has less than 2^32 warps.
             let shape = [blocks as u32, launch.warps_per_block(), launch.multiprocessors];
-            // SAFETY: the promise of `Launch::traced` or `Launch::streamed`; the launch is over.
+            // SAFETY: guaranteed by `Launch::traced` or `Launch::streamed`; the launch has ended.
             let end = unsafe { schedule(&launch.memory, launch.recording, shape, start) };
             self.timer.store(end, Ordering::Relaxed);
         }
@@ -155,8 +155,8 @@ impl Simulator {
         })
     }
 
-    /// Returns when the next launch begins whose [spans](warptrace_format::span) are recorded, in nanoseconds
-    /// of the simulator's timer; of one that runs, when it began.
+    /// Returns the start time of the next launch with recorded [spans](warptrace_format::span), in
+    /// nanoseconds of the simulator's timer. While such a launch runs, returns its start time.
     pub fn next_start(&self) -> u64 {
         self.timer.load(Ordering::Relaxed) + LAUNCH_GAP
     }
@@ -218,7 +218,7 @@ impl Simulator {
         self.arenas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stacks for `blocks` resident blocks: the smallest kept arena that suffices, or a new one.
+    /// Returns stacks for `blocks` resident blocks: the smallest sufficient kept arena, or a new one.
     fn take_arena(&self, launch: &Launch<'_>, blocks: u64) -> Result<Arena, SimError> {
         let lanes = blocks * u64::from(launch.warps_per_block()) * LANES as u64;
         let kept = {
@@ -242,21 +242,18 @@ impl Simulator {
     }
 }
 
-/// Threads that run independent blocks.
 fn workers(launch: &Launch<'_>) -> usize {
     let threads = launch.threads.unwrap_or_else(rayon::current_num_threads).max(1);
     threads.min(usize::try_from(launch.blocks()).unwrap_or(usize::MAX))
 }
 
-/// The blocks that the workers share.
 struct Work {
     next: AtomicU64,
-    /// Lowest index of a block that has failed.
     lowest_failed: AtomicU64,
     outcome: Mutex<Outcome>,
 }
 
-/// What the workers found; of several blocks, that of the lowest.
+/// Combined results of the workers. `error` and `left_before` are from the block with the lowest index.
 #[derive(Default)]
 struct Outcome {
     tally: Tally,
@@ -264,12 +261,11 @@ struct Outcome {
     left_before: Option<(u64, LeftBefore)>,
 }
 
-/// What became of a launch that ran to its end.
 type Ran = (Tally, Option<LeftBefore>);
 
 impl Work {
-    /// Takes blocks in order until none is left. Blocks past a failed one are left out, blocks before it are
-    /// not, so that the lowest failure is found whatever the threads do.
+    /// Runs blocks in order until no block is left. Skips blocks after a failed block but not before it, so
+    /// that the lowest failure is found for any thread schedule.
     fn run_blocks(&self, blocks: u64, resident: &mut Resident<'_>, progress: &Counter<'_>) {
         loop {
             let block = self.next.fetch_add(1, Ordering::Relaxed);
@@ -292,17 +288,16 @@ impl Work {
     }
 }
 
-/// Blocks that have ended.
 pub(crate) struct Counter<'a> {
     done: AtomicU64,
-    /// Seconds that were told.
+    /// Last reported second.
     beats: AtomicU64,
     started: Instant,
     launch: &'a Launch<'a>,
 }
 
 impl Counter<'_> {
-    /// Counts a block that has ended.
+    /// Counts a block that has ended and reports progress.
     pub(crate) fn block_done(&self) {
         let Some(report) = self.launch.progress else { return };
         let blocks = self.launch.blocks();
@@ -312,7 +307,7 @@ impl Counter<'_> {
         }
     }
 
-    /// Reports once in each second that has passed.
+    /// Reports progress once in each second.
     pub(crate) fn look_at_clock(&self) {
         let Some(report) = self.launch.progress else { return };
         let elapsed = self.started.elapsed();
@@ -322,7 +317,7 @@ impl Counter<'_> {
         }
     }
 
-    /// Whether nothing has seen this second before.
+    /// Returns true for the first call in a second.
     fn begins_second(&self, elapsed: Duration) -> bool {
         let second = elapsed.as_secs();
         second > self.beats.load(Ordering::Relaxed)

@@ -1,18 +1,18 @@
-//! Program points: where in the source a lane waits, as one number that can be compared.
+//! Program points: the source position where a lane waits, as a number that can be compared.
 //!
 //! The order decides which lanes of a diverged warp run first (see `warp`). A point is packed as
 //!
 //! ```text
-//! bits 63..48  line of the kernel: where the outermost function was called, or the lane's own
+//! bits 63..48  line of the kernel: the call of the outermost function, or the lane's line
 //! bit  47      1 outside of functions
 //! bits 46..44  7 - depth of calls (deeper ones come first)
 //! bits 43..28  line
 //! bits 27..16  column
 //! bits 15..12  kind of the operation
-//! bits 11..0   location, where the operation names it
+//! bits 11..0   location, if the operation names it
 //! ```
 //!
-//! so that equal numbers mean the same operation at the same place and u64::MAX is no point.
+//! Equal numbers mean the same operation at the same position. `u64::MAX` is not a point.
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ const LINE_SHIFT: u32 = 28;
 const COLUMN_SHIFT: u32 = 16;
 const KIND_SHIFT: u32 = 12;
 const COLUMN_MAX: u32 = (1 << 12) - 1;
-/// Last line that is told from others.
+/// Maximum distinguishable line.
 const LINE_MAX: u32 = (1 << 16) - 1;
 const LOCATION_MASK: u64 = (1 << KIND_SHIFT) - 1;
 const MAX_DEPTH: u32 = 7;
@@ -40,19 +40,20 @@ struct Entry {
     column: u32,
 }
 
-/// How a lane has come to where it is: the functions that tell of themselves (`Lane::call`).
+/// Functions that a lane is in, as reported by `Lane::call`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
-    /// How many functions it is in.
+    /// Number of functions.
     pub(crate) depth: u32,
-    /// Line of the kernel in which the outermost of them was called.
+    /// Line of the kernel with the call of the outermost function.
     pub(crate) line: u32,
 }
 
-/// Caches the position of each site, per thread of the simulator.
+/// Cache of the position of each site. One per thread of the simulator.
 pub(crate) struct SiteTable {
-    /// Direct mapped by the address of the `Location`, which never changes. One source place may have several
-    /// addresses (one per codegen unit), so equality is decided on the packed number, never on the address.
+    /// Direct-mapped by the address of the `Location`, which never changes. A source position may have
+    /// several addresses (one per codegen unit). Therefore points are compared by packed number, never by
+    /// address.
     cache: Box<[Cell<Entry>]>,
 }
 
@@ -62,12 +63,12 @@ impl SiteTable {
         Self { cache: (0..CACHE_ENTRIES).map(|_| Cell::new(empty)).collect() }
     }
 
-    /// The program point of `op` at `site`, where a lane is in these calls.
+    /// Returns the program point of `op` at `site` for a lane in these calls.
     #[inline]
     pub(crate) fn point(&self, site: Site, op: WarpOp, calls: Calls) -> u64 {
         let address = std::ptr::from_ref(site).addr();
-        // A `Location` is 8-byte aligned; the shift by 5 mixes in bits that neighbours in one table differ
-        // in.
+        // A `Location` is 8-byte aligned. The shift by 8 mixes in bits in which neighbours in one table
+        // differ.
         let slot = &self.cache[((address >> 3) ^ (address >> 8)) % CACHE_ENTRIES];
         let mut entry = slot.get();
         if !entry.site.is_some_and(|known| std::ptr::eq(known, site)) {
@@ -91,8 +92,8 @@ impl SiteTable {
     }
 }
 
-/// Ties at one place go to the operation that a helper is likely to do first. Never 15, so no point is
-/// [`NO_POINT`].
+/// Rank of operations at the same position: an operation that a helper is likely to execute first comes
+/// first. Never 15, so no point equals [`NO_POINT`].
 #[inline]
 const fn kind(op: WarpOp) -> u64 {
     match op {

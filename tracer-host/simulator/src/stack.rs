@@ -1,4 +1,4 @@
-//! The lanes' stacks: one mapping for all of them.
+//! The lanes' stacks, in one mapping.
 //!
 //! ```text
 //! lower addresses                                                                higher addresses
@@ -10,13 +10,13 @@
 //!
 //! Pages are reserved without swap and get memory when they are first touched.
 //!
-//! Colour: all stacks start at the same offset in a page, so the hot ends of 32 stacks would share a handful
-//! of cache sets. Each lane's stack therefore starts a little lower than its neighbour's.
+//! Colour: if all stacks started at the same offset in a page, the hot ends of 32 stacks would share a few
+//! cache sets. Therefore each lane's stack starts slightly lower than its neighbour's.
 //!
-//! Guards: a stack that overflows must hit memory that faults. Linux 6.13 can mark guard pages inside a
-//! mapping (`MADV_GUARD_INSTALL`) at no cost in mappings. Elsewhere each guard is a `PROT_NONE` page, which
-//! splits the mapping; a process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`] stacks
-//! of a process get one. Lanes without a guard page still have the check that `Context::warp_op` makes at
+//! Guards: a stack overflow must hit memory that faults. Linux 6.13 can mark guard pages inside a mapping
+//! (`MADV_GUARD_INSTALL`) without additional mappings. On other systems each guard is a `PROT_NONE` page,
+//! which splits the mapping. A process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`]
+//! stacks of a process get a guard. Lanes without a guard page still have the check in `Context::warp_op` at
 //! each operation.
 
 use std::io;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corosensei::stack::{Stack, StackPointer};
 
-/// Stacks of one process that may have a `PROT_NONE` page; each costs two mappings.
+/// Maximum stacks of a process with a `PROT_NONE` page; each takes two mappings.
 const MAX_GUARD_MAPPINGS: usize = 12_288;
 static GUARD_MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 
@@ -34,34 +34,34 @@ static GUARD_MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 #[cfg(target_os = "linux")]
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
-/// How much lower each of 32 neighbouring stacks starts.
+/// Offset between the starts of neighbouring stacks.
 const COLOUR_BYTES: usize = 128;
 const COLOURS: usize = 32;
 
-/// A mapping with a number of equal stacks.
 #[derive(Debug)]
 pub(crate) struct Arena {
     start: NonNull<u8>,
     slots: usize,
     slot_bytes: usize,
     guard_bytes: usize,
-    /// `PROT_NONE` pages to give back to the budget.
+    /// `PROT_NONE` pages, subtracted from [`GUARD_MAPPINGS`] on drop.
     guard_mappings: usize,
 }
 
-// SAFETY: the arena owns its mapping; what runs on the stacks is the business of `Resident`, which stays on
-// one thread for as long as it uses the arena.
+// SAFETY: the arena owns its mapping. `Resident` uses the stacks and stays on one thread while it uses the
+// arena.
 unsafe impl Send for Arena {}
 
-/// One slot of an arena as corosensei sees it.
+/// One slot of an arena, as a stack for corosensei.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LaneStack {
     base: StackPointer,
     limit: StackPointer,
 }
 
-// SAFETY: base and limit bound at least `MIN_STACK_SIZE` usable bytes (checked by `Arena::new`), aligned to
-// pages or to colours of 128 bytes. The guard is the arena's, with the limits that the module describes.
+// SAFETY: base and limit bound at least `MIN_STACK_SIZE` usable bytes (ensured by `Arena::new`), aligned to
+// pages or to colours of 128 bytes. The arena provides the guard, within the limits that the module
+// describes.
 unsafe impl Stack for LaneStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -77,7 +77,7 @@ impl Arena {
     /// Maps `slots` stacks of at least `stack_bytes` each.
     ///
     /// # Errors
-    /// The mapping would pass the address space, or the system refuses it.
+    /// The mapping exceeds the address space, or the system rejects it.
     pub(crate) fn new(slots: usize, stack_bytes: usize) -> io::Result<Self> {
         let page = page_bytes();
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
@@ -92,7 +92,7 @@ impl Arena {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
         #[cfg(not(target_os = "linux"))]
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-        // SAFETY: a fresh anonymous mapping, at an address that the system chooses.
+        // SAFETY: a new anonymous mapping at an address that the system chooses.
         let start = unsafe {
             libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
         };
@@ -105,16 +105,15 @@ impl Arena {
         Ok(arena)
     }
 
-    /// Number of stacks.
     pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The stack of slot `index`.
+    /// Returns the stack of slot `index`.
     ///
     /// # Safety
     /// `index` is below [`slots`](Self::slots), one coroutine at a time uses the slot, and it ends before the
-    /// arena goes away.
+    /// arena is dropped.
     pub(crate) unsafe fn stack(&self, index: usize) -> LaneStack {
         debug_assert!(index < self.slots);
         let slot = self.start.addr().get() + index * self.slot_bytes;
@@ -123,7 +122,7 @@ impl Arena {
         LaneStack { base: address(base), limit: address(slot) }
     }
 
-    /// The lowest address of slot `index` that is not guard.
+    /// Returns the lowest address of slot `index` after the guard.
     pub(crate) fn floor(&self, index: usize) -> usize {
         self.start.addr().get() + index * self.slot_bytes + self.guard_bytes
     }
@@ -152,7 +151,7 @@ impl Arena {
         }
     }
 
-    /// Calls `guard` with each guard page until it returns an error; whether it never did.
+    /// Calls `guard` with each guard page until it returns an error; returns true if it returned none.
     fn each_guard(&self, guard: impl Fn(*mut libc::c_void, usize) -> libc::c_int) -> bool {
         (0..self.slots).all(|index| {
             // SAFETY: the slot is inside the mapping.
@@ -165,7 +164,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         GUARD_MAPPINGS.fetch_sub(self.guard_mappings, Ordering::Relaxed);
-        // SAFETY: the mapping made in `new`. Its coroutines have ended (contract of `stack`).
+        // SAFETY: the mapping from `new`. Its coroutines have ended (contract of `stack`).
         let result = unsafe { libc::munmap(self.start.as_ptr().cast(), self.slots * self.slot_bytes) };
         debug_assert_eq!(result, 0, "munmap of our own mapping");
     }
@@ -188,7 +187,7 @@ mod tests {
         let arena = Arena::new(40, 16 << 10).unwrap();
         let mut lanes: Vec<_> = (0..40)
             .map(|index| {
-                // SAFETY: each slot once; the coroutines end before the arena.
+                // SAFETY: each slot is used once; the coroutines end before the arena.
                 let stack = unsafe { arena.stack(index) };
                 Coroutine::with_stack(stack, move |yielder: &corosensei::Yielder<u32, u32>, first| {
                     let space = std::hint::black_box([first; 2000]);
@@ -208,13 +207,13 @@ mod tests {
     fn slots_do_not_overlap_and_have_the_size_asked_for() {
         let arena = Arena::new(33, 10_000).unwrap();
         for index in 0..33 {
-            // SAFETY: no coroutine is made of it.
+            // SAFETY: no coroutine uses the stack.
             let stack = unsafe { arena.stack(index) };
             assert!(stack.base().get() - arena.floor(index) >= 10_000);
             assert!(arena.floor(index) > stack.limit().get());
             assert!(stack.base().get().is_multiple_of(corosensei::stack::STACK_ALIGNMENT));
             if index > 0 {
-                // SAFETY: no coroutine is made of it.
+                // SAFETY: no coroutine uses the stack.
                 assert!(unsafe { arena.stack(index - 1) }.base() <= stack.limit());
             }
         }

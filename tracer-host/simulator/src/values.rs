@@ -1,32 +1,31 @@
-//! Which sites the values are that kernels name.
+//! Sites of the values that kernels name.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use warptrace_abi::data::ValueType;
 
-/// The sites of a launch's values: of each value one for each type, one behind the other, in the order of
-/// [`ValueType::ALL`]. (A generic function names a value of several types.)
+/// Sites of a launch's values. Each value has consecutive sites, one for each type, in the order of
+/// [`ValueType::ALL`], because a generic function can name a value of several types.
 #[derive(Debug, Default)]
 pub struct ValueSites {
-    /// By the value's id: the site of its first type, and a bit for each type that lanes came with.
+    /// By the value's id: the site of its first type, and a bit for each type that lanes recorded.
     sites: BTreeMap<u16, (u16, AtomicU8)>,
 }
 
 impl ValueSites {
-    /// Sites that a value takes.
+    /// Sites per value.
     pub const EACH: u16 = ValueType::ALL.len() as u16;
 
-    /// Makes the sites of values, from their ids and the numbers of their first sites. Of an id that stands
-    /// there twice the last one counts.
+    /// Creates the sites of values from their ids and the numbers of their first sites. If an id occurs
+    /// twice, the last one is used.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = (u16, u16)>) -> Self {
         let sites = values.into_iter().map(|(id, first)| (id, (first, AtomicU8::new(0))));
         Self { sites: sites.collect() }
     }
 
-    /// Returns the site of a value of this type, and notes that it was used; `None` if the value is not
-    /// known.
+    /// Returns the site of a value of this type and marks it as used; `None` if the value is unknown.
     pub(crate) fn site(&self, id: u16, of: ValueType) -> Option<u16> {
         let (first, used) = self.sites.get(&id)?;
         if used.load(Relaxed) >> of as u8 & 1 == 0 {
@@ -35,7 +34,7 @@ impl ValueSites {
         first.checked_add(of as u16)
     }
 
-    /// Returns the sites that lanes came to: id, type and number.
+    /// Returns the used sites: id, type and number.
     pub fn used(&self) -> impl Iterator<Item = (u16, ValueType, u16)> {
         self.sites.iter().flat_map(|(id, (first, used))| {
             let used = used.load(Relaxed);

@@ -1,9 +1,9 @@
-//! Which option can be had where.
+//! Availability of options by the way to record.
 
 /// A way to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Door {
-    /// A command that runs kernels of its own.
+    /// A command that runs its own kernels.
     Command,
     /// `warptrace run`: a program that launches its kernels itself.
     Run,
@@ -11,7 +11,7 @@ pub enum Door {
     Library,
 }
 
-/// Why options cannot be had everywhere: the only place that says it.
+/// The reasons why options are not available at some doors. All messages come from here.
 const REFUSALS: [(&[Door], &[&str], &str); 5] = [
     (
         &[Door::Run],
@@ -37,7 +37,8 @@ const REFUSALS: [(&[Door], &[&str], &str); 5] = [
     (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
 ];
 
-/// Returns why an option, by its name in the specification, cannot be had at a door; `None` if it can.
+/// Returns the reason why an option, given by its name in the specification, is not available; `None` if it
+/// is.
 pub fn refusal(door: Door, option: &str) -> Option<&'static str> {
     let found =
         REFUSALS.iter().find(|(doors, options, _)| doors.contains(&door) && options.contains(&option));

@@ -1,9 +1,9 @@
-//! What warptrace records, and how.
+//! Specification of a recording: which data is recorded, and how.
 //!
-//! A [`RecordingSpec`] says it, for every door: the arguments of a command (with the feature `clap`), the
-//! library's builder, tests, and programs that `warptrace run` starts, which get a `RunSpec` (feature
-//! `run`) as one environment variable. Each option has one default, [`RecordingSpec::default`], and one
-//! check, [`RecordingSpec::check`].
+//! A [`RecordingSpec`] serves all ways to record: the arguments of a command (feature `clap`), the library's
+//! builder, tests, and programs that `warptrace run` starts, which get a `RunSpec` (feature `run`) in an
+//! environment variable. Each option has one default, [`RecordingSpec::default`], and one check,
+//! [`RecordingSpec::check`].
 
 mod doors;
 mod error;

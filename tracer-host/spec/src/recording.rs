@@ -1,4 +1,4 @@
-//! What is recorded, and how.
+//! The specification of a recording.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,18 +16,18 @@ use warptrace_format::file::Compression;
 use crate::text::{property, seconds};
 use crate::{MemorySize, SpecError, Window};
 
-/// The highest level of zstd that a file is compressed with.
+/// Maximum zstd level of a file.
 pub const MAX_ZSTD: i32 = 19;
-/// Part of a device's free memory that a recording takes if nothing else is said,
+/// By default, a recording uses at most the free device memory divided by this number,
 const MEMORY_SHARE: u64 = 8;
-/// and at most this much.
+/// and at most this many bytes.
 const MAX_MEMORY_BYTES: u64 = 16 << 30;
-/// The same of pinned memory of the host.
+/// Default limit for pinned host memory.
 const MAX_HOST_BYTES: u64 = 1 << 30;
-/// How long a warp waits for memory if nothing else is said.
+/// Default maximum wait of a warp for memory.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 
-/// What happens where events do not fit into device memory.
+/// Policy when device memory is used up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
@@ -45,7 +45,7 @@ impl Policy {
     /// All policies.
     pub const ALL: [Self; 3] = [Self::Stop, Self::Ring, Self::Stream];
 
-    /// Returns the name, as [`FromStr`] reads it.
+    /// Returns the name, in the form that [`FromStr`] parses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -70,7 +70,7 @@ impl FromStr for Policy {
     }
 }
 
-/// Which times are recorded.
+/// Times to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 #[serde(rename_all = "lowercase")]
@@ -97,12 +97,12 @@ impl Times {
         }
     }
 
-    /// Returns whether it is recorded where and when warps ran.
+    /// Returns true if the places and times of warps are recorded.
     pub const fn has_blocks(self) -> bool {
         matches!(self, Self::Blocks | Self::All)
     }
 
-    /// Returns whether it is recorded when runs began.
+    /// Returns true if the start times of runs are recorded.
     pub const fn has_runs(self) -> bool {
         matches!(self, Self::Runs | Self::All)
     }
@@ -124,7 +124,7 @@ impl Times {
 /// let spec = RecordingSpec { policy: Policy::Stream, ..spec };
 /// assert!(spec.check().is_ok());
 /// ```
-// The comments of the fields are what `--help` says, too.
+// The comments of the fields are also the text of `--help`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(next_help_heading = "How to record"))]
@@ -212,8 +212,8 @@ pub struct RecordingSpec {
     #[cfg_attr(feature = "clap", command(flatten))]
     pub window: Window,
 
-    /// Where traced kernels keep each lane's record on a GPU; `None`: what suits each kernel. For tests and
-    /// measurements: no door has it.
+    /// Storage of each lane's record in traced kernels on a GPU; `None` selects it per kernel. Only for tests
+    /// and measurements: no interface sets it.
     #[cfg_attr(feature = "clap", arg(skip))]
     #[serde(skip)]
     pub placement: Option<Placement>,
@@ -251,15 +251,15 @@ fn counting_parser() -> impl clap::builder::TypedValueParser<Value = Counting> {
 }
 
 impl RecordingSpec {
-    /// Makes the default with another codec.
+    /// Returns the default with another codec.
     pub fn new(codec: CodecSpec) -> Self {
         Self { codec, ..Self::default() }
     }
 
-    /// Checks each value, and that no two options contradict each other.
+    /// Checks each value and the combination of options.
     ///
     /// # Errors
-    /// A sentence about the first that is wrong.
+    /// The first error found.
     pub fn check(&self) -> Result<(), SpecError> {
         self.codec.check()?;
         if !self.chunk_bytes.is_power_of_two()
@@ -295,8 +295,8 @@ impl RecordingSpec {
         Ok(())
     }
 
-    /// Returns what traced kernels record, and in which form: lanes from `after` on, which
-    /// [`Visits::among`](crate::Visits::among) finds among the locations.
+    /// Returns the form in which kernels record. `after` is the result of
+    /// [`Visits::among`](crate::Visits::among) for the window's `after`.
     pub fn traced(&self, after: Option<After>) -> Recording {
         let &Self { counting, dual, placement, .. } = self;
         let logs = match self.policy {
@@ -306,7 +306,7 @@ impl RecordingSpec {
         };
         let (chooses, spans) = (self.window.looks_inside(), self.times.has_blocks());
         let data = self.spaces();
-        // Where loops are counted, an event inside of one would come before its iterations.
+        // If all loops are counted, an event inside a loop would precede the loop's iterations.
         let waits = self.times.has_runs() && counting != Counting::All;
         Recording { counting, dual, logs, chooses, after, placement, spans, data, waits }
     }
@@ -316,19 +316,18 @@ impl RecordingSpec {
         self.accesses.unwrap_or(Spaces::NONE)
     }
 
-    /// Returns the bytes of device memory that the recording may take on a device of which `free`
-    /// bytes are free.
+    /// Returns the maximum bytes of device memory for the recording on a device with `free` free bytes.
     pub fn memory_bytes(&self, free: u64) -> u64 {
         let most = if self.host_logs { MAX_HOST_BYTES } else { MAX_MEMORY_BYTES };
         self.memory.map_or_else(|| (free / MEMORY_SHARE).min(most), |MemorySize(bytes)| bytes)
     }
 
-    /// Returns how long a warp waits for memory whose logs the host empties.
+    /// Returns the maximum wait of a warp for memory, for logs that the host empties.
     pub fn stall(&self) -> Duration {
         self.stall_limit.unwrap_or(STALL_LIMIT)
     }
 
-    /// Returns how the file's frames are compressed.
+    /// Returns the compression of the file's frames.
     pub fn compression(&self) -> Compression {
         match self.zstd {
             None => Compression::Suited,

@@ -1,4 +1,4 @@
-//! What `warptrace run` asks of the library that it loads into a program, as text for the environment.
+//! Text form of the options that `warptrace run` passes to the library that it loads into a program.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,17 @@ use warptrace_ptx::points::Points;
 use crate::text::seconds;
 use crate::{Door, RecordingSpec, SpecError, refusal};
 
-/// How long a launch waits for room if nothing else is said.
+/// Default maximum wait of a launch for memory.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// What is recorded of a program that launches its kernels itself.
-// The comments of the fields are what `--help` says, too.
+// The comments of the fields are also the text of `--help`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(feature = "clap", command(next_help_heading = "How the program is recorded"))]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSpec {
-    /// What is recorded of its kernels, and how.
+    /// Recording options of its kernels.
     #[cfg_attr(feature = "clap", command(flatten))]
     pub recording: RecordingSpec,
 
@@ -69,7 +69,7 @@ pub struct RunSpec {
     #[serde(with = "crate::text")]
     pub on_hang: OnHang,
 
-    /// Record nothing, and let hardware counters count at each point: for measurements.
+    /// Records nothing; hardware counters count at each point. For measurements.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub marks: bool,
 }
@@ -90,13 +90,13 @@ impl Default for RunSpec {
     }
 }
 
-/// What follows when it was said where a launch hangs.
+/// Action after reporting where a launch hangs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnHang {
-    /// The program goes on.
+    /// The program continues.
     #[default]
     Report,
-    /// It is ended.
+    /// The program is terminated.
     Stop,
 }
 
@@ -121,16 +121,16 @@ impl FromStr for OnHang {
     }
 }
 
-/// A text that is no [`RunSpec`].
+/// Error of parsing a [`RunSpec`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// A field cannot be read.
+    /// A field is invalid.
     #[error("{field}: {problem}")]
     Field {
-        /// The field, `recording.memory` for instance.
+        /// The field, for example `recording.memory`.
         field: String,
-        /// What it holds, and what is allowed.
+        /// Its value and the valid values.
         problem: String,
     },
     /// The fields contradict each other.
@@ -139,10 +139,10 @@ pub enum TextError {
 }
 
 impl RunSpec {
-    /// Checks what [`RecordingSpec::check`] does, and that all of it can be had of such a program.
+    /// Checks the recording ([`RecordingSpec::check`]) and that all options are available for such a program.
     ///
     /// # Errors
-    /// A sentence about the first option that is wrong.
+    /// The first error found.
     pub fn check(&self) -> Result<(), SpecError> {
         self.recording.check()?;
         let option =
@@ -150,21 +150,21 @@ impl RunSpec {
         refusal(Door::Run, option).map_or(Ok(()), |reason| Err(SpecError::Refused { option, reason }))
     }
 
-    /// Whether waits have points, too, where others are asked for.
+    /// Returns true if waits have points in addition to the selected ones.
     pub fn marks_waits(&self) -> bool {
         self.points == Points::Blocks && self.recording.times.has_runs()
     }
 
-    /// Writes it as text.
+    /// Formats the specification as text.
     pub fn to_text(&self) -> String {
-        // All keys are strings, and no field fails.
+        // All keys are strings, and serialization of the fields cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the text, in which fields that are missing have their default.
+    /// Parses text. Missing fields have their default values.
     ///
     /// # Errors
-    /// If it is none, or is one that [`check`](Self::check) refuses.
+    /// If the text is invalid, or [`check`](Self::check) fails.
     ///
     /// ```
     /// use warptrace_spec::RunSpec;

@@ -1,9 +1,9 @@
-//! Sizes of memory, as a person writes them.
+//! Memory sizes as text.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes of memory: `64MiB`, `1GiB`, `512M`, or a plain number of bytes.
+/// Bytes of memory, written as `64MiB`, `1GiB`, `512M`, or a plain number of bytes.
 ///
 /// `K`, `M`, `G` and `T` are `KiB`, `MiB`, `GiB` and `TiB`: powers of 1,024.
 ///
@@ -17,19 +17,18 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemorySize(pub u64);
 
-/// A text that is no size.
+/// Error of parsing a size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemorySizeError {
-    /// It is not a number and a unit.
+    /// The text is not a number with a unit.
     #[error("a size is a number with a unit of 1,024, as in 64MiB, 1GiB or 512M, or a number of bytes")]
     Form,
-    /// It is more than 64 bits hold.
+    /// The size does not fit into 64 bits.
     #[error("a size has less than 2^64 bytes")]
     TooLarge,
 }
 
-/// Units, and log2 of their bytes.
 const UNITS: [(char, u32); 4] = [('k', 10), ('m', 20), ('g', 30), ('t', 40)];
 
 impl FromStr for MemorySize {
@@ -60,7 +59,7 @@ impl FromStr for MemorySize {
 }
 
 impl fmt::Display for MemorySize {
-    /// In the largest unit of which it is a whole number.
+    /// Formats the size in the largest unit that divides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(bytes) = *self;
         let whole = |(_, shift): &&(char, u32)| bytes != 0 && bytes.is_multiple_of(1 << shift);
@@ -96,7 +95,7 @@ mod tests {
 
     #[test]
     fn what_is_no_size_says_what_is() {
-        // In MB and GB some count 1,000 and some 1,024.
+        // MB and GB are ambiguous: 1,000 or 1,024.
         for text in ["", "M", "MiB", "-1", "1.5GiB", "64MB", "1 GiB x", "0x10", "1GG", "1Gi", "1é", "é"] {
             assert_eq!(text.parse::<MemorySize>(), Err(MemorySizeError::Form), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Values as text, for serde: whatever can be written and read as a person writes it.
+//! Serde serialization of values by their text form.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ where
     text.parse().map_err(|error| D::Error::custom(format!("it is `{text}`: {error}")))
 }
 
-/// The same for values that may not be there.
+/// The same for optional values.
 pub(crate) mod option {
     use super::*;
 
@@ -51,7 +51,6 @@ pub(crate) mod seconds {
 
     use super::*;
 
-    /// Reads a number of seconds.
     #[cfg(feature = "clap")]
     pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         text.parse().ok().and_then(duration_of).ok_or_else(|| NEEDED.to_owned())
@@ -98,7 +97,6 @@ pub(crate) mod seconds {
     }
 }
 
-/// Reads a pair of a name and a value.
 #[cfg(feature = "clap")]
 pub(crate) fn property(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());

@@ -1,4 +1,4 @@
-//! From where on lanes are recorded, as people name it.
+//! Start of recording in lanes, as text.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,11 +9,11 @@ use warptrace_format::file::LocationInfo;
 
 use crate::{SpecError, WindowError};
 
-/// Locations that an error names.
+/// Maximum locations that an error names.
 const MAX_NAMED: usize = 50;
 
-/// Visits of a location: `LOCATION:COUNT`. The location is a name or an id as `warptrace info` lists them, of
-/// which a number is always an id, or `FILE:LINE`, of which the file is an end of its path.
+/// Visits of a location: `LOCATION:COUNT`. The location is a name or id from the list of `warptrace info`, or
+/// `FILE:LINE`, where the file is the end of its path. A number is always an id.
 ///
 /// ```
 /// use warptrace_spec::Visits;
@@ -26,7 +26,7 @@ const MAX_NAMED: usize = 50;
 pub struct Visits {
     /// The location.
     pub location: String,
-    /// The visit from which on lanes are recorded, from 1.
+    /// The visit from which lanes are recorded, starting at 1.
     pub count: NonZeroU32,
 }
 
@@ -55,17 +55,17 @@ impl From<After> for Visits {
 }
 
 impl Visits {
-    /// Finds the location among those of a program.
+    /// Finds the location among a program's locations.
     ///
     /// # Errors
-    /// If it is none of these, or several.
+    /// If no location matches, or several do.
     pub fn among(&self, locations: &[LocationInfo]) -> Result<After, SpecError> {
         let Self { location, count } = self;
         let line = location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
         let id = location.parse::<u16>().ok();
         let is_meant = |info: &&LocationInfo| {
             let here = |(file, line): (&str, u32)| info.line == line && is_file(&info.file, file);
-            // A number is an id, whatever locations are called.
+            // A number is an id, even if a location has it as a name.
             id.map_or_else(|| info.name == *location || line.is_some_and(here), |id| info.id == id)
         };
         let meant: Vec<&LocationInfo> = locations.iter().filter(is_meant).collect();
@@ -89,7 +89,7 @@ impl Visits {
     }
 }
 
-/// Tells whether a path is meant by a file's name, or by the end of its path.
+/// Returns true if `name` is the path, or its last components.
 fn is_file(path: &str, name: &str) -> bool {
     path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }

@@ -1,9 +1,9 @@
-//! Which part of a program is recorded.
+//! The part of a program that is recorded.
 //!
-//! A [`Window`] names kernels, ranges of the program, launches, blocks and warps; what fulfils all of it is recorded. A launch of
-//! which nothing is recorded runs the program's own kernel, untraced. In one of which some blocks or warps
-//! are, the others run the kernel's own instructions. The file says of each launch what was chosen, so that
-//! "not chosen" is no loss.
+//! A [`Window`] selects kernels, ranges of the program, launches, blocks and warps. Warps that satisfy all
+//! criteria are recorded. A launch without recorded warps runs the program's own kernel, untraced. In a
+//! launch with some recorded warps, the others run the kernel's own instructions. The file stores the
+//! selection of each launch, so that warps that were not selected are not counted as losses.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -15,17 +15,17 @@ use warptrace_format::file::LaunchInfo;
 
 use crate::Visits;
 
-/// Text that is no part of a window.
+/// Error of parsing a part of a window.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WindowError {
-    /// It is no range.
+    /// The text is not a range.
     #[error("`{text}` is no range of numbers: write 3, 3..7 (which ends before 7), 3..=7, 3.. or ..7")]
     Range {
         /// The text.
         text: String,
     },
-    /// A range without numbers.
+    /// The range contains no number.
     #[error(
         "`{text}` holds no number: the end of a range is larger than its start, or, with `..=`, as large"
     )]
@@ -33,13 +33,13 @@ pub enum WindowError {
         /// The text.
         text: String,
     },
-    /// A part of blocks that is none.
+    /// The text is not a valid fraction of the blocks.
     #[error("`{text}` is no part of all blocks: write 1/64 for the blocks 0, 64, 128 and so on")]
     Part {
         /// The text.
         text: String,
     },
-    /// It is no location with a count.
+    /// The text is not a location with a count.
     #[error("write a location and a count from 1 on, as in STEP:1000 or main.rs:12:1000")]
     Visits {
         /// The text.
@@ -47,8 +47,8 @@ pub enum WindowError {
     },
 }
 
-/// Numbers that follow each other; at least one. Written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`,
-/// `..=7`, `..`.
+/// Nonempty range of consecutive numbers. Written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`, `..=7`,
+/// `..`.
 ///
 /// ```
 /// use warptrace_spec::NumberRange;
@@ -68,12 +68,12 @@ impl NumberRange {
     /// All numbers.
     pub const ALL: Self = Self { first: 0, last: u32::MAX };
 
-    /// The numbers from `first` to `last`, both included; `None` if `last` is smaller.
+    /// Returns the numbers from `first` to `last`, both included; `None` if `last` is smaller.
     pub const fn new(first: u32, last: u32) -> Option<Self> {
         if first <= last { Some(Self { first, last }) } else { None }
     }
 
-    /// Whether a number is one of these.
+    /// Returns true if the range contains a number.
     pub const fn contains(self, number: u32) -> bool {
         self.first <= number && number <= self.last
     }
@@ -92,7 +92,7 @@ impl FromStr for NumberRange {
         let no_range = || WindowError::Range { text: text.to_owned() };
         let number = |part: &str| match part.bytes().all(|byte| byte.is_ascii_digit()) {
             true => part.parse::<u32>().map_err(|_| no_range()),
-            // `parse` would take a sign.
+            // `parse` accepts a sign.
             false => Err(no_range()),
         };
         let Some((first, end)) = text.split_once("..") else {
@@ -121,8 +121,7 @@ impl fmt::Display for NumberRange {
     }
 }
 
-/// Blocks of a launch, by their linear index: a [range](NumberRange), or `1/K`, those whose index is a
-/// multiple of K.
+/// Blocks of a launch, by linear index: a [range](NumberRange), or `1/K` for the multiples of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockChoice {
     range: NumberRange,
@@ -133,12 +132,12 @@ impl BlockChoice {
     /// All blocks.
     pub const ALL: Self = Self { range: NumberRange::ALL, step: NonZeroU32::MIN };
 
-    /// The blocks of this range.
+    /// Returns the blocks of this range.
     pub const fn range(range: NumberRange) -> Self {
         Self { range, ..Self::ALL }
     }
 
-    /// The blocks whose index is a multiple of `step`.
+    /// Returns the blocks whose index is a multiple of `step`.
     pub const fn every(step: NonZeroU32) -> Self {
         Self { step, ..Self::ALL }
     }
@@ -179,7 +178,7 @@ impl fmt::Display for BlockChoice {
 /// assert_eq!(window.to_string(), "launches 10..=19, blocks 1/64");
 /// # Ok::<(), warptrace_spec::WindowError>(())
 /// ```
-// The comments of the fields are what `--help` says, too.
+// The comments of the fields are also the text of `--help`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 #[cfg_attr(
@@ -250,35 +249,35 @@ pub struct Window {
 }
 
 impl Window {
-    /// Whether this is everything.
+    /// Returns true if everything is recorded.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether a kernel has to ask which of its warps are recorded.
+    /// Returns true if kernels must check which of their warps record.
     pub fn looks_inside(&self) -> bool {
         (self.blocks, self.warps) != (BlockChoice::ALL, NumberRange::ALL)
     }
 
-    /// Tells whether a kernel of this name is recorded.
+    /// Returns true if a kernel of this name is recorded.
     pub fn names(&self, kernel: &str) -> bool {
         self.kernels.is_empty() || self.kernels.iter().any(|name| fits(name, kernel))
     }
 
-    /// Tells whether a launch within these ranges, outer or inner ones, is recorded as far as ranges decide.
+    /// Returns true if the NVTX criterion is satisfied by a launch within these ranges, outer and inner.
     pub fn is_within<'a>(&self, ranges: impl IntoIterator<Item = &'a str>) -> bool {
         let is_named = |range| self.nvtx.iter().any(|pattern| fits(pattern, range));
         self.nvtx.is_empty() || ranges.into_iter().any(is_named)
     }
 
-    /// The first name that none of these kernels has.
+    /// Returns the first kernel pattern that matches no kernel of `known`.
     pub fn unknown_kernel<'a>(&'a self, known: &[&str]) -> Option<&'a str> {
         let is_known = |pattern: &&String| known.iter().any(|kernel| fits(pattern, kernel));
         self.kernels.iter().find(|pattern| !is_known(pattern)).map(String::as_str)
     }
 
-    /// What is recorded of a launch of `kernel`, where `recorded` events are recorded already, and
-    /// `launches` launches of this kernel.
+    /// Returns the warps to record in a launch of `kernel`, after `recorded` recorded events and `launches`
+    /// launches of this kernel.
     pub fn choose(&self, kernel: &str, launch: &LaunchInfo, recorded: u64, launches: u64) -> ChosenWarps {
         let is_over = self.max_events.is_some_and(|most| recorded >= most)
             || self.first.is_some_and(|most| launches >= most);
@@ -295,19 +294,19 @@ impl Window {
     }
 }
 
-/// The first multiple of `step` in a range of `0..count`, and how many there are; `None` if there is none.
+/// Returns the first multiple of `step` in a range of `0..count`, and their number; `None` if none exists.
 fn among(NumberRange { first, last }: NumberRange, step: u32, count: u32) -> Option<(u32, u32)> {
     let first = first.checked_next_multiple_of(step)?;
     let last = last.min(count.checked_sub(1)?);
     (first <= last).then(|| (first, (last - first) / step + 1))
 }
 
-/// Tells whether a name fits a pattern, in which each `*` stands for any characters.
+/// Returns true if a name matches a pattern, in which each `*` matches any characters.
 pub fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
-    // There is a part behind the last `*`.
+    // A part follows the last `*`.
     let end = parts.pop().unwrap_or_default();
     for part in parts {
         let Some((_, after)) = name.split_once(part) else { return false };

@@ -1,4 +1,4 @@
-//! Arrays that a program has allocated itself, through cudarc.
+//! Arrays that a program has allocated through cudarc.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,14 +11,13 @@ use warptrace_host::Pod;
 use crate::Error;
 use crate::shared::Shared;
 
-/// A [`CudaSlice`] of the program's own, for as long as kernels may use it:
-/// [`Device::adopt`](crate::Device::adopt). A reference to it is a kernel's argument, as one to a
-/// [`Buffer`](crate::Buffer) is.
+/// A [`CudaSlice`] of the program, borrowed for use by kernels: [`Device::adopt`](crate::Device::adopt). A
+/// reference to it is a kernel argument, like a reference to a [`Buffer`](crate::Buffer).
 pub struct AdoptedSlice<'a, T> {
     shared: Rc<Shared>,
     address: u64,
     len: usize,
-    /// Nothing else uses it meanwhile.
+    /// Exclusive borrow.
     slice: PhantomData<&'a mut CudaSlice<T>>,
 }
 
@@ -33,8 +32,8 @@ impl<'a, T: Pod> AdoptedSlice<'a, T> {
         let len = slice.len();
         let own = shared.stream().filter(|stream| stream.context().cu_ctx() == slice.context().cu_ctx());
         let Some(stream) = own else { return Err(Error::OtherContext { elements: len }) };
-        // The stream waits for what uses the array now. What launches do with it has ended when they return,
-        // so cudarc need not be told when that is.
+        // The stream waits for pending work on the array. Launches have ended when they return, so cudarc
+        // needs no event for them.
         let (address, uses) = slice.device_ptr_mut(stream);
         drop(uses);
         if len != 0 {
@@ -43,25 +42,25 @@ impl<'a, T: Pod> AdoptedSlice<'a, T> {
         Ok(Self { shared: Rc::clone(shared), address, len, slice: PhantomData })
     }
 
-    /// The array as kernels take it that declare a `Global<T>`.
+    /// Returns the array as an argument for kernels that declare a `Global<T>`.
     pub fn global(&self) -> Global<T> {
         Global::new(self.address, self.len as u64)
     }
 }
 
 impl<T> AdoptedSlice<'_, T> {
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the array is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-// SAFETY: the memory is cudarc's, which keeps it while it is borrowed; any bytes are a `Pod`.
+// SAFETY: cudarc keeps the memory while it is borrowed; any bytes are a valid `Pod`.
 unsafe impl<T: Pod> DeviceArray<T> for AdoptedSlice<'_, T> {
     fn global(&self) -> Global<T> {
         self.global()

@@ -10,10 +10,10 @@ use warptrace_host::{Allocation, DeviceError, Pod};
 use crate::Error;
 use crate::shared::Shared;
 
-/// An array of `T` in a device's memory, which is given back when it is dropped.
+/// Array of `T` in device memory, freed on drop.
 ///
-/// [`Device::upload`](crate::Device::upload) and [`Device::zeros`](crate::Device::zeros) make one. A
-/// reference to it is a kernel's argument.
+/// Created by [`Device::upload`](crate::Device::upload) and [`Device::zeros`](crate::Device::zeros). A
+/// reference to it is a kernel argument.
 pub struct Buffer<T> {
     shared: Rc<Shared>,
     allocation: Allocation,
@@ -28,7 +28,7 @@ impl<T> fmt::Debug for Buffer<T> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// Allocates memory for `len` elements, of any values.
+    /// Allocates memory for `len` elements without initializing it.
     pub(crate) fn reserve(shared: &Rc<Shared>, len: usize) -> Result<Self, Error> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| DeviceError::OutOfMemory {
             bytes: u64::MAX,
@@ -38,7 +38,6 @@ impl<T: Pod> Buffer<T> {
         Ok(Self { shared: Rc::clone(shared), allocation, len, element: PhantomData })
     }
 
-    /// Sets all bytes to 0.
     pub(crate) fn clear(&self) -> Result<(), Error> {
         let Allocation { address, .. } = self.allocation;
         Ok(self.shared.with(|device| device.fill(address, self.bytes(), 0))?)
@@ -48,12 +47,12 @@ impl<T: Pod> Buffer<T> {
         self.len as u64 * size_of::<T>() as u64
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if the array is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -69,7 +68,7 @@ impl<T: Pod> Buffer<T> {
         Ok(values)
     }
 
-    /// Overwrites the array's start with `values`.
+    /// Overwrites the start of the array with `values`.
     ///
     /// # Errors
     /// If there are more values than elements, or the copy fails.
@@ -81,13 +80,14 @@ impl<T: Pod> Buffer<T> {
         Ok(self.shared.with(|device| device.write(address, bytemuck::cast_slice(values)))?)
     }
 
-    /// The array as kernels take it that declare a `Global<T>`. It does not keep the memory.
+    /// Returns the array as an argument for kernels that declare a `Global<T>`. The result does not own the
+    /// memory.
     pub fn global(&self) -> Global<T> {
         Global::new(self.allocation.address, self.len as u64)
     }
 }
 
-// SAFETY: the memory was written, or set to 0, before anybody got the buffer; any bytes are a `Pod`.
+// SAFETY: the memory was written or zeroed before the buffer was returned; any bytes are a valid `Pod`.
 unsafe impl<T: Pod> DeviceArray<T> for Buffer<T> {
     fn global(&self) -> Global<T> {
         self.global()

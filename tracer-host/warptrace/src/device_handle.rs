@@ -1,4 +1,4 @@
-//! The device that a program runs its kernels on.
+//! The device on which a program runs its kernels.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::{AdoptedSlice, Buffer, Error, LaunchConfig, TraceBuilder};
 
 /// A GPU or the simulator.
 ///
-/// Cheap to clone: clones, buffers and traces share the device, on one thread.
+/// Cloning is cheap. Clones, buffers and traces share the device, on one thread.
 #[derive(Clone)]
 pub struct Device {
     shared: Rc<Shared>,
@@ -34,10 +34,11 @@ impl Device {
         Self { shared: Shared::new(device, None, true), no_gpu: no_gpu.map(Rc::new) }
     }
 
-    /// Opens the first GPU, or the simulator where there is none; [`no_gpu`](Self::no_gpu) says why.
+    /// Opens the first GPU, or the simulator if no GPU is usable; [`no_gpu`](Self::no_gpu) returns the
+    /// reason.
     ///
     /// # Errors
-    /// None yet: whatever keeps the GPU from being used is a reason for the simulator.
+    /// None at present: if the GPU cannot be used, the simulator is opened.
     pub fn auto() -> Result<Self, Error> {
         Ok(match CudaDevice::open_empty(0) {
             Ok(gpu) => Self::new(Box::new(gpu), None),
@@ -45,7 +46,7 @@ impl Device {
         })
     }
 
-    /// Opens GPU `ordinal`, as the driver numbers them.
+    /// Opens GPU `ordinal`, in the driver's numbering.
     ///
     /// # Errors
     /// Without a driver, without such a GPU, or if the driver fails.
@@ -58,11 +59,11 @@ impl Device {
         Self::new(Box::new(SimDevice::new(SimOptions::default())), None)
     }
 
-    /// Uses the GPU, the context and the stream of a program that has its own, through [`cudarc`]. Kernels
-    /// run on the stream, and each launch waits for its end. The device keeps stream and context alive.
+    /// Uses the GPU, context and stream of a program through [`cudarc`]. Kernels run on the stream, and each
+    /// launch waits for its end. The device keeps stream and context alive.
     ///
-    /// [`adopt`](Self::adopt) makes kernels' arguments of the program's own arrays;
-    /// [`upload`](Self::upload) and [`zeros`](Self::zeros) allocate in the same context.
+    /// [`adopt`](Self::adopt) makes the program's arrays kernel arguments; [`upload`](Self::upload) and
+    /// [`zeros`](Self::zeros) allocate in the same context.
     ///
     /// ```no_run
     /// # #[warptrace::kernels]
@@ -91,44 +92,42 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A package that also names cudarc among its dependencies may choose its features as it likes; where it
-    /// chooses nothing about linking, the driver is loaded when the program runs.
+    /// A package that also depends on cudarc may select its features. If it selects none for linking, the
+    /// driver is loaded at run time.
     ///
     /// # Errors
     /// If the driver is too old, or fails.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Self, Error> {
         let (context, own) = (stream.context().cu_ctx(), stream.cu_stream());
-        // SAFETY: they belong to each other, and `Shared` keeps the stream, and with it the context, for
-        // longer than the device.
+        // SAFETY: the stream belongs to the context. `Shared` keeps both alive longer than the device.
         let device = unsafe { CudaDevice::adopt(context.cast(), own.cast(), "")? };
         Ok(Self { shared: Shared::new(Box::new(device), Some(Arc::clone(stream)), false), no_gpu: None })
     }
 
-    /// Makes a kernel's argument of an array of the program's own, for a device
-    /// [from cudarc](Self::from_cudarc). Launches come after what the program has asked cudarc to do with the
-    /// array.
+    /// Makes an array of the program a kernel argument, for a device [from cudarc](Self::from_cudarc).
+    /// Launches wait for the work on the array that the program has requested from cudarc.
     ///
     /// # Errors
-    /// If the array is not of the device's context.
+    /// If the array does not belong to the device's context.
     pub fn adopt<'a, T: Pod>(&self, slice: &'a mut CudaSlice<T>) -> Result<AdoptedSlice<'a, T>, Error> {
         AdoptedSlice::new(&self.shared, slice)
     }
 
-    /// Takes a device that was opened with [`host`](crate::host).
+    /// Uses a device that was opened with [`host`](crate::host).
     ///
     /// # Safety
-    /// A kernel that the device has code of has the arguments of each call by its name whose module brings no
-    /// code of its own. A device that was opened without code, as the simulator is, has none of any.
+    /// If a call's module contains no code, the device's kernel of that name must have the call's arguments.
+    /// This is satisfied if the device was opened without code, like the simulator.
     pub unsafe fn from_host(device: Box<dyn host::Device>) -> Self {
         Self { shared: Shared::new(device, None, false), no_gpu: None }
     }
 
-    /// Returns why [`auto`](Self::auto) took the simulator.
+    /// Returns the reason why [`auto`](Self::auto) opened the simulator.
     pub fn no_gpu(&self) -> Option<&DeviceError> {
         self.no_gpu.as_deref()
     }
 
-    /// What the device is.
+    /// Returns the device's properties.
     pub fn info(&self) -> DeviceInfo {
         self.shared.with(|device| device.facts().info)
     }
@@ -136,53 +135,53 @@ impl Device {
     /// Copies `values` to the device.
     ///
     /// # Errors
-    /// If memory is short or the copy fails.
+    /// If memory is insufficient or the copy fails.
     pub fn upload<T: Pod>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = Buffer::reserve(&self.shared, values.len())?;
         buffer.write(values)?;
         Ok(buffer)
     }
 
-    /// Makes an array of `len` elements whose bytes are all 0.
+    /// Allocates an array of `len` elements and zeroes its bytes.
     ///
     /// # Errors
-    /// If memory is short.
+    /// If memory is insufficient.
     pub fn zeros<T: Pod>(&self, len: usize) -> Result<Buffer<T>, Error> {
         let buffer = Buffer::reserve(&self.shared, len)?;
         buffer.clear()?;
         Ok(buffer)
     }
 
-    /// Prepares a trace into the file at `path`, which [`TraceBuilder::start`] creates.
+    /// Prepares a trace to the file at `path`, which [`TraceBuilder::start`] creates.
     pub fn trace(&self, path: impl AsRef<Path>) -> TraceBuilder {
         TraceBuilder::new(Rc::clone(&self.shared), path.as_ref().to_owned())
     }
 
-    /// Gives the device the kernels of a module, to be launched without a trace.
+    /// Loads a module's kernels onto the device, for launches without a trace.
     ///
     /// # Errors
-    /// If the device cannot take them.
+    /// If the device cannot load them.
     pub fn load(&self, module: &KernelModule) -> Result<(), Error> {
         let prepare = Prepare { code: &[module], ..Prepare::default() };
         Ok(self.shared.with(|device| device.prepare(&prepare)).map(drop)?)
     }
 
-    /// Runs a kernel without tracing it and waits for it; returns how long it took. On a GPU its module has
-    /// been [loaded](Self::load), or traced.
+    /// Runs a kernel without tracing and waits for it. Returns its duration. On a GPU, the module must have
+    /// been [loaded](Self::load) or traced.
     ///
     /// # Errors
-    /// If an argument is no memory of this device, one that is written overlaps another, the device has no
-    /// code for the kernel, or the kernel fails.
+    /// If an argument is not memory of this device, a written argument overlaps another one, the device has
+    /// no code for the kernel, or the kernel fails.
     pub fn launch(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call, config) }
     }
 
-    /// As [`launch`](Self::launch), for kernels that take `Global<T>`.
+    /// Like [`launch`](Self::launch), for kernels that take `Global<T>`.
     ///
     /// # Safety
-    /// The arguments name memory of this device that is valid for what the kernel does with it.
+    /// The arguments name memory of this device that is valid for the kernel's accesses.
     ///
     /// # Errors
     /// If the device has no code for the kernel, or the kernel fails.
@@ -191,7 +190,7 @@ impl Device {
         call: &KernelCall,
         config: &LaunchConfig,
     ) -> Result<Duration, Error> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let time = self.shared.with(|device| unsafe { device.launch(call, config.shape(), None) });
         Ok(time?.kernel)
     }

@@ -1,23 +1,23 @@
-//! What can go wrong.
+//! Errors of the library.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use warptrace_host::{DeviceError, SessionError};
 
-/// A device, a launch or a trace could not do what was asked.
+/// Error of a device, a launch or a trace.
 ///
-/// Its `Debug` form is the message, too, which is what a `main` prints that returns it.
+/// The `Debug` form is also the message, because it is printed when `main` returns an error.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device failed or refused.
+    /// The device failed or rejected a request.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The recording failed.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The trace's file could not be written.
+    /// The trace file could not be written.
     #[error("cannot write the trace {}: {source}", .path.display())]
     File {
         /// The file.
@@ -25,7 +25,7 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// An array of cudarc's is of another context than the device.
+    /// An array from cudarc belongs to another context than the device.
     #[error(
         "the array of {elements} elements is not of this device's CUDA context: take the device from a stream of the \
          array's context (`Device::from_cudarc`)"
@@ -34,7 +34,7 @@ pub enum Error {
         /// Elements of the array.
         elements: usize,
     },
-    /// An argument names memory that the device does not have.
+    /// An argument names memory that does not belong to the device.
     #[error(
         "argument {argument} of kernel `{kernel}` is no memory of this device: launch on the device that made \
          the buffer"
@@ -45,7 +45,7 @@ pub enum Error {
         /// Number of the argument, from 0.
         argument: usize,
     },
-    /// An argument that the kernel writes overlaps another.
+    /// A written argument overlaps another one.
     #[error(
         "argument {written} of kernel `{kernel}`, which it writes, overlaps argument {other}: \
          give it a buffer of its own"
@@ -53,7 +53,7 @@ pub enum Error {
     Overlap {
         /// The kernel.
         kernel: String,
-        /// Number of the argument that is written, from 0.
+        /// Number of the written argument, from 0.
         written: usize,
         /// Number of the other argument.
         other: usize,

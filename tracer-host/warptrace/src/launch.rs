@@ -2,35 +2,35 @@
 
 use warptrace_host::{Blocks, LaunchShape};
 
-/// Threads of a block if nothing else is asked for.
+/// Default threads of a block.
 const BLOCK: u32 = 256;
 
-/// How many blocks of how many threads run a kernel.
+/// Number and size of the blocks that run a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
     shape: LaunchShape,
 }
 
 impl LaunchConfig {
-    /// At least one thread for each of `elements`, in one-dimensional blocks of 256. Some threads of the last
-    /// block have no element: the kernel finds out, as `DisjointSlice::own` does.
+    /// Returns a one-dimensional launch with at least one thread per element, in blocks of 256. Some threads
+    /// of the last block may have no element. The kernel must check this, as `DisjointSlice::own` does.
     pub fn for_elements(elements: usize) -> Self {
         Self::for_elements_in_blocks(elements, BLOCK)
     }
 
-    /// As [`for_elements`](Self::for_elements), in blocks of `threads`, 1 to 1,024. A grid that a device
-    /// cannot have is refused by the launch.
+    /// Like [`for_elements`](Self::for_elements), in blocks of `threads`, 1 to 1,024. The launch rejects a
+    /// grid that exceeds the device's limits.
     pub fn for_elements_in_blocks(elements: usize, threads: u32) -> Self {
         let blocks = (elements as u64).div_ceil(u64::from(threads.max(1))).max(1);
         Self::grid([u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1], [threads, 1, 1])
     }
 
-    /// `blocks` along x, y and z, of `threads` along x, y and z; at most 1,024 threads a block.
+    /// Returns a launch of `blocks` of `threads`, both along x, y and z; at most 1,024 threads per block.
     pub fn grid(blocks: [u32; 3], threads: [u32; 3]) -> Self {
         Self { shape: LaunchShape::new(blocks, threads, Blocks::Independent) }
     }
 
-    /// Says that blocks wait for each other while the kernel runs. The simulator then has all of them run in
+    /// Declares that blocks wait for each other while the kernel runs. The simulator then runs all of them in
     /// turns.
     #[must_use]
     pub fn communicating(mut self) -> Self {
@@ -38,14 +38,14 @@ impl LaunchConfig {
         self
     }
 
-    /// Gives each block this many bytes of dynamic shared memory.
+    /// Sets the bytes of dynamic shared memory of each block.
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.shape.dynamic_shared = bytes;
         self
     }
 
-    /// As sessions take it.
+    /// Returns the shape in the form that sessions use.
     pub fn shape(&self) -> &LaunchShape {
         &self.shape
     }

@@ -1,9 +1,9 @@
-//! Traces the control flow of GPU kernels: which decisions each warp took, in order, and which of its lanes
-//! took part.
+//! Traces the control flow of GPU kernels: the decisions of each warp, in order, with the lanes that took
+//! part.
 //!
 //! A kernel is a Rust function in a module with [`macro@kernels`], which traces its branches, loops and
-//! returns. It runs on a GPU or, from the same source, on the simulator. What it did is in a file, which the
-//! tool `warptrace` and the crate `warptrace-decoder` read.
+//! returns. It runs on a GPU or, from the same source, on the simulator. The trace is a file for the tool
+//! `warptrace` and the crate `warptrace-decoder`.
 //!
 //! ```
 //! #[warptrace::kernels]
@@ -40,17 +40,17 @@
 //! ```
 //!
 //! # On a GPU
-//! `warptrace_build::compile("src/kernels.rs")` in the package's `build.rs` compiles the kernels of that file
-//! for GPUs; [`Device::auto`] takes the first GPU. `docs/users/own-kernel.md` goes through it from an empty
-//! folder.
+//! To compile the kernels of a file for GPUs, call `warptrace_build::compile("src/kernels.rs")` in the
+//! package's `build.rs`. [`Device::auto`] opens the first GPU. `docs/users/own-kernel.md` describes all
+//! steps, starting from an empty folder.
 //!
 //! # Parts
-//! - [`device`]: what kernels call.
-//! - [`Device`], [`Buffer`], [`Trace`]: the host's side, in a small form. [`host`] is all of it.
+//! - [`device`]: the functions that kernels call.
+//! - [`Device`], [`Buffer`], [`Trace`]: a small interface for the host. [`host`] is the complete interface.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 
-/// Derives `Pod` for structures of one's own in arrays: `#[derive(Clone, Copy, Pod, Zeroable)]` together with
-/// `#[bytemuck(crate = "warptrace::bytemuck")]` and `#[repr(C)]`.
+/// For deriving `Pod` for array elements of structure types: `#[derive(Clone, Copy, Pod, Zeroable)]` together
+/// with `#[bytemuck(crate = "warptrace::bytemuck")]` and `#[repr(C)]`.
 pub use bytemuck;
 pub use warptrace_device as device;
 pub use warptrace_macros::{kernel, kernels};

@@ -1,4 +1,4 @@
-//! The options of a trace. Each says what the option of the same name says on the command line.
+//! The options of a trace. Each has the meaning of the command line option with the same name.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,16 +13,16 @@ use warptrace_host::{
 
 use crate::TraceBuilder;
 
-/// How events are encoded on the device.
+/// Encoding of events on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Codec {
-    /// Small, for events that follow each other in patterns; ids up to 65,535.
+    /// Compact for events that follow patterns; ids up to 65,535.
     #[default]
     Predict,
-    /// That of the thesis; ids up to 255.
+    /// The codec of the ECL-Tracer thesis; ids up to 255.
     Ecl,
-    /// Six bytes an event.
+    /// Six bytes per event.
     Raw,
 }
 
@@ -37,7 +37,7 @@ impl Codec {
 }
 
 impl TraceBuilder {
-    /// Takes a whole specification, as commands and tests make it, in place of all that was said before.
+    /// Sets a complete specification, as used by commands and tests. Replaces all options set before.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -73,7 +73,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Sets the codec; [`Codec::Predict`] if not asked for.
+    /// Sets the codec. The default is [`Codec::Predict`].
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -109,41 +109,41 @@ impl TraceBuilder {
         self
     }
 
-    /// Records every event raw as well, so that `warptrace verify` can compare the two.
+    /// Also records every event raw, so that `warptrace verify` can compare the two.
     pub fn dual(mut self) -> Self {
         self.spec.dual = true;
         self
     }
 
-    /// Says which loops count their iterations and are recorded where they end, which costs the kernel less;
-    /// [`Counting::Proven`] if not asked for.
+    /// Sets the loops that count their iterations and are recorded at their end, which costs less kernel
+    /// time. The default is [`Counting::Proven`].
     pub fn counting(mut self, counting: Counting) -> Self {
         self.spec.counting = counting;
         self
     }
 
-    /// Says which times are recorded; none if not asked for.
+    /// Sets which times are recorded. The default is none.
     pub fn times(mut self, times: Times) -> Self {
         self.spec.times = times;
         self
     }
 
-    /// Records the addresses of accesses to these memories, and values that kernels name; nothing of that, if
-    /// not asked for. Addresses on a GPU only.
+    /// Records the addresses of accesses to these memories, and values that kernels name. The default is
+    /// nothing. Addresses are recorded only on a GPU.
     pub fn accesses(mut self, spaces: Spaces) -> Self {
         self.spec.accesses = Some(spaces);
         self
     }
 
-    /// Sets how many bytes of device memory the trace may take; an eighth of what is free, at most 16 GiB, if
-    /// not asked for, and on the simulator at most 1 GiB.
+    /// Sets the maximum bytes of device memory for the trace. The default is an eighth of the free memory, at
+    /// most 16 GiB, and at most 1 GiB on the simulator.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.spec.memory = Some(MemorySize(bytes));
         self
     }
 
-    /// Says what happens where events do not fit into that: of each warp a beginning is kept if not asked
-    /// for, an end with [`Policy::Ring`]; with [`Policy::Stream`] warps wait for memory.
+    /// Sets the policy when memory is used up. By default, a prefix of each warp's events is kept.
+    /// [`Policy::Ring`] keeps a suffix. With [`Policy::Stream`], warps wait for memory.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -187,24 +187,24 @@ impl TraceBuilder {
     }
 
     /// With [`Policy::Stream`]: sets how long a warp waits for memory before it loses what it would have
-    /// recorded; 10 seconds if not asked for.
+    /// recorded. The default is 10 seconds.
     pub fn stall_limit(mut self, stall: Duration) -> Self {
         self.spec.stall_limit = Some(stall);
         self
     }
 
-    /// Keeps the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has what
-    /// its warps did until then, and where they were. Kernels take longer. With [`Policy::Stop`] and
-    /// [`Policy::Ring`].
+    /// Keeps the logs in pinned host memory, which survives a failing kernel. The trace then has the events
+    /// up to the failure and the positions of the warps. Kernels run slower. Available with [`Policy::Stop`]
+    /// and [`Policy::Ring`].
     pub fn host_logs(mut self) -> Self {
         self.spec.host_logs = true;
         self
     }
 
-    /// Ends the trace in the middle of a kernel, one that hangs for instance, when `asked` is set, and then
-    /// calls `tell`. With [`Policy::Stop`] the file says where the kernel's warps were. Nothing can end a
-    /// kernel of a GPU: `tell` best ends the process; if it returns, the launch waits for the kernel, and is
-    /// an error. The simulator ends the kernel, unless logs are streamed.
+    /// Ends the trace during a kernel, for example one that hangs, when `asked` is set, and then calls
+    /// `tell`. With [`Policy::Stop`], the file contains the positions of the kernel's warps. A kernel on a
+    /// GPU cannot be ended, so `tell` should end the process. If `tell` returns, the launch waits for the
+    /// kernel and returns an error. The simulator ends the kernel, unless logs are streamed.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -243,23 +243,23 @@ impl TraceBuilder {
         self
     }
 
-    /// Sets the bytes of a chunk, a power of two from 512 to 1,048,576; 4,096 if not asked for.
+    /// Sets the bytes of a chunk, a power of two from 512 to 1,048,576. The default is 4,096.
     pub fn chunk_bytes(mut self, bytes: u32) -> Self {
         self.spec.chunk_bytes = bytes;
         self
     }
 
-    /// Sets the zstd level of the file, 0 for no compression, to 19; a quick search that suits what codecs
-    /// leave if not asked for.
+    /// Sets the zstd level of the file, from 0 (no compression) to 19. The default is a fast search suited to
+    /// codec output.
     pub fn zstd(mut self, level: i32) -> Self {
         self.spec.zstd = Some(level);
         self
     }
 
-    /// Sets after how many steps of the simulator a launch is an error: operations of groups of lanes, such
-    /// as visits of trace points, of a block, or of the launch where blocks
-    /// [communicate](crate::LaunchConfig::communicating). 10,000,000,000, which take minutes, if not asked
-    /// for. A GPU runs a kernel to its end.
+    /// Sets the maximum steps of a launch on the simulator; more are an error. Steps are operations of groups
+    /// of lanes, such as visits of trace points. They are counted per block, or per launch if blocks
+    /// [communicate](crate::LaunchConfig::communicating). The default is 10,000,000,000, which take minutes.
+    /// A GPU has no limit.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -296,27 +296,27 @@ impl TraceBuilder {
         self
     }
 
-    /// Sets after which time a launch on the simulator is an error; never if not asked for.
+    /// Sets the maximum time of a launch on the simulator; more is an error. The default is no limit.
     pub fn time_limit(mut self, time: Duration) -> Self {
         self.simulated.time = Some(time);
         self
     }
 
-    /// Says whether the simulator tells on standard error how far a launch is, after one second, two, four
-    /// and so on. It does so if not asked and standard error is a terminal.
+    /// Sets whether the simulator prints the progress of a launch to standard error, after one second, two,
+    /// four and so on. The default is true if standard error is a terminal.
     pub fn progress(mut self, tells: bool) -> Self {
         self.simulated.progress = tells;
         self
     }
 
-    /// Writes a pair of one's own into the file, such as an argument of the program. [`start`](Self::start)
-    /// refuses names of what the recorder itself writes, such as `command`.
+    /// Writes a user's property into the file, such as an argument of the program. [`start`](Self::start)
+    /// rejects names that the recorder uses, such as `command`.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.spec.properties.push((name.into(), value.into()));
         self
     }
 
-    /// Records this kernel only, and others that are named so; `*` stands for any characters.
+    /// Records only this kernel. More calls add kernels. `*` matches any characters.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -354,38 +354,38 @@ impl TraceBuilder {
         self
     }
 
-    /// Records launches only that [`Trace::label`](crate::Trace::label) has called so; `*` stands for any
-    /// characters. May be called more than once.
+    /// Records only launches with this label, set by [`Trace::label`](crate::Trace::label). More calls add
+    /// labels. `*` matches any characters.
     pub fn nvtx(mut self, label: impl Into<String>) -> Self {
         self.spec.window.nvtx.push(label.into());
         self
     }
 
-    /// Records these launches only; all launches of the program count, from 0.
+    /// Records only these launches, numbered from 0 over all launches of the program.
     pub fn launch(mut self, numbers: NumberRange) -> Self {
         self.spec.window.launches = numbers;
         self
     }
 
-    /// Records the first launches of each kernel only.
+    /// Records only the first `launches` launches of each kernel.
     pub fn first(mut self, launches: u64) -> Self {
         self.spec.window.first = Some(launches);
         self
     }
 
-    /// Records these blocks of each launch only, by their linear index.
+    /// Records only these blocks of each launch, by linear index.
     pub fn blocks(mut self, blocks: BlockChoice) -> Self {
         self.spec.window.blocks = blocks;
         self
     }
 
-    /// Records these warps of each block only, by their number in it.
+    /// Records only these warps of each block, by number in the block.
     pub fn warps(mut self, warps: NumberRange) -> Self {
         self.spec.window.warps = warps;
         self
     }
 
-    /// Records, in each launch, what lanes do from some visit of a location on. What comes before is no loss.
+    /// Records lanes of each launch from a visit of a location on. Earlier events are not counted as lost.
     ///
     /// ```
     /// # #[warptrace::kernels]
@@ -421,7 +421,7 @@ impl TraceBuilder {
         self
     }
 
-    /// Records no launch after those that have recorded this many events.
+    /// Records no launch that begins after this many recorded events.
     pub fn max_events(mut self, events: u64) -> Self {
         self.spec.window.max_events = Some(events);
         self

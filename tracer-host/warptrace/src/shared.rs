@@ -1,4 +1,4 @@
-//! A device that its handle, buffers and a trace use in turns.
+//! A device shared by its handle, buffers and a trace.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,22 +15,21 @@ use warptrace_host::{
 
 use crate::{Error, LaunchConfig};
 
-/// The device, and the memory that buffers have of it.
+/// The device, and its memory in buffers.
 pub(crate) struct Shared {
     device: RefCell<Box<dyn Device>>,
     buffers: RefCell<Buffers>,
-    /// Whether kernels can reach no other memory than these, and variables of their modules.
+    /// True if kernels can access only this memory and variables of their modules.
     owns_all: bool,
-    /// Kernels and arguments of which a launch had too few threads: it is said once.
+    /// Kernels and arguments for which a warning about too few threads was printed, once each.
     too_few: RefCell<BTreeSet<(String, usize)>>,
-    /// The stream of a device that is the user's own. It outlives the device, which uses it.
+    /// The user's stream, if any. It must outlive the device, which uses it.
     stream: Option<Arc<CudaStream>>,
 }
 
-/// Memory that kernels can be given.
 #[derive(Default)]
 struct Buffers {
-    /// Each with the change that brought it.
+    /// Value: number of the change that added the memory.
     live: AddressMap<u64>,
     changes: u64,
 }
@@ -47,7 +46,7 @@ impl Buffers {
     }
 }
 
-/// What a trace was told of buffers: the last change, and of those that are there that which brought each.
+/// Buffers reported to a trace: the last change, and the change that added each existing buffer.
 #[derive(Default)]
 pub(crate) struct ReportedBuffers {
     changes: u64,
@@ -55,7 +54,7 @@ pub(crate) struct ReportedBuffers {
 }
 
 impl Shared {
-    /// Shares a device. `owns_all` says that kernels can reach no memory but what it allocates here.
+    /// Shares a device. `owns_all`: kernels can access only memory that the device allocates here.
     pub(crate) fn new(device: Box<dyn Device>, stream: Option<Arc<CudaStream>>, owns_all: bool) -> Rc<Self> {
         Rc::new(Self {
             device: RefCell::new(device),
@@ -66,27 +65,25 @@ impl Shared {
         })
     }
 
-    /// The user's own stream that kernels run on.
     pub(crate) fn stream(&self) -> Option<&Arc<CudaStream>> {
         self.stream.as_ref()
     }
 
-    /// Notes memory that the device has not allocated, so that kernels may be given it.
+    /// Registers memory that the device has not allocated, so that kernels may receive it.
     pub(crate) fn adopt(&self, address: u64, bytes: u64) {
         self.buffers.borrow_mut().add(address, bytes);
     }
 
-    /// Forgets memory that was [adopted](Self::adopt).
+    /// Unregisters [adopted](Self::adopt) memory.
     pub(crate) fn release(&self, address: u64) {
         self.buffers.borrow_mut().remove(address);
     }
 
-    /// Whether kernels can reach no other memory than buffers and variables of their modules.
     pub(crate) const fn owns_all(&self) -> bool {
         self.owns_all
     }
 
-    /// Tells a trace which buffers its next launch can reach.
+    /// Reports to a trace the buffers that its next launch can access.
     pub(crate) fn tell_buffers<W: Write + Send + 'static>(
         &self,
         told: &mut ReportedBuffers,
@@ -104,7 +101,7 @@ impl Shared {
             is_there
         });
         let mut new: Vec<_> = buffers.live.iter().filter(|(at, ..)| !told.live.contains_key(at)).collect();
-        // Numbers are given in the order in which the program got them.
+        // Buffers are numbered in the order of their creation.
         new.sort_unstable_by_key(|(.., change)| *change);
         for (address, bytes, &change) in new {
             let memory = Memory { address, bytes, kind: BufferKind::Device, name: String::new() };
@@ -113,7 +110,7 @@ impl Shared {
         }
     }
 
-    /// Uses the device. No user's code runs meanwhile that could ask for it again.
+    /// Calls `run` with the device. `run` must not call user code that could borrow the device again.
     pub(crate) fn with<T>(&self, run: impl FnOnce(&mut dyn Device) -> T) -> T {
         run(&mut **self.device.borrow_mut())
     }
@@ -126,20 +123,21 @@ impl Shared {
 
     pub(crate) fn free(&self, allocation: Allocation) {
         self.buffers.borrow_mut().remove(allocation.address);
-        // An error has nowhere to go; the device gives everything back when it is dropped.
+        // The error cannot be returned; dropping the device frees all its memory.
         let _ = self.with(|device| device.free(allocation));
     }
 
-    /// Checks what makes a call safe: its memory is in buffers, and what it writes overlaps nothing else.
+    /// Checks the conditions for a safe call: its memory is in buffers, and written memory overlaps no other
+    /// argument.
     ///
-    /// Says on standard error if elements have no thread that could write them.
+    /// Prints a note to standard error if a launch has too few threads to write all elements.
     pub(crate) fn check(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<(), Error> {
         let kernel = || call.name().to_owned();
         let threads = config.shape().block_count() * u128::from(config.shape().block_threads());
         for memory in call.memory().iter().filter(|memory| u128::from(memory.threads) > threads) {
             let (argument, elements) = (memory.argument, memory.threads);
             if self.too_few.borrow_mut().insert((kernel(), argument)) {
-                // Where standard error cannot be written, `eprintln!` would panic.
+                // `eprintln!` panics if standard error cannot be written.
                 let _ = writeln!(
                     std::io::stderr(),
                     "note: argument {argument} of kernel `{}` has {elements} elements, one a thread, and the launch \

@@ -31,7 +31,7 @@ pub struct TraceBuilder {
     pub(crate) simulated: Simulated,
 }
 
-/// When to end in the middle of a kernel, and what to call then.
+/// The flag that ends the trace during a kernel, and the function to call then.
 pub(crate) type Interrupt = (Arc<AtomicBool>, Box<dyn FnMut(&Interrupted)>);
 
 impl fmt::Debug for TraceBuilder {
@@ -52,19 +52,20 @@ impl TraceBuilder {
     /// Creates the file and starts to record the kernels of `module`.
     ///
     /// # Errors
-    /// If the file cannot be created, memory is short, the device has no code for the module's kernels (a GPU
-    /// needs a build script that compiles them), or the options contradict each other.
+    /// If the file cannot be created, memory is insufficient, the device has no code for the module's kernels
+    /// (a GPU needs a build script that compiles them), or the options contradict each other.
     pub fn start(self, module: &KernelModule) -> Result<Trace, Error> {
         self.start_modules(&[module])
     }
 
-    /// As [`start`](Self::start), for the kernels of several modules. Their locations have ids of their own:
-    /// `#[warptrace::kernels(first_id = 1001)]` numbers those of a module from there.
+    /// Like [`start`](Self::start), for the kernels of several modules. The ids of their locations must
+    /// differ: `#[warptrace::kernels(first_id = 1001)]` sets a module's first id.
     ///
-    /// A kernel whose functions call traced functions of another module is recorded with both.
+    /// If functions of a kernel call traced functions of another module, both modules' locations are
+    /// recorded.
     ///
     /// # Errors
-    /// As `start`; also if two modules have a location of the same id.
+    /// As `start`; also if two modules have a location with the same id.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, spec, interrupt, simulated } = self;
         if let Some((name, _)) = spec.properties.iter().find(|(name, _)| is_recorders(name)) {
@@ -88,17 +89,17 @@ impl TraceBuilder {
     }
 }
 
-/// Records launches into a file, which [`finish`](Self::finish) ends. If it is dropped instead, it ends the
-/// file as well, and says so on standard error, with what went wrong: no other place tells.
+/// Records launches into a file, which [`finish`](Self::finish) ends. If a trace is dropped without `finish`,
+/// it also ends the file and prints a note or an error to standard error.
 #[must_use = "`launch` records into it, and `finish` ends its file"]
 pub struct Trace {
     recorder: Recorder<BufWriter<TraceOutput>>,
     shared: Rc<Shared>,
     path: PathBuf,
     simulated: Simulated,
-    /// What the file was told of buffers; `None` if it has no accesses.
+    /// Buffers reported to the file; `None` if accesses are not recorded.
     told: Option<ReportedBuffers>,
-    /// Whether `finish` was called, or a launch failed, which ends the file.
+    /// True after `finish` was called or a launch failed, which ends the file.
     has_ended: bool,
 }
 
@@ -109,21 +110,21 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Runs a kernel, records it, and waits for it; returns how long the kernel took.
+    /// Runs a kernel, records it, and waits for it. Returns the kernel's duration.
     ///
     /// # Errors
-    /// If the kernel is not of the trace's module, an argument is no memory of this device, one that is
-    /// written overlaps another, the kernel fails, or the file cannot be written.
+    /// If the kernel does not belong to the trace's modules, an argument is not memory of this device, a
+    /// written argument overlaps another one, the kernel fails, or the file cannot be written.
     pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call, config) }
     }
 
-    /// As [`launch`](Self::launch), for kernels that take `Global<T>`.
+    /// Like [`launch`](Self::launch), for kernels that take `Global<T>`.
     ///
     /// # Safety
-    /// The arguments name memory of this device that is valid for what the kernel does with it.
+    /// The arguments name memory of this device that is valid for the kernel's accesses.
     ///
     /// # Errors
     /// As `launch`, but arguments are not checked.
@@ -137,17 +138,17 @@ impl Trace {
             shared.tell_buffers(told, recorder);
         }
         let shape = LaunchShape { simulated: *simulated, ..*config.shape() };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let time = shared.with(|device| unsafe { recorder.record(device, call, &shape) });
         Ok(time.inspect_err(|_| self.has_ended = true)?.kernel)
     }
 
-    /// Says what launches are called that are made from now on, as views name them; nothing if it is empty.
+    /// Sets the label of later launches, which views show. An empty label removes it.
     pub fn label(&mut self, label: &str) {
         self.recorder.label(label);
     }
 
-    /// Writes what the device still holds, ends the file, and returns what is in it.
+    /// Writes the data that the device still holds, ends the file, and returns a summary.
     ///
     /// # Errors
     /// If the device fails, the file cannot be written, or an earlier launch failed.
@@ -182,14 +183,14 @@ impl Drop for Trace {
                     format!("error: the trace {path} was dropped without `finish`, and not ended: {error}")
                 }
             };
-            // Where standard error cannot be written, `eprintln!` would panic.
+            // `eprintln!` panics if standard error cannot be written.
             let _ = writeln!(std::io::stderr(), "{}", shown_lines(&line));
         }
         self.shared.with(|device| self.recorder.close(device));
     }
 }
 
-/// What a trace holds. Displays in a few sentences.
+/// Summary of a trace. `Display` prints a few sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -198,16 +199,16 @@ pub struct Summary {
     pub launches: u64,
     /// Events in the trace.
     pub recorded: u64,
-    /// Events that found no room in device memory.
+    /// Events that found no device memory.
     pub lost: u64,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub file_bytes: u64,
-    /// Time of the kernels, without what the trace cost.
+    /// Total time of the program's kernels alone.
     pub kernel: Duration,
 }
 
 impl Summary {
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -3,34 +3,34 @@
 use super::{DataMarker, MarkerError, VALUE, parse_number, words_of};
 use crate::data::ValueType;
 
-/// What a marker of a value that C++ names begins with, behind `//` or in a `.pragma`.
+/// First word of a marker of a value named in C++, after `//` or in a `.pragma`.
 const NAMED_VALUE: &str = "WARPTRACE_VALUE ";
 
-/// A marker of a value: a register holds what the source names.
+/// Marker of a value: a register holds a value that the source names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueMarker<'a> {
-    /// What the source calls it.
+    /// The value's id or name in the source.
     pub of: ValueName<'a>,
-    /// Its type.
+    /// The value's type.
     pub ty: ValueType,
     /// The register.
     pub register: &'a str,
 }
 
-/// What the source calls a value.
+/// Identification of a value in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueName<'a> {
-    /// Its id in the table of a module of kernels, at least 1.
+    /// Id in the table of a kernel module, at least 1.
     Id(u16),
-    /// Its name, not empty.
+    /// Name, not empty.
     Name(&'a str),
 }
 
 impl<'a> ValueMarker<'a> {
-    /// Reads a comment, or what a `.pragma` says; `None` if it is no marker of a value.
+    /// Parses a comment or the text of a `.pragma`. Returns `None` if it is not a marker of a value.
     ///
     /// # Errors
-    /// What is wrong with a comment that begins as such markers do.
+    /// The text begins like such a marker but is malformed.
     pub fn parse(comment: &'a str) -> Option<Result<Self, MarkerError<'a>>> {
         if let Some((kind, mut words)) = words_of(comment) {
             return (kind == VALUE).then(|| {

@@ -1,12 +1,13 @@
-//! Stream VByte: values of 1 to 4 bytes (of 1, 2, 4 or 8 for 64 bits), their lengths apart from their bytes.
+//! Stream VByte: values of 1 to 4 bytes (1, 2, 4 or 8 for 64 bits), with lengths stored separately from
+//! bytes.
 //!
 //! Source: D. Lemire, N. Kurz, C. Rupp, "Stream VByte: faster byte-oriented integer compression", 2018. The
-//! form for 32 bits is the published one; that for 64 bits has the same control bytes.
+//! 32-bit form is the published one. The 64-bit form uses the same control bytes.
 //!
 //! ```text
 //! offset  size                field
-//!      0     1 for 4 values   control bytes: the code of value i is in bits 2 * (i % 4) of byte i / 4
-//!                             of each value the bytes that its code says, the lowest first
+//!      0     1 per 4 values   control bytes: the code of value i is in bits 2 * (i % 4) of byte i / 4
+//!                             the bytes of each value, as many as its code selects, the lowest first
 //! ```
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -22,16 +23,15 @@ pub fn encoded_len<T: Element>(values: &[T]) -> usize {
     values.len().div_ceil(4) + data
 }
 
-/// Bytes of an element with a code.
 #[inline(always)]
 fn bytes_of<T: Element>(code: u8) -> usize {
     usize::from(T::CODED_BYTES[usize::from(code & 3)])
 }
 
-/// Writes values.
+/// Encodes values.
 ///
 /// # Panics
-/// If `bytes` has not [`encoded_len`] bytes.
+/// If the length of `bytes` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     let (control, data) = bytes.split_at_mut(values.len().div_ceil(4));
     let mut at = 0;
@@ -41,7 +41,7 @@ pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
             let (code, value) = (value.code(), value.to_u64().to_le_bytes());
             let length = bytes_of::<T>(code);
             *control |= code << (2 * index);
-            // All eight bytes where there is room: the next value overwrites what is not of this one.
+            // Writes all eight bytes if they fit. The next value overwrites the excess.
             match data[at..].first_chunk_mut() {
                 Some(data) => *data = value,
                 None => data[at..at + length].copy_from_slice(&value[..length]),
@@ -52,10 +52,10 @@ pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     assert_eq!(at, data.len(), "the number of bytes");
 }
 
-/// Reads values, several at once where the processor can.
+/// Decodes values, several at once if the processor has SSSE3.
 ///
 /// # Errors
-/// The bytes end too early, or there is a code behind the last value.
+/// The bytes end too early, or a code is set after the last value.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     #[cfg(all(feature = "std", target_arch = "x86_64"))]
     if std::arch::is_x86_feature_detected!("ssse3") {
@@ -67,7 +67,8 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Re
     decode_with(source, values, |_, _, _| (0, 0))
 }
 
-/// Reads values; the first ones by `many`, which returns how many control bytes and data bytes it has read.
+/// Decodes values, the first ones with `many`, which returns the numbers of control bytes and data bytes that
+/// it has read.
 fn decode_with<T: Element>(
     source: &mut ColumnCursor<'_>,
     values: &mut [T],
@@ -103,18 +104,18 @@ fn decode_with<T: Element>(
     Ok(())
 }
 
-/// How 16 bytes of elements come from the bytes of a few codes.
+/// Shuffle that moves data bytes to the 16 bytes of elements for a combination of codes.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Shuffle {
-    /// For each byte of the elements the byte that goes there; none if the high bit is set.
+    /// Source byte for each byte of the elements; the high bit is set if the byte is 0.
     pub from: [u8; 16],
-    /// Bytes that the codes say.
+    /// Data bytes of the codes.
     pub length: u8,
 }
 
 impl Shuffle {
-    /// Returns the shuffles of all combinations of codes, the first code in the lowest bits.
+    /// Returns the shuffles of all combinations of codes, with the first code in the lowest bits.
     pub(crate) const fn all<const N: usize>(coded_bytes: [u8; 4], element_bytes: usize) -> [Self; N] {
         let mut all = [Self { from: [0x80; 16], length: 0 }; N];
         let mut codes = 0;

@@ -1,12 +1,12 @@
-//! Decoding by table and shuffle: the codes of 16 bytes of values say where each byte comes from.
+//! Table-driven decoding: the codes for 16 bytes of values select a byte shuffle.
 
 use std::arch::x86_64::{_mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
 
 use crate::Element;
 
-/// Reads values, four at a time, as long as it may read 16 bytes wherever one starts.
+/// Decodes groups of four values while 32 bytes of data are left.
 ///
-/// Returns how many control bytes and data bytes it has read.
+/// Returns the numbers of control bytes and data bytes that it has read.
 #[target_feature(enable = "ssse3")]
 pub(super) fn decode<T: Element>(control: &[u8], data: &[u8], values: &mut [T]) -> (usize, usize) {
     let shuffled = 16 / size_of::<T>();
@@ -19,8 +19,8 @@ pub(super) fn decode<T: Element>(control: &[u8], data: &[u8], values: &mut [T]) 
             let codes = usize::from(codes) >> (2 * shuffled * number) & (T::SHUFFLES.len() - 1);
             let shuffle = &T::SHUFFLES[codes];
             let bytes: &[u8] = &data[from..from + 16];
-            // SAFETY: each pointer is to 16 bytes, of which no alignment is asked: a slice of them, an array
-            // of them, and `shuffled` elements, for which all bytes are values.
+            // SAFETY: the instructions require no alignment. Each pointer refers to 16 bytes: a slice, an
+            // array, and `shuffled` elements, for which all bit patterns are valid.
             unsafe {
                 let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
                 let places = _mm_loadu_si128(shuffle.from.as_ptr().cast());

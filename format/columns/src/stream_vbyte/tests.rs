@@ -1,11 +1,11 @@
-//! What the processor does at once is what the portable path does.
+//! Compares SIMD decoding with the portable path.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
 
-/// Values of all lengths, so that codes come in all combinations.
+/// Returns values of all lengths, so that all combinations of codes occur.
 fn values<T: Element>(length: usize) -> Vec<T> {
     let mut state = 1_u64;
     let mut next = || {
@@ -33,7 +33,6 @@ fn compare<T: Element>() {
         let mut bytes = vec![0; encoded_len(&expected)];
         encode(&expected, &mut bytes);
         let whole = bytes.len();
-        // Nothing, little or much may follow.
         for more in [0, 1, 15, 16, 31, 32, 100] {
             bytes.resize(whole + more, 0xa5);
             let [fast, portable] = both::<T>(&bytes, length);

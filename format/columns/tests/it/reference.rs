@@ -1,5 +1,5 @@
-//! The reader in Python, which was written from `docs/reference/codecs.md`, reads the columns that this crate
-//! writes, and refuses what it refuses.
+//! Compares this crate with the Python reader, which was written from `docs/reference/codecs.md`: both decode
+//! columns to the same values and reject the same columns.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::common::{KINDS, Random, column};
 use warptrace_columns::{ColumnCursor, Element, Header, Layout, Packing, Shape, decode, encode};
 
-/// Columns of all kinds and layouts, some of them followed by other bytes.
+/// Returns columns of all kinds and layouts, some followed by other bytes.
 fn columns<T: Element>() -> Vec<Vec<u8>> {
     let mut columns = Vec::new();
     let mut random = Random(3);
@@ -34,7 +34,6 @@ fn columns<T: Element>() -> Vec<Vec<u8>> {
     columns
 }
 
-/// What this crate reads, as the other reader prints it.
 fn read(bytes: &[u8]) -> String {
     fn line<T: Element>(bytes: &[u8]) -> Option<String> {
         let mut source = ColumnCursor::new(bytes);
@@ -51,7 +50,7 @@ fn read(bytes: &[u8]) -> String {
     line.unwrap_or_else(|| "damaged".to_owned())
 }
 
-/// Compares both readers; returns how many columns they refuse.
+/// Compares both readers; returns the number of columns that they reject.
 fn compare(columns: &[Vec<u8>]) -> Option<usize> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../decoder/reference/columns.py");
     let mut python = Command::new("python3");
@@ -92,7 +91,7 @@ fn damaged_columns() {
     for column in columns::<u32>().into_iter().chain(columns::<u64>()) {
         for _ in 0..4 {
             let mut column = column.clone();
-            // Mostly near the start, where most bytes mean something of their own.
+            // Half of the changes are near the start, where most bytes have a separate meaning.
             let limit = if random.below(2) == 0 { 8 } else { column.len() as u64 };
             let at = random.below(limit) as usize;
             match random.below(3) {

@@ -1,4 +1,4 @@
-//! Values come back from every layout, and the bytes are those of the page.
+//! Values survive every layout, and the bytes match the documentation.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::common::{KINDS, column};
@@ -42,7 +42,7 @@ fn bytes_worked_out_by_hand() {
     );
     // Three bits each: 7 + 1 * 8 + 2 * 64 + 4 * 512.
     assert_eq!(bytes((0, 1, false, Bits), &[7_u32, 1, 2, 4]), [0, 2, 4, 3, 0x8f, 0x08]);
-    // Tuples of two: x grows by 1, y by 2; differences of order 2 are 0 but for the first ones.
+    // Tuples of two: x grows by 1, y by 2; differences of order 2 are 0 except the first ones.
     let pairs = [5_u64, 9, 6, 11, 7, 13, 8, 15, 9, 17];
     // Order 1: 5, 9, 1, 2, 1, 2, ...; order 2: 5, 9, -4, -7, 0, ...; zigzag: 10, 18, 7, 13, then six zeros.
     assert_eq!(
@@ -51,7 +51,7 @@ fn bytes_worked_out_by_hand() {
     );
     let mut zeros = vec![0_u32; 300];
     zeros[299] = 3;
-    // Runs of 256 and of 43 zeros, in 8 bits an element.
+    // Runs of 256 and 43 zeros, 8 bits per element.
     assert_eq!(bytes((0, 1, true, Bits), &zeros), [0, 2 | 4, 0xac, 0x02, 5, 8, 0, 255, 0, 42, 3]);
 }
 
@@ -88,7 +88,7 @@ fn kinds_get_the_layout_that_suits_them() {
     assert_eq!(chosen("zero"), (0, false, Packing::Bits));
     assert_eq!(chosen("linear"), (2, true, Packing::StreamVByte));
     assert_eq!(chosen("sparse steps"), (1, true, Packing::StreamVByte));
-    // Steps of 400 to 460, so changes of steps are smaller.
+    // The steps are 400 to 459, so changes of steps are smaller.
     assert_eq!(chosen("clock"), (2, false, Packing::Bits));
     assert_eq!(chosen("random"), (0, false, Packing::Plain));
 }

@@ -1,4 +1,4 @@
-//! Prefix sums of any order and tuple are those of plain loops.
+//! Prefix sums of any order and tuple match plain loops.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::common::column;
@@ -10,7 +10,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     (0..=8).flat_map(|order| (1..=8).map(move |tuple| Shape::new(order, tuple).unwrap()))
 }
 
-/// The definition: each order is a loop of its own.
+/// Computes the definition with a separate loop for each order.
 fn naive<T: Element>(shape: Shape, values: &mut [T]) {
     for _ in 0..shape.order() {
         for index in shape.tuple()..values.len() {

@@ -1,4 +1,4 @@
-//! Runs of zeros come back, and end where they should.
+//! Zero runs decode to the original values and end at the expected positions.
 
 use crate::common::{KINDS, column};
 use warptrace_columns::{Shape, difference, zero_runs};

@@ -1,14 +1,14 @@
-//! From where on lanes are recorded (`warptrace_format::chosen::After`).
+//! Start of recording in each lane (`warptrace_format::chosen::After`).
 
 use warptrace_format::chosen::After;
 
 use crate::context::LANES;
 use crate::warp::bits;
 
-/// How many visits each lane of a warp has to come before it is recorded.
+/// Remaining visits of each lane of a warp until it is recorded.
 pub(super) struct Awaited {
     location: u16,
-    /// 0: the lane is recorded.
+    /// 0 if the lane is recorded.
     remaining: [u32; LANES],
 }
 
@@ -17,7 +17,7 @@ impl Awaited {
         Self { location: after.location, remaining: [after.count.get(); LANES] }
     }
 
-    /// How many of `count` events of the lanes of `mask` are recorded: the last ones.
+    /// Returns how many of `count` events of the lanes of `mask` are recorded. These are the last events.
     pub(super) fn recorded(&mut self, location: u16, mask: u32, count: u32) -> u32 {
         let least = bits(mask).map(|lane| self.remaining[lane]).min().unwrap_or_default();
         let visits = if location == self.location { count } else { 0 };
@@ -43,10 +43,10 @@ mod tests {
     fn lanes_begin_with_the_first_that_has_come_often_enough() {
         let mut awaited = awaited(5, 3);
         assert_eq!([awaited.recorded(5, 0b11, 1), awaited.recorded(4, 0b11, 9)], [0, 0]);
-        // One lane comes again, then with another one that has been there less often.
+        // One lane makes another visit, then a joint visit with a lane that has fewer visits.
         assert_eq!([awaited.recorded(5, 0b01, 1), awaited.recorded(5, 0b11, 1)], [0, 1]);
         assert_eq!([awaited.recorded(4, 0b10, 7), awaited.recorded(4, 0b100, 7)], [7, 0]);
-        // A lane learns it from one that is recorded.
+        // A lane starts recording through an event shared with a recorded lane.
         assert_eq!([awaited.recorded(4, 0b110, 1), awaited.recorded(4, 0b100, 2)], [1, 2]);
     }
 

@@ -1,5 +1,4 @@
-//! The logs of one track of a warp, as they are read when the launch has ended: entries into segments,
-//! further segments from log memory.
+//! Logs of one track of a warp that are read after the launch: segments of entries, extended from log memory.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,42 +9,39 @@ use warptrace_format::account::WarpAccount;
 use super::track::Track;
 use crate::context::LANES;
 
-/// Where a lane's log goes on.
 #[derive(Clone, Copy, Default)]
 struct WritePointer {
     /// Index of the next entry.
     next: u32,
-    /// Index of the last entry of the segment, which holds its link; 0: the lane has no segment.
+    /// Index of the link, the last entry of the segment; 0 if the lane has no segment.
     link: u32,
-    /// There is no memory for another segment: the log takes nothing more.
+    /// True after the lane found no memory for another segment. The log then accepts no entries.
     stopped: bool,
-    /// Events that were lost since.
+    /// Events lost since then.
     lost: u64,
 }
 
-/// What a track's logs are written into.
 pub(super) struct TrackMemory {
     pub(super) logs: LaunchLogs,
-    /// Address of the account.
     account: u64,
     /// Index of the first entry of lane 0's first segment.
     first: u32,
 }
 
 impl TrackMemory {
-    /// The memory of a warp's track.
+    /// Returns the memory of a warp's track.
     ///
     /// # Safety
-    /// The addresses in `logs` are host addresses of memory of the sizes that it implies, valid for as long
-    /// as this is used. Nothing else touches the segments of this track, or, but atomically, the
-    /// account and the counters of claims.
+    /// The addresses in `logs` are host addresses of memory with the implied sizes, valid while the result is
+    /// used. Nothing else accesses the segments of this track. The account and the counters of claims are
+    /// otherwise accessed only atomically.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
         let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
         Self { logs: *logs, account, first: logs.first_segment(track, warp, 0) }
     }
 
-    /// Claims a segment: the index of its first entry, or `None` if log memory is used up.
+    /// Reserves a segment and returns the index of its first entry; `None` if log memory is used up.
     fn claim(&self) -> Option<u32> {
         let entries = u64::from(self.logs.segment_entries);
         let counter = self.logs.claims + core::mem::offset_of!(Claims, log_entries) as u64;
@@ -54,29 +50,26 @@ impl TrackMemory {
         fits.then_some(first as u32)
     }
 
-    /// Counts events as lost.
     pub(super) fn lose(&self, events: u64) {
         self.add(self.account + core::mem::offset_of!(WarpAccount, attempted) as u64, events);
         self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, events);
     }
 
-    /// Adds to a number that others may add to as well; returns what it was.
+    /// Adds atomically to a shared number; returns its previous value.
     fn add(&self, address: u64, more: u64) -> u64 {
         let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
-        // SAFETY: one of the aligned numbers of the account or of the claims, which are touched by atomics
-        // only (contract of `new`).
+        // SAFETY: an aligned number of the account or of the claims, which are accessed only atomically
+        // (contract of `new`).
         unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
     }
 
-    /// Writes an entry of a first segment of this track, or of one that was claimed for it.
     pub(super) fn write(&self, index: u32, words: [u32; 4]) {
         // SAFETY: an entry of this track (contract of `new`).
         unsafe { self.entry(index).write(words) };
     }
 
-    /// Reads an entry that this track has written.
     pub(super) fn read(&self, index: u32) -> [u32; 4] {
-        // SAFETY: an entry of this track (contract of `new`), which holds something.
+        // SAFETY: an initialized entry of this track (contract of `new`).
         unsafe { self.entry(index).read() }
     }
 
@@ -86,19 +79,17 @@ impl TrackMemory {
     }
 }
 
-/// The head of a stream whose warp has begun.
+/// Head of a stream whose warp has begun.
 const BEGUN: [u32; 4] = [1, 0, 0, 0];
 
-/// The logs of one track of a warp.
 pub(super) struct KeptTrack {
     memory: TrackMemory,
     pointers: [WritePointer; LANES],
-    /// The stream's head.
     head: [u32; 4],
 }
 
 impl KeptTrack {
-    /// Empty logs of a warp's track.
+    /// Creates the logs of a warp's track.
     ///
     /// # Safety
     /// As for [`TrackMemory::new`].
@@ -114,14 +105,13 @@ impl KeptTrack {
                 ..WritePointer::default()
             }
         });
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let memory = unsafe { TrackMemory::new(logs, track, warp) };
         memory.write(memory.first, BEGUN);
         Self { memory, pointers, head: BEGUN }
     }
 
-    /// Appends an entry to a lane's log; if there is no memory for it, counts what it holds as lost at
-    /// `time`.
+    /// Appends an entry to a lane's log. If memory is used up, counts its `holds` events as lost at `time`.
     pub(super) fn append_words(&mut self, lane: u32, words: [u32; 4], holds: u64, time: u32) {
         let mut pointer = self.pointers[lane as usize];
         if pointer.next == pointer.link {
@@ -138,7 +128,7 @@ impl KeptTrack {
         }
     }
 
-    /// Lets a lane's log go on in a segment that was claimed for it.
+    /// Continues a lane's log in a reserved segment.
     fn go_on_in(&mut self, lane: u32, segment: u32, pointer: &mut WritePointer) {
         if pointer.link == 0 {
             self.memory.write(segment, [self.head[2], lane, 0, 0]);
@@ -152,8 +142,8 @@ impl KeptTrack {
         pointer.link = segment + (self.memory.logs.segment_entries - 1);
     }
 
-    /// Counts events as lost, and notes the time of a lane's first ones: in its link, or in the stream's head
-    /// if it has none and the time is the earliest there.
+    /// Counts events as lost. Stores the time of the lane's first loss in its link. If the lane has no link,
+    /// stores the time in the stream's head if it is the earliest.
     fn lose(&mut self, lane: u32, events: u64, time: u32) {
         let pointer = &mut self.pointers[lane as usize];
         pointer.lost += events;
@@ -161,7 +151,7 @@ impl KeptTrack {
         if is_first && pointer.link != 0 {
             self.memory.write(pointer.link, [0, STOPPED, time, 0]);
         } else if is_first && (high == 0 || (time.wrapping_sub(!low) as i32) < 0) {
-            // What a GPU has in the upper half, the clock's upper half, nobody reads.
+            // On a GPU, the second word is the upper half of the clock's complement. Readers only test it for 0.
             [self.head[0], self.head[1]] = [!time, u32::MAX];
             self.memory.write(self.memory.first, self.head);
         }
@@ -197,8 +187,8 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes where the lane's log ends into its last link, that it has left and whether it has a log into
-    /// the head, and what was lost into the account.
+    /// Writes the end of the lane's log into its last link, updates the lane masks in the head, and adds the
+    /// losses to the account.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, stopped, lost } = self.pointers[lane as usize];
         let holds_entries = self.memory.logs.first_lanes == 1 || self.head[2] >> lane & 1 != 0;

@@ -1,27 +1,26 @@
-//! Memory that the host reads and writes while lanes use it.
+//! Memory that lanes and the host access concurrently.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Polls of a slot between which a lane gives its thread away; between later ones it sleeps.
+/// Number of polls of a slot that yield the thread; later polls sleep.
 const YIELDS: u32 = 64;
-/// How long it sleeps.
+/// Time between later polls.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Memory in words of eight bytes, by their addresses, and what time is to those who wait for it to change.
-/// Both sides use whole words only, since atomics of different sizes must not meet.
+/// Memory as words of eight bytes, and the time of waiting lanes. Both sides access only whole words, because
+/// mixing atomics of different sizes is not allowed.
 pub(super) trait LiveWords {
     fn load(&self, address: u64, order: Ordering) -> u64;
     fn store(&self, address: u64, word: u64, order: Ordering);
-    /// Returns what the word was.
+    /// Returns the word's previous value.
     fn add(&self, address: u64, more: u64, order: Ordering) -> u64;
     fn set_bits(&self, address: u64, bits: u64, order: Ordering);
-    /// Lets some time go by. Returns whether it is still worth waiting.
+    /// Pauses a waiting lane. Returns true if the wait has not reached its limit.
     fn pause(&self, wait: &mut Wait) -> bool;
 }
 
-/// The wait for a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub(super) limit: Duration,
@@ -35,18 +34,18 @@ impl Wait {
     }
 }
 
-/// The host's own memory, and its time, or that of a clock.
+/// Host memory, with real time or the time of a clock.
 pub(super) struct HostWords(Option<&'static AtomicU64>);
 
 impl HostWords {
     /// # Safety
-    /// Every address that is given to the methods is that of a word of memory, aligned to eight bytes, that
-    /// is valid then, and that others touch by atomics of eight bytes only.
+    /// Every address passed to the methods is the address of a word that is valid at that time and aligned to
+    /// eight bytes. Others access the word only by atomics of eight bytes.
     pub(super) unsafe fn new(clock: Option<&'static AtomicU64>) -> Self {
         Self(clock)
     }
 
-    /// Returns the time since some moment.
+    /// Returns the time since a fixed moment.
     fn now(&self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         match self.0 {
@@ -57,7 +56,7 @@ impl HostWords {
 
     fn word(&self, address: u64) -> &AtomicU64 {
         let word = std::ptr::with_exposed_provenance_mut(address as usize);
-        // SAFETY: promised to `new`; the reference lasts no longer than a call.
+        // SAFETY: guaranteed to `new`; the reference lasts no longer than a call.
         unsafe { AtomicU64::from_ptr(word) }
     }
 }

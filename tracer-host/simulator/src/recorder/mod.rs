@@ -1,16 +1,15 @@
-//! Records the events of a warp as traced kernels on a GPU do, into the same log memory.
+//! Records the events of a warp into the same log memory as traced kernels on a GPU.
 //!
-//! Each lane has a *record* of the run that it is in: mask, key (location and count) and the time at which
-//! the run began. An event repeats a run if the records of all its lanes hold that mask and location and
-//! their counts have room; then each lane adds to its own. Otherwise each lane ends its run, and the event
-//! becomes the run of all its lanes. A run that ends is appended to the log of its *leader*, the lowest lane
-//! of its mask, by the leader. So no lane writes what another lane reads, whichever groups of the warp run in
-//! between.
+//! Each lane has a *record* of its current run: mask, key (location and count) and start time. An event
+//! repeats a run if the records of all its lanes have its mask and location and room in their counts; then
+//! each lane adds to its own record. Otherwise each lane ends its run, and the event starts a new run of all
+//! its lanes. The *leader* of a run, the lowest lane of its mask, appends the ended run to its log. Therefore
+//! no lane writes memory that another lane reads, in any order of the warp's groups.
 //!
-//! Logs that are kept have a run from its beginning on (`warptrace_abi::log`, "Kernels that run").
+//! Kept logs contain a run from its beginning (`warptrace_abi::log`, "Kernels that run").
 //!
-//! The time is a counter of the warp's events, and of the groups whose values were recorded. Where waits are
-//! recorded, the warps of a block that go on from a barrier have the time of the last one that came there.
+//! Time is a counter of the warp's events, and of the groups whose values were recorded. If waits are
+//! recorded, a barrier sets the time of all warps of the block to the maximum among them.
 
 mod after;
 mod kept;
@@ -33,79 +32,71 @@ use crate::context::LANES;
 use crate::launch::LogMemory;
 use crate::warp::bits;
 
-/// Number of the raw shadow's track.
+/// Track number of the twin in a dual recording.
 const SHADOW: u32 = 1;
 
-/// The run that a lane is in.
+/// The current run of a lane.
 #[derive(Clone, Copy, Default)]
 struct Record {
-    /// Lanes of the run; 0 if the lane is in none.
+    /// Lanes of the run; 0 if the lane has no run.
     mask: u32,
     /// Location in the upper half, count in the lower half.
     key: u32,
-    /// When it began.
     time: u32,
 }
 
 impl Record {
-    /// As it is in a log.
     fn entry(self) -> Entry {
         let Self { mask, key, time } = self;
         Entry { mask, location: (key >> LOCATION_SHIFT) as u16, count: key & MAX_KEY_COUNT, time }
     }
 
-    /// Whether `count` more events at `location` by the lanes of `mask` continue the run.
+    /// Returns true if `count` more events at `location` by the lanes of `mask` continue the run.
     fn takes(self, location: u16, mask: u32, count: u32) -> bool {
         let same = self.mask == mask && self.key >> LOCATION_SHIFT == u32::from(location);
         same && (self.key & MAX_KEY_COUNT) + count <= MAX_KEY_COUNT
     }
 }
 
-/// The recorder of one warp.
 pub(crate) struct WarpRecorder {
-    /// Number of the last event; more, where it waited.
+    /// Number of the last event; increased further by waits.
     clock: u32,
     records: [Record; LANES],
-    /// From where on lanes are recorded; `None`: from their start on.
+    /// State of a recording that starts after an event; `None` records from the lanes' start.
     awaited: Option<Awaited>,
-    /// The logs of the trace; none if the launch is not traced.
     trace: Option<Box<dyn Track>>,
-    /// The logs of its raw shadow.
     shadow: Option<Box<dyn Track>>,
-    /// What records values.
     values: Option<Box<ValueRecorder>>,
-    /// Where it is written where and when the warp runs.
     span: Option<SpanMemory>,
 }
 
 impl WarpRecorder {
-    /// A recorder that records nothing.
     pub(crate) fn off() -> Self {
         let (trace, shadow, values) = (None, None, None);
         let records = [Record::default(); LANES];
         Self { clock: 0, records, awaited: None, trace, shadow, values, span: None }
     }
 
-    /// A recorder for the warp with this index among those that record ([`LogMemory::warp_index`]), which
-    /// begins on multiprocessor `sm`. It records nothing if there is no such warp.
+    /// Returns the recorder of the warp with this index among those that record ([`LogMemory::warp_index`]),
+    /// which begins on multiprocessor `sm`. It records nothing if no such warp exists.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
-    /// for as long as the recorder is used. No other recorder is for the same warp.
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed)
+    /// while the recorder is used. No other recorder is for the same warp.
     pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32, sm: u32) -> Self {
         let mut recorder = Self::off();
         recorder.awaited = recording.after.map(Awaited::new);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         recorder.trace = unsafe { track::open(memory, 0, warp) };
         if recording.dual {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             recorder.shadow = unsafe { track::open(memory, SHADOW, warp) };
         }
         if let Some(track) = recording.data_track() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             recorder.values = unsafe { ValueRecorder::new(memory, track, warp) }.map(Box::new);
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         recorder.span = unsafe { SpanMemory::new(memory, recording, warp) };
         if let Some(span) = recorder.span {
             span.begin(sm);
@@ -113,7 +104,7 @@ impl WarpRecorder {
         recorder
     }
 
-    /// Records that the lanes of `mask` came to `location` `count` times in a row.
+    /// Records that the lanes of `mask` reached `location` `count` times in a row.
     pub(crate) fn record(&mut self, location: u16, mask: u32, count: u32) {
         if self.trace.is_none() || location == 0 || mask == 0 || count == 0 {
             return;
@@ -135,27 +126,25 @@ impl WarpRecorder {
         }
     }
 
-    /// Records what a lane of `mask` holds at a site, as
-    /// [`Lane::value`](warptrace_device::simt::host::Lane::value) says.
+    /// Records a lane's value at a site; see [`Lane::value`](warptrace_device::simt::host::Lane::value).
     pub(crate) fn value(&mut self, site: u16, lane: usize, mask: u32, value: u64) {
         if let Some(values) = &mut self.values {
             values.value(site, (lane as u32, mask), value, &mut self.clock);
         }
     }
 
-    /// Ends what lanes that leave the kernel together have recorded of values.
+    /// Ends the recorded values of lanes that leave the kernel together.
     pub(crate) fn leave_values(&mut self, mask: u32) {
         if let Some(values) = self.values.as_mut().filter(|_| mask != 0) {
             values.leave(mask, &mut self.clock);
         }
     }
 
-    /// Number of the last event, or of the block's last one before a barrier that the warp has passed.
+    /// Returns the number of the last event, or the block's time at the last barrier if later.
     pub(crate) fn clock(&self) -> u32 {
         self.clock
     }
 
-    /// Lets time pass until then.
     pub(crate) fn wait_until(&mut self, clock: u32) {
         self.clock = self.clock.max(clock);
     }
@@ -171,7 +160,7 @@ impl WarpRecorder {
             self.end_run(lane, mask);
         }
         if count > MAX_KEY_COUNT {
-            // No record counts so far: the run is complete at once.
+            // No record has a part of the run, so it is complete.
             if let Some(trace) = &mut self.trace {
                 trace.append_run(mask, location, count, self.clock);
             }
@@ -187,8 +176,8 @@ impl WarpRecorder {
         }
     }
 
-    /// Ends the lane's run, which the lanes of `group` leave together: appends it to the lane's log if the
-    /// lane keeps it, or, where there are copies, is the lowest of those that leave it.
+    /// Ends the lane's run, which the lanes of `group` leave together. Appends it to the lane's log if the
+    /// lane is the leader or, in logs with copies, the lowest of the leaving lanes.
     fn end_run(&mut self, lane: usize, group: u32) {
         let record = std::mem::take(&mut self.records[lane]);
         let mask = record.mask;
@@ -199,14 +188,13 @@ impl WarpRecorder {
         }
     }
 
-    /// Closes the logs of a lane that leaves the kernel.
     pub(crate) fn leave(&mut self, lane: usize) {
         debug_assert!(lane < WARP_LANES as usize);
-        // Before the host may see that the lane has left.
+        // Must precede the point where the host can see that the lane has left.
         if let Some(span) = self.span {
             span.leave(self.clock);
         }
-        // Nothing of this lane comes later: others need no copy.
+        // The lane has no later runs, so other lanes need no copy.
         self.end_run(lane, u32::MAX);
         for track in [&mut self.trace, &mut self.shadow].into_iter().flatten() {
             track.close(lane as u32);

@@ -1,5 +1,4 @@
-//! The logs of one track of a warp, as rings: each lane keeps its latest runs (`warptrace_abi::log`,
-//! "Rings").
+//! Logs of one track of a warp as rings, which keep each lane's latest runs (`warptrace_abi::log`, "Rings").
 
 use warptrace_abi::log::{Entry, LaunchLogs};
 
@@ -7,27 +6,23 @@ use super::kept::TrackMemory;
 use super::track::Track;
 use crate::context::LANES;
 
-/// Where a lane's log goes on.
 #[derive(Clone, Copy)]
 struct WritePointer {
-    /// Index of the next entry.
     next: u32,
     /// Index of the last entry of the half, which holds no run.
     link: u32,
-    /// Whether the other half holds runs.
+    /// True if the other half holds runs.
     other_is_full: bool,
-    /// Events of runs that the lane has written over.
     lost: u64,
 }
 
-/// The logs of one track of a warp.
 pub(super) struct RingTrack {
     memory: TrackMemory,
     pointers: [WritePointer; LANES],
 }
 
 impl RingTrack {
-    /// Empty logs of a warp's track.
+    /// Creates the logs of a warp's track.
     ///
     /// # Safety
     /// As for [`TrackMemory::new`].
@@ -36,11 +31,11 @@ impl RingTrack {
             let next = logs.first_segment(track, warp, lane as u32);
             WritePointer { next, link: next + (logs.segment_entries - 1), other_is_full: false, lost: 0 }
         });
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Self { memory: unsafe { TrackMemory::new(logs, track, warp) }, pointers }
     }
 
-    /// Moves a lane on to the other half, and counts what that holds as lost.
+    /// Switches a lane to the other half and counts the events in that half as lost.
     fn turn(&self, pointer: &mut WritePointer) {
         let half = self.memory.logs.segment_entries;
         pointer.link ^= half;
@@ -68,7 +63,7 @@ impl Track for RingTrack {
         false
     }
 
-    /// Writes down where the lane's log ends, and what it has lost.
+    /// Writes the end and the losses of the lane's log.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, lost, .. } = self.pointers[lane as usize];
         let half = self.memory.logs.segment_entries;

@@ -1,8 +1,7 @@
-//! Where and when warps run, by a schedule that does not depend on the host's threads.
+//! Positions and times of warps, by a schedule that does not depend on the host's threads.
 //!
-//! A warp's clock counts its events, so it begins at 0, and a cycle is a nanosecond. [`place`] puts the
-//! blocks one after the other on the multiprocessors, which take them in turns: when the launch is over, or
-//! for what is known of one that still runs.
+//! A warp's clock counts its events. It begins at 0, and a cycle is a nanosecond. [`place`] assigns the
+//! blocks to the multiprocessors in turn, after the launch or for a snapshot of a running launch.
 
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,23 +16,22 @@ const BEGIN_CLOCK: u64 = offset_of!(WarpSpan, begin_clock) as u64;
 const BEGIN_TIMER: u64 = offset_of!(WarpSpan, begin_timer) as u64;
 const END_CLOCK: u64 = offset_of!(WarpSpan, end_clock) as u64;
 const END_TIMER: u64 = offset_of!(WarpSpan, end_timer) as u64;
-/// Both multiprocessors, the first one in the lower half.
+/// Both multiprocessors, with the first one in the lower half.
 const SMS: u64 = offset_of!(WarpSpan, begin_sm) as u64;
 const _: () = assert!(offset_of!(WarpSpan, end_sm) as u64 == SMS + 4 && SMS.is_multiple_of(8));
 
-/// The span of a warp that records, in the launch's memory.
 #[derive(Clone, Copy)]
 pub(crate) struct SpanMemory {
     address: u64,
 }
 
 impl SpanMemory {
-    /// The span of the warp with this index among those that record; `None` if spans are not recorded, or
-    /// there is no such warp.
+    /// Returns the span of the warp with this index among those that record; `None` if spans are not recorded
+    /// or no such warp exists.
     ///
     /// # Safety
-    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed),
-    /// for as long as the span is used. Nothing else uses it meanwhile but by atomics of eight bytes.
+    /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed)
+    /// while the span is used. Others access it only by atomics of eight bytes.
     pub(crate) unsafe fn new(memory: &LogMemory, recording: Recording, warp: u32) -> Option<Self> {
         let tracks = u64::from(recording.tracks());
         let (before, warps) = match memory {
@@ -49,20 +47,19 @@ impl SpanMemory {
         (recording.spans && warp < warps).then_some(Self { address })
     }
 
-    /// Says that the warp begins, on this multiprocessor.
+    /// Stores that the warp begins on multiprocessor `sm`.
     pub(crate) fn begin(self, sm: u32) {
         self.word(BEGIN_CLOCK).store(0, Relaxed);
         self.word(BEGIN_TIMER).store(0, Relaxed);
         self.word(SMS).store(u64::from(sm + 1), Relaxed);
     }
 
-    /// Says that the warp's clock is this. As long as no lane has left, it is no end, but how long the warp
-    /// has run.
+    /// Stores the warp's clock: the elapsed time while no lane has left, later the end.
     pub(crate) fn tick(self, clock: u32) {
         self.word(END_CLOCK).store(clock.into(), Relaxed);
     }
 
-    /// Says that a lane leaves the kernel when the warp's clock is this.
+    /// Stores that a lane leaves the kernel at this clock.
     pub(crate) fn leave(self, clock: u32) {
         self.tick(clock);
         let sm = self.word(SMS).load(Relaxed) & u64::from(u32::MAX);
@@ -82,7 +79,6 @@ impl SpanMemory {
         }
     }
 
-    /// Puts the warp to its place in time.
     fn store_timers(self, span: &WarpSpan) {
         self.word(BEGIN_TIMER).store(span.begin_timer, Relaxed);
         self.word(END_TIMER).store(span.end_timer, Relaxed);
@@ -90,12 +86,12 @@ impl SpanMemory {
 
     fn word(&self, offset: u64) -> &AtomicU64 {
         let word = std::ptr::with_exposed_provenance_mut::<u64>((self.address + offset) as usize);
-        // SAFETY: an aligned word of the span (contract of `of`), which is touched by atomics only.
+        // SAFETY: an aligned word of the span (contract of `new`), which is accessed only atomically.
         unsafe { AtomicU64::from_ptr(word) }
     }
 }
 
-/// Puts the warps of a launch that is over to their places in time. Returns when the last one ends.
+/// Assigns times to the warps of an ended launch. Returns the end of the last warp.
 ///
 /// # Safety
 /// As for [`SpanMemory::new`]; no warp runs.
@@ -109,7 +105,7 @@ pub(crate) unsafe fn schedule(
     let (blocks, memory): (Vec<u32>, Vec<SpanMemory>) = warps
         .filter_map(|(block, warp)| {
             let index = memory.warp_index(block, warp, warps_per_block)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             Some((block, unsafe { SpanMemory::new(memory, recording, index) }?))
         })
         .unzip();
@@ -119,12 +115,12 @@ pub(crate) unsafe fn schedule(
     end
 }
 
-/// Puts warps that the simulator runs to their places in time: the multiprocessors take blocks in turns, each
-/// runs one after the other from `start` on, in nanoseconds, and the warps of a block begin together. A warp
-/// that has not ended takes as long as it has run. Returns when the last one ends.
+/// Assigns times, in nanoseconds, to warps of the simulator. Blocks are assigned to multiprocessors in turn.
+/// From `start`, each multiprocessor runs its blocks one after the other, and the warps of a block begin
+/// together. A warp that has not ended takes its elapsed time. Returns the end of the last warp.
 ///
-/// `spans` are of the launch's recorded warps in order, as they are in memory; `block_of` gives the block of
-/// each by its index. What is there of timers counts for nothing, so it may be done again.
+/// `spans` are the launch's recorded warps in memory order; `block_of` returns the block for an index.
+/// Existing timers are ignored, so the function may be called again.
 pub fn place(
     spans: &mut [WarpSpan],
     block_of: impl Fn(usize) -> u32,

@@ -1,5 +1,5 @@
-//! The logs of one track of a warp, streamed: lanes take segments from a queue, and the host empties them
-//! meanwhile (`warptrace_abi::stream`).
+//! Streamed logs of one track of a warp: lanes take segments from a queue, and the host empties them during
+//! the launch (`warptrace_abi::stream`).
 
 #[cfg(test)]
 mod model;
@@ -19,52 +19,46 @@ use super::live::{HostWords, LiveWords, Wait};
 use super::track::Track;
 use crate::context::LANES;
 
-/// How a lane's log stands.
 #[derive(Clone, Copy)]
 enum LaneLog {
-    /// It has had no segment yet.
+    /// No segment yet.
     Bare,
-    /// It has asked for a segment, and was not given it in time.
+    /// A ticket whose segment did not arrive in time.
     Waiting { ticket: u64 },
-    /// It has a segment.
+    /// A segment with room for entries, or a full one.
     Filling(Segment),
 }
 
-/// What is left of a segment.
 #[derive(Clone, Copy)]
 struct Segment {
-    /// Address of the next entry.
     next: u64,
-    /// Entries for which there is room.
     room: u32,
     tag: u32,
     number: u32,
 }
 
-/// The streamed logs of one track of a warp.
 pub(super) struct StreamedTrack<M = HostWords> {
     memory: M,
     logs: StreamLogs,
-    /// The warp's index among those of its launch that record.
+    /// The warp's index among the recorded warps of its launch.
     warp: u32,
-    /// Number of the stream.
     stream: u32,
     lanes: [LaneLog; LANES],
 }
 
 impl StreamedTrack {
-    /// The logs of a warp's track, none of which has a segment yet.
+    /// Creates the logs of a warp's track, without segments.
     ///
     /// # Safety
-    /// As for [`Launch::streamed`](crate::Launch::streamed), for as long as these logs are used. The launch
-    /// has this warp, and no other logs are for the same track of it.
+    /// As for [`Launch::streamed`](crate::Launch::streamed) while these logs are used. The launch has this
+    /// warp, and no other logs are for the same track of it.
     pub(super) unsafe fn new(
         logs: &StreamLogs,
         clock: Option<&'static AtomicU64>,
         track: u32,
         warp: u32,
     ) -> Self {
-        // SAFETY: only words of what `logs` names are asked for, and of segments that the host gives.
+        // SAFETY: accesses only words in the memory that `logs` names and in segments that the host gives.
         Self::within(unsafe { HostWords::new(clock) }, logs, track, warp)
     }
 }
@@ -75,8 +69,8 @@ impl<M: LiveWords> StreamedTrack<M> {
         Self { memory, logs: *logs, warp, stream, lanes: [LaneLog::Bare; LANES] }
     }
 
-    /// A segment in which the lane has room, or `None` if the host gives it none in time. Then it keeps its
-    /// ticket.
+    /// Returns a segment in which the lane has room; `None` if the host gives no segment in time. Then the
+    /// lane keeps its ticket.
     fn with_room(&mut self, lane: u32) -> Option<Segment> {
         let ticket = match self.lanes[lane as usize] {
             LaneLog::Filling(segment) if segment.room != 0 => return Some(segment),
@@ -98,25 +92,25 @@ impl<M: LiveWords> StreamedTrack<M> {
         Some(Segment { next: header + u64::from(ENTRY_BYTES), room: entries - 1, tag, number })
     }
 
-    /// Whether the ticket's slot was given to a later one.
+    /// Returns true if the ticket's slot was given to a later one.
     fn is_late(&self, ticket: u64) -> bool {
         let [first, _] = halves(self.memory.load(self.slot(ticket), Acquire));
         is_late(first, ticket, self.logs.slots)
     }
 
-    /// Address of a ticket's slot.
     fn slot(&self, ticket: u64) -> u64 {
         self.logs.queue + ticket % u64::from(self.logs.slots) * u64::from(SLOT_BYTES)
     }
 
-    /// Waits until the ticket's slot names a segment: its number and tag. `None` if memory is full and stays
-    /// so.
+    /// Waits until the ticket's slot names a segment and returns its number and tag. Returns `None` if memory
+    /// stays full.
     fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
         let slot = self.slot(ticket);
         let round = lap(ticket, self.logs.slots);
         let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
         loop {
-            // A lane that sees the slot writes into the segment after the host has read what it held before.
+            // Acquire: a lane that sees the slot writes to the segment after the host has read its earlier
+            // content.
             let [first, tag] = halves(self.memory.load(slot, Acquire));
             if first >> LAP_SHIFT == round {
                 return Some((first & (SEGMENT_NUMBERS - 1), tag));
@@ -132,12 +126,11 @@ impl<M: LiveWords> StreamedTrack<M> {
         }
     }
 
-    /// Counts a run as lost.
     fn lose(&self, entry: Entry) {
         self.memory.add(self.logs.lost + u64::from(self.stream) * 8, u64::from(entry.count), Relaxed);
     }
 
-    /// Writes an entry, or a header. A reader that loads its last eight bytes first sees all of it.
+    /// Writes an entry or a header. A reader that loads the last eight bytes first sees all of it.
     fn write(&self, address: u64, [mask, key, low, high]: [u32; 4]) {
         self.memory.store(address, whole([mask, key]), Relaxed);
         self.memory.store(address + 8, whole([low, high]), Release);
@@ -166,7 +159,7 @@ impl<M: LiveWords> Track for StreamedTrack<M> {
         true
     }
 
-    /// Says that a lane leaves the kernel. Nothing is appended to its logs of any track after this.
+    /// Marks that a lane leaves the kernel. Nothing is appended to the lane's logs of any track after this.
     fn close(&mut self, lane: u32) {
         let bit = 32 * (self.warp % 2) + lane;
         self.memory.set_bits(self.logs.ended + u64::from(self.warp / 2) * 8, 1 << bit, Release);
@@ -179,7 +172,7 @@ const GAVE_UP: u64 = offset_of!(StreamState, gave_up) as u64;
 const _: () = assert!(TICKETS.is_multiple_of(8) && GAVE_UP.is_multiple_of(8));
 const _: () = assert!(offset_of!(StreamState, reserved) as u64 == GAVE_UP + 4);
 
-/// The two words of which memory holds the first one first.
+/// Returns the two 32-bit words of an eight-byte word, in memory order.
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }

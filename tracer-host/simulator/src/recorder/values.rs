@@ -1,5 +1,5 @@
-//! Records the values that the lanes of a warp name, as traced kernels on a GPU do: as runs of equal steps,
-//! on the track behind those of events.
+//! Records the named values of a warp's lanes like traced kernels on a GPU: as runs of equal steps, on the
+//! track after the event tracks.
 
 use warptrace_abi::data::accesses;
 use warptrace_format::data::native::WarpRuns;
@@ -9,17 +9,16 @@ use super::track::Track as _;
 use crate::launch::LogMemory;
 use crate::warp::bits;
 
-/// The recorder of a warp's values.
 pub(super) struct ValueRecorder {
     runs: WarpRuns,
     track: KeptTrack,
-    /// The site and the lanes that are here together, and what those that have come so far hold.
+    /// Site and mask of the current group, and the values of its lanes so far.
     group: (u16, u32),
     held: Vec<(u32, u64)>,
 }
 
 impl ValueRecorder {
-    /// Begins a warp; `None` if it is none of those that record, or its logs are not kept.
+    /// Returns the recorder of a warp; `None` if the warp does not record or its logs are not kept.
     ///
     /// # Safety
     /// As for [`super::track::open`].
@@ -28,14 +27,13 @@ impl ValueRecorder {
         if warp >= logs.warps || logs.ring != 0 {
             return None;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let track = unsafe { KeptTrack::new(logs, track, warp) };
         Some(Self { runs: WarpRuns::default(), track, group: (0, 0), held: Vec::new() })
     }
 
-    /// Takes what a lane of `mask` holds; the lanes of one group come one behind the other, in ascending
-    /// order.
-    /// `clock` is the warp's, which goes on with each group.
+    /// Records the value of a lane of `mask`. The lanes of a group come consecutively, in ascending order.
+    /// Each group advances `clock`, the warp's clock.
     pub(super) fn value(&mut self, site: u16, (lane, mask): (u32, u32), value: u64, clock: &mut u32) {
         if self.group != (site, mask) || self.held.last().is_some_and(|(last, _)| *last >= lane) {
             self.end_group(clock);
@@ -51,7 +49,7 @@ impl ValueRecorder {
         if self.held.is_empty() {
             return;
         }
-        // Groups of one time could not be told apart.
+        // Groups with equal times could not be distinguished.
         *clock = clock.wrapping_add(1);
         let (site, time) = (self.group.0, *clock);
         let track = &mut self.track;

@@ -1,4 +1,4 @@
-//! Why a warp cannot go on, in the words of the error.
+//! Errors of a warp that cannot continue.
 
 use super::{Turn, Warp, bits};
 use crate::context::WarpCells;
@@ -6,7 +6,7 @@ use crate::error::{SimError, ThreadPlace, Waiting, op_mask};
 use crate::panics::Failure;
 
 impl Warp {
-    /// All live lanes are at a barrier: which, or what is wrong with it.
+    /// Returns the barrier at which all live lanes wait, or the error if they wait at different barriers.
     pub(super) fn waits(&self, cells: &WarpCells) -> Result<Turn, SimError> {
         let first = cells.site[self.live.trailing_zeros() as usize].get();
         let same = |lane: usize| cells.site[lane].get() == first;
@@ -20,7 +20,7 @@ impl Warp {
         }
     }
 
-    /// Some lanes wait for lanes that cannot come: why.
+    /// Returns the error of lanes that wait for lanes that cannot arrive.
     pub(super) fn stuck(&self, cells: &WarpCells) -> SimError {
         let candidates = self.live & !self.at_barrier;
         for lane in bits(candidates) {
@@ -51,7 +51,7 @@ impl Warp {
         }
     }
 
-    /// Where the live lanes wait, in groups.
+    /// Returns the live lanes, grouped by the operation at which they wait.
     pub(crate) fn waiting(&self, cells: &WarpCells) -> Vec<Waiting> {
         let mut groups: Vec<Waiting> = Vec::new();
         for lane in bits(self.live) {

@@ -1,4 +1,4 @@
-//! Operations in which the lanes of a group tell each other something.
+//! Operations that exchange data between the lanes of a group.
 
 use warptrace_device::simt::host::WarpOp;
 
@@ -7,7 +7,7 @@ use crate::context::{LANES, WarpCells};
 use crate::error::SimError;
 
 impl Warp {
-    /// Executes a ballot, shuffle, match or `sync_warp`; the other operations tell nothing.
+    /// Executes a ballot, shuffle, match or `sync_warp`; other operations exchange no data.
     pub(super) fn exchange(&self, cells: &WarpCells, group: Group) -> Result<(), SimError> {
         match group.op {
             WarpOp::SyncWarp { mask } => answer(cells, group.lanes, mask),
@@ -19,7 +19,7 @@ impl Warp {
             WarpOp::MatchAny { .. } => {
                 for lane in bits(group.lanes) {
                     let own = cells.op[lane].get();
-                    // The group's masks are equal, so equal operations are equal values.
+                    // The group's masks are equal, so equal operations have equal values.
                     cells.answer[lane].set(select(cells, group.lanes, |op| op == own));
                 }
             }
@@ -58,7 +58,7 @@ impl Warp {
     }
 }
 
-/// The lanes of `lanes` whose operation is `chosen`.
+/// Returns the lanes of `lanes` whose operation satisfies `chosen`.
 fn select(cells: &WarpCells, lanes: u32, chosen: impl Fn(WarpOp) -> bool) -> u32 {
     bits(lanes).filter(|&lane| chosen(cells.op[lane].get())).fold(0, |mask, lane| mask | 1 << lane)
 }

@@ -1,17 +1,17 @@
-//! One warp: 32 coroutines and the choice of the group that goes next.
+//! One warp: 32 coroutines and the selection of the next group.
 //!
 //! # Order
-//! Each lane runs by itself up to its next operation. When all lanes that can run have reached one, the group
-//! at the lowest program point executes its operation, and its lanes run on (Collange, "Stack-less SIMT
-//! reconvergence at low cost", 2011: min-PC). In structured code the lanes that are behind thus catch up with
-//! those that wait for them, which is where a GPU reconverges. In loops they do so because `#[kernels]` has
-//! lanes stop at the end of each body (`WarpOp::Join`) until those that are still inside have come. A group
-//! is: same point, same operation, and where the operation has a mask, same mask; it may execute once every
-//! live lane of the mask is in it.
+//! Each lane runs independently up to its next operation. When all runnable lanes have reached one, the group
+//! at the lowest program point executes its operation, and its lanes continue (Collange, "Stack-less SIMT
+//! reconvergence at low cost", 2011: min-PC). In structured code, lanes at earlier points thus catch up with
+//! the lanes that wait for them, at the points where a GPU reconverges. In loops, `#[kernels]` makes lanes
+//! wait at the end of each body (`WarpOp::Join`) for lanes that are still inside it. A group has the same
+//! point, the same operation and, if the operation has a mask, the same mask. It may execute when every live
+//! lane of the mask is in it.
 //!
 //! # Spinning
-//! Min-PC alone would starve the lane that a spinning lane of its own warp waits for. After
-//! [`SPINS_BEFORE_OTHERS`] spins in a row the other groups get a step each, lowest first.
+//! Min-PC alone would starve a lane for which a spinning lane of the same warp waits. After
+//! [`SPINS_BEFORE_OTHERS`] consecutive spins, each other group executes one step, lowest point first.
 
 mod diagnosis;
 mod exchange;
@@ -24,34 +24,29 @@ use crate::panics;
 use crate::site::NO_POINT;
 
 const SPINS_BEFORE_OTHERS: u32 = 16;
-/// A warp that has not spun for this many steps does something else.
+/// A warp without a spin in this number of steps is not considered spinning.
 const SPIN_STEPS: u32 = 1024;
 
-/// Steps of one thread of the simulator, and what the watchdog looks at.
+/// Steps of one thread of the simulator, and the counters for the watchdog.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) steps: u64,
     pub(crate) lane_steps: u64,
-    /// Steps that were no `Yield`.
+    /// Steps other than `Yield`.
     pub(crate) work_steps: u64,
-    /// Lanes that have left the kernel.
     pub(crate) lanes_left: u64,
 }
 
-/// Why a warp's turn has ended.
+/// Reason for the end of a warp's turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// All lanes have left the kernel.
     Finished,
-    /// All live lanes wait at the block's barrier.
     AtBarrier(Site),
-    /// A group spins, or did so shortly before the budget was used up: others should run.
+    /// A group spun, possibly shortly before the budget was used up. Other warps should run.
     Spinning,
-    /// The budget of steps is used up.
     Spent,
 }
 
-/// A group of lanes that waits at one point with one operation.
 #[derive(Clone, Copy)]
 struct Group {
     point: u64,
@@ -59,24 +54,22 @@ struct Group {
     op: WarpOp,
 }
 
-/// The scheduler's side of a warp.
 pub(crate) struct Warp {
     pub(crate) block: [u32; 3],
     pub(crate) number: u32,
     pub(crate) lanes: [Option<LaneCoroutine>; LANES],
     /// Lanes that have not left the kernel.
     pub(crate) live: u32,
-    /// Lanes that it began with.
+    /// Lanes at the start.
     started: u32,
-    /// Lanes whose operation has been answered, or that have not started.
+    /// Lanes whose operation is complete, or that have not started.
     pub(crate) runnable: u32,
     at_barrier: u32,
     /// Lowest point of the lanes that are neither runnable nor at the barrier.
     parked: u64,
-    /// Steps since the last `Yield`.
     since_yield: u32,
     spins: u32,
-    /// Lanes that have yet to get a step next to a spinning group.
+    /// Lanes that have not had a step in the current round next to a spinning group.
     unserved: u32,
 }
 
@@ -97,7 +90,7 @@ impl Warp {
         }
     }
 
-    /// Makes this warp `number` of `block`, with the lanes of `live`, whose coroutines are in place.
+    /// Initializes this as warp `number` of `block` with the lanes of `live`, whose coroutines exist.
     pub(crate) fn start(&mut self, block: [u32; 3], number: u32, live: u32) {
         self.block = block;
         self.number = number;
@@ -111,12 +104,11 @@ impl Warp {
         self.unserved = 0;
     }
 
-    /// Lanes that have left the kernel.
     pub(crate) fn left(&self) -> u32 {
         self.started & !self.live
     }
 
-    /// Lets the lanes that wait at the barrier go.
+    /// Releases the lanes that wait at the barrier.
     pub(crate) fn release_barrier(&mut self, cells: &WarpCells) {
         for lane in bits(self.at_barrier) {
             cells.answer[lane].set(0);
@@ -126,7 +118,7 @@ impl Warp {
         self.parked = NO_POINT;
     }
 
-    /// Runs the warp until it has to wait, it spins, or `budget` steps are done.
+    /// Runs the warp until it must wait, spins, or has executed `budget` steps.
     pub(crate) fn turn(
         &mut self,
         cells: &WarpCells,
@@ -184,7 +176,7 @@ impl Warp {
     }
 
     /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare`
-    /// steps itself; returns how many it did.
+    /// steps itself. Returns the number of these steps.
     #[inline]
     fn run_lanes(
         &mut self,
@@ -230,8 +222,9 @@ impl Warp {
         Ok(steps)
     }
 
-    /// The group that ran last, if all of it has reached one point of convergence and goes first again. The
-    /// common case, and what [`choose`](Self::choose) would pick, found without a look at the other lanes.
+    /// Returns the group that ran last, if all its lanes reached the same convergence point and the group is
+    /// first again. A fast path for the common case, with the same result as [`choose`](Self::choose) but
+    /// without checking the other lanes.
     #[inline]
     fn still_first(&mut self, cells: &WarpCells, context: &Context<'_>, ran: u32) -> Option<Group> {
         if ran == 0 {
@@ -252,7 +245,7 @@ impl Warp {
         (point < self.parked).then_some(Group { point, lanes: ran, op })
     }
 
-    /// The group that goes next; `None` if all live lanes wait at the barrier.
+    /// Returns the next group; `None` if all live lanes wait at the barrier.
     fn choose(&mut self, cells: &WarpCells, context: &Context<'_>) -> Result<Option<Group>, SimError> {
         let candidates = self.live & !self.at_barrier;
         if candidates == 0 {
@@ -272,7 +265,7 @@ impl Warp {
         if group.op == WarpOp::Yield && self.spins >= SPINS_BEFORE_OTHERS {
             self.spins = 0;
             self.unserved &= candidates;
-            // A group that may not execute yet cannot be served, so an empty result starts a new round.
+            // A group that may not execute yet cannot have a step, so an empty result starts a new round.
             let served = self.lowest(cells, &points, self.unserved).or_else(|| {
                 self.unserved = candidates;
                 self.lowest(cells, &points, candidates & !group.lanes)
@@ -284,7 +277,7 @@ impl Warp {
         Ok(Some(group))
     }
 
-    /// The group at the lowest point that may execute, among those that contain a lane of `among`.
+    /// Returns the group at the lowest point that may execute, among the groups with a lane of `among`.
     fn lowest(&self, cells: &WarpCells, points: &[u64; LANES], among: u32) -> Option<Group> {
         let candidates = self.live & !self.at_barrier;
         let mut best: Option<Group> = None;
@@ -305,7 +298,7 @@ impl Warp {
     }
 }
 
-/// Whether lanes only find out who is with them.
+/// Returns true for operations that only determine which lanes are together.
 #[inline]
 pub(crate) fn is_point(op: WarpOp) -> bool {
     matches!(op, WarpOp::Converge | WarpOp::Located { .. } | WarpOp::Join)
@@ -318,7 +311,7 @@ fn answer(cells: &WarpCells, lanes: u32, value: u32) {
     }
 }
 
-/// The set bits of `mask`, lowest first.
+/// Returns the set bits of `mask`, lowest first.
 #[inline]
 pub(crate) fn bits(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;

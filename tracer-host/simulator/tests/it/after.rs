@@ -1,4 +1,4 @@
-//! A traced launch whose lanes are recorded from some visit of a location on.
+//! Traced launches whose lanes are recorded from a visit of a location on.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +18,6 @@ const WARPS: u32 = 4;
 mod rounds_kernel {
     use super::*;
 
-    /// As many steps as the lane's number.
     #[kernel]
     pub fn rounds() {
         trace!("ENTER");
@@ -45,14 +44,14 @@ fn attempted(encoded: &Encoded) -> Vec<u64> {
 #[test]
 fn what_comes_before_the_visit_is_neither_recorded_nor_lost() {
     let after = |location, count| Some(After { location, count: NonZeroU32::new(count).expect("not 0") });
-    // In a warp of n lanes all come to ENTER, to each of n - 1 steps fewer than to the one before, and all to
-    // END.
+    // In a warp of n lanes, all reach ENTER and END. Each of the n - 1 steps is reached by one lane fewer
+    // than the previous one.
     for dual in [false, true] {
         let twice = |of: [u64; 2]| [of, of].concat().repeat(if dual { 2 } else { 1 });
         assert_eq!(attempted(&record(None, dual)), twice([33, 7]));
         assert_eq!(attempted(&record(after(1, 1), dual)), twice([33, 7]));
         assert_eq!(attempted(&record(after(2, 1), dual)), twice([32, 6]));
-        // The fifth lane of the small warp is the last that comes so often.
+        // In the small warp, only one lane reaches the fifth step.
         assert_eq!(attempted(&record(after(2, 5), dual)), twice([28, 2]));
         assert_eq!(attempted(&record(after(2, 6), dual)), twice([27, 0]));
         assert_eq!(attempted(&record(after(3, 1), dual)), twice([1, 1]));

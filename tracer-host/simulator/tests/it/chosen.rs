@@ -1,4 +1,4 @@
-//! A traced launch of which only some warps record.
+//! Traced launches in which only some warps record.
 
 use crate::device_memory::{AMPLE, DeviceMemory, Encoded};
 use crate::streamed_memory::{Host, Room, Runs};
@@ -19,7 +19,6 @@ const BLOCKS: u32 = 12;
 mod rounds_kernel {
     use super::*;
 
-    /// Rounds by lane and block.
     #[kernel]
     pub fn rounds() {
         trace!("ENTER");
@@ -31,7 +30,6 @@ mod rounds_kernel {
 }
 use rounds_kernel::rounds;
 
-/// What these warps record; `None`: all.
 fn record(chosen: Option<ChosenWarps>, dual: bool) -> Encoded {
     let codec = CodecSpec::Predict(PredictParams::DEFAULT);
     let (warps, threads) = match chosen {
@@ -48,7 +46,7 @@ fn record(chosen: Option<ChosenWarps>, dual: bool) -> Encoded {
     native
 }
 
-/// What these warps record into streamed logs that have room for all.
+/// Records these warps into streamed logs with room for all events.
 fn stream(chosen: Option<ChosenWarps>, dual: bool) -> Runs {
     let warps = chosen.map_or(BLOCKS * BLOCK_WARPS, |chosen| chosen.count());
     let tracks = if dual { 2 } else { 1 };
@@ -58,7 +56,7 @@ fn stream(chosen: Option<ChosenWarps>, dual: bool) -> Runs {
     host.chosen = chosen.unwrap_or(ChosenWarps::NONE);
     host.give(segments);
     let recording = Recording { dual, ..Recording::DEFAULT };
-    // SAFETY: all memory has the sizes given and outlives the launch.
+    // SAFETY: all memory has the given sizes and outlives the launch.
     let launch = unsafe { Launch::new(GRID, [THREADS, 1, 1]).threads(2).streamed(host.logs(0), recording) };
     let call = rounds();
     // SAFETY: the kernel has no arguments.
@@ -74,7 +72,6 @@ fn stream(chosen: Option<ChosenWarps>, dual: bool) -> Runs {
     host.runs()
 }
 
-/// Choices among the warps of the launch.
 fn choices() -> [ChosenWarps; 5] {
     [
         ChosenWarps::all(BLOCKS, BLOCK_WARPS),

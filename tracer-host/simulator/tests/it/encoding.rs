@@ -1,4 +1,4 @@
-//! Stretches encoded by several lanes each, compared with what the encoder of one thread writes.
+//! Cooperative encoding of stretches by several lanes, compared with the encoder of one thread.
 
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
@@ -12,16 +12,13 @@ use warptrace_sim::{Launch, Simulator};
 
 const CHUNK_BYTES: usize = 8192;
 const PAYLOAD_BYTES: usize = CHUNK_BYTES - CHUNK_HEADER_BYTES as usize;
-/// What stands where nothing has written.
 const UNTOUCHED: u32 = 0xcccc_cccc;
-/// In a chunk's header: its stretch waits for several lanes, or for one.
+/// Values in a chunk's header: its stretch waits for several lanes, or for one.
 const COOPERATIVE: u32 = u32::MAX - 3;
 const SERIAL: u32 = u32::MAX - 2;
-/// The launch, and its warps.
 const LAUNCH: u32 = 5;
 const WARPS: u32 = 7;
 
-/// An event, and how often it is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EncodedRun {
     mask: u32,
@@ -29,7 +26,6 @@ struct EncodedRun {
     count: u32,
 }
 
-/// Numbers that look like any.
 struct Numbers(u64);
 
 impl Numbers {
@@ -42,14 +38,14 @@ impl Numbers {
         ((u64::from(self.next()) * u64::from(limit)) >> 32) as u32
     }
 
-    /// Some lanes of `mask`, at least one.
+    /// Returns some lanes of `mask`, at least one.
     fn inside(&mut self, mask: u32) -> u32 {
         let some = mask & self.next();
         if some == 0 { mask & mask.wrapping_neg() } else { some }
     }
 }
 
-/// The payload of one thread, and its events.
+/// Returns the number of events and the payload that one thread encodes.
 fn serially(params: PredictParams, runs: &[EncodedRun]) -> (u32, Vec<u8>) {
     let (mut work, mut payload) = (vec![0xa5; params.work_bytes() as usize], vec![0xcc; PAYLOAD_BYTES]);
     let (mut work, mut out) = (SliceMemory(&mut work), SliceMemory(&mut payload));
@@ -67,10 +63,10 @@ fn serially(params: PredictParams, runs: &[EncodedRun]) -> (u32, Vec<u8>) {
     (events, payload)
 }
 
-/// Encodes stretches cooperatively, but those with the `excepted` numbers; compares with what one thread
-/// writes.
+/// Encodes stretches cooperatively and compares with one thread. Stretches with the `excepted` numbers must
+/// stay unencoded.
 fn check_but(params: PredictParams, stretches: &[Vec<EncodedRun>], blocks: u32, excepted: &[usize]) {
-    // After each stretch, what nothing may take for a run.
+    // After each stretch, words that must not be read as a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
         .iter()
         .map(|runs| {
@@ -105,7 +101,7 @@ fn check_but(params: PredictParams, stretches: &[Vec<EncodedRun>], blocks: u32, 
     let table_at = table.as_mut_ptr().expose_provenance() as u64;
     let call = encode_predict_call(&pool, table_at, 1, stretches.len() as u32, params);
     let launch = Launch::new([blocks, 1, 1], [PREDICT_THREADS, 1, 1]).threads(1);
-    // SAFETY: the memory has the sizes that the call states, and outlives the launch.
+    // SAFETY: the memory has the sizes that the call requires, and outlives the launch.
     let thread = unsafe { call.thread() };
     Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel of the encoder");
 
@@ -141,12 +137,11 @@ fn check(params: PredictParams, stretches: &[Vec<EncodedRun>]) {
     check_but(params, stretches, (stretches.len() as u32).div_ceil(20), &[]);
 }
 
-/// Lengths around those of a group, and long ones.
+/// Returns lengths close to multiples of a group, and long ones.
 fn lengths() -> impl Iterator<Item = usize> {
     (1..=35).chain([47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 340, 600])
 }
 
-/// A stretch of each length, run by run.
 fn stretches(
     numbers: &mut Numbers,
     mut next: impl FnMut(&mut Numbers, &[EncodedRun]) -> EncodedRun,
@@ -181,7 +176,7 @@ fn runs_of_any_kind() {
     }
 }
 
-/// Control flow as programs have it: branches, loops that lanes leave, lanes that meet again.
+/// Builds control flow like in programs: branches, loops that lanes leave, lanes that reconverge.
 fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> Vec<EncodedRun> {
     let mut runs = Vec::new();
     let mut outside = vec![(u32::MAX, 1)];
@@ -199,7 +194,6 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
                 }
             }
             4 => {
-                // A loop that lanes leave.
                 let mut inside = mask;
                 for _ in 0..numbers.below(20) {
                     runs.push(EncodedRun { mask: inside, location: at(3), count });
@@ -209,7 +203,7 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
             5..=6 if outside.len() > 1 => drop(outside.pop()),
             7 => outside.truncate(1),
             8 => {
-                // Some locations, again and again.
+                // Some locations, repeatedly.
                 for number in 0..numbers.below(30) {
                     runs.push(EncodedRun { mask, location: at(4 + number % 5), count });
                 }
@@ -240,8 +234,8 @@ fn deeper_than_the_stack() {
     let mut numbers = Numbers(3);
     let mut all = Vec::new();
     for length in lengths() {
-        // Deep down and up again, by some levels at a time, so that masks fall out of the
-        // stack, are missed, and others take their levels.
+        // Goes several levels down and up, so that masks drop out of the stack, miss, and other masks replace
+        // them.
         let mut levels = vec![u32::MAX];
         let runs = (0..length).map(|_| {
             let deeper = numbers.below(3) != 0 && levels.len() < 20;
@@ -268,8 +262,8 @@ fn deeper_than_the_stack() {
 
 #[test]
 fn second_events_that_miss() {
-    // At each location a step away from it is learned first, or another mask; then the event there is
-    // repeated.
+    // At each location, a transition or another mask is learned first. Then the event at the location
+    // repeats.
     let mut numbers = Numbers(4);
     let all = stretches(&mut numbers, |numbers, before| {
         let location = match before.last() {
@@ -297,7 +291,7 @@ fn first_events_and_long_runs() {
             }
         }
     }
-    // Numbers of hits of each length.
+    // Numbers of hits of each bit length.
     for bits in 0..24 {
         for hits in [1 << bits, (1 << bits) + 1, (2 << bits) - 1] {
             if hits < (1 << 24) - 8 {

@@ -1,4 +1,4 @@
-//! Flat logs of streamed ones, made of segments by hand: natively, and by the kernels on simulated lanes.
+//! Flat logs from streamed segments built by hand: natively, and by the kernels on simulated lanes.
 
 use proptest::prelude::*;
 use warptrace_abi::log::{Entry, FLAT_ENTRIES, RESERVED_ENTRIES};
@@ -12,7 +12,6 @@ const ENTRIES: u32 = 8;
 const WARPS: u32 = 6;
 const FLAT_LOGS: u32 = RESERVED_ENTRIES.next_multiple_of(FLAT_ENTRIES);
 
-/// What a lane has appended: for each entry whether it is an original, a copy or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Original,
@@ -20,17 +19,15 @@ enum Kind {
     Sole,
 }
 
-/// A launch's streams, whose lanes have appended so much.
+/// A launch's streams with the entries that lanes have appended.
 #[derive(Clone, Debug)]
 struct Case {
     tracks: u32,
-    /// By stream, and lane; few lanes have something.
+    /// By stream; few lanes have entries.
     lanes: Vec<Vec<(u32, Vec<Kind>)>>,
-    /// Warps of the round.
     round: Vec<u32>,
-    /// A warp one of whose lanes has lost something: by its table, or by a header.
+    /// A warp with a lane that lost events, and whether a header shows the loss (otherwise the table).
     lossy: Option<(u32, bool)>,
-    /// Entries for flat logs.
     room: u32,
     shuffle: u64,
 }
@@ -56,7 +53,6 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Device memory of a round.
 #[derive(Clone)]
 struct Memory {
     job: FlattenJob,
@@ -65,7 +61,7 @@ struct Memory {
     expected: Vec<Vec<Vec<[u32; 4]>>>,
 }
 
-/// An array of 16-byte elements for this many words, all `value`.
+/// Returns an array of 16-byte elements with at least `count` words equal to `value`.
 fn words(count: usize, value: u32) -> Vec<u128> {
     let four = [value; 4].iter().rev().fold(0, |all: u128, word| all << 32 | u128::from(*word));
     vec![four; count.div_ceil(4).max(1)]
@@ -87,7 +83,7 @@ const LOST: usize = 5;
 const FREED: usize = 6;
 const LOGS: usize = 7;
 const SEEN: usize = 9;
-/// The segment whose header an earlier round has seen.
+/// The segment whose header an earlier round has read.
 const SEEN_BEFORE: usize = 4;
 const NEW_HEADERS: usize = 10;
 
@@ -105,7 +101,7 @@ impl Memory {
                     let mask = if *kind == Kind::Original { 1 << lane } else { 1 << (lane ^ 1) | 1 << lane };
                     let mask = if *kind == Kind::Copy { mask | 1 } else { mask };
                     let entry = Entry { mask, location: 5, count: 1 + time % 9, time };
-                    // Lane 0 keeps what it shares.
+                    // In lane 0, a `Copy` entry is an original, because its mask contains lane 0.
                     if *kind != Kind::Copy || mask.trailing_zeros() == *lane {
                         logs[*lane as usize].push(entry.to_words());
                     }
@@ -115,7 +111,7 @@ impl Memory {
             }
             expected.push(logs);
         }
-        // Segments in any order, some of others among them.
+        // Segments in random order, with some unrelated ones.
         let uses: usize = chains.iter().map(|(.., chain)| chain.len().div_ceil(ENTRIES as usize - 1)).sum();
         let count = uses + 9;
         let mut order: Vec<usize> = (0..count).collect();
@@ -126,10 +122,9 @@ impl Memory {
         }
         let old = tagged(Entry { mask: 1, location: 9, count: 9, time: 9 }, 3 * TAG_STEP, false);
         let mut segments = vec![old; count * ENTRIES as usize];
-        // Headers of another launch, and of a stream that there is not.
+        // Headers of another launch and of a stream that does not exist.
         segments[order[0] * ENTRIES as usize] = header_words(1, LAUNCH + 1, 0, NONE_BEFORE, 3 * TAG_STEP);
         segments[order[1] * ENTRIES as usize] = header_words(99, LAUNCH, 0, NONE_BEFORE, 3 * TAG_STEP);
-        // Never used.
         segments[order[2] * ENTRIES as usize] = [0; 4];
         let (mut next, mut tag) = (3, 3 * TAG_STEP);
         for (stream, lane, chain) in chains {
@@ -188,7 +183,6 @@ impl Memory {
         Self { job, segments, arrays, expected }
     }
 
-    /// The job, with the addresses of this memory.
     fn job(&mut self) -> FlattenJob {
         let segments = self.segments.as_mut_ptr().expose_provenance() as u64;
         let at = |array: &mut Vec<u128>| array.as_mut_ptr().expose_provenance() as u64;
@@ -218,7 +212,7 @@ impl Memory {
         let job = self.job();
         for (call, blocks, threads) in [(link_call(&job), 2, 32), (flatten_call(&job), 2, 64)] {
             let launch = Launch::new([blocks, 1, 1], [threads, 1, 1]).threads(1);
-            // SAFETY: the job's memory has the sizes that it implies, and is nothing else's.
+            // SAFETY: the job's memory has the implied sizes and is not shared.
             let thread = || unsafe { call.thread() }();
             Simulator::new().launch(&launch, &thread).expect("a correct kernel");
         }
@@ -227,7 +221,7 @@ impl Memory {
 
     fn natively(mut self) -> Self {
         let job = self.job();
-        // SAFETY: all memory has the sizes that the job implies, and is nothing else's.
+        // SAFETY: all memory has the sizes that the job implies and is not shared.
         unsafe { native::flatten(&job) };
         self
     }
@@ -241,7 +235,7 @@ impl Memory {
         (first..first + count).map(entry).collect()
     }
 
-    /// Compares what there is with what is to be; returns what has become of the round's warps.
+    /// Compares the memory with the expected result; returns the outcomes of the round's warps.
     fn check(&self, case: &Case) -> Vec<u32> {
         let mut freed = 0;
         let mut outcomes = Vec::new();
@@ -269,7 +263,7 @@ impl Memory {
             }
             outcomes.push(outcome);
         }
-        // All headers are new, but those of which the test says otherwise.
+        // All headers are new except `SEEN_BEFORE`.
         let headers = self.segments.iter().step_by(ENTRIES as usize);
         let (seen, new) = (&self.arrays[SEEN], &self.arrays[NEW_HEADERS]);
         let mut listed: Vec<[u32; 2]> =
@@ -312,7 +306,7 @@ proptest! {
         let mut memory = Memory::new(&case);
         for (at, word, value) in damage {
             let at = at.index(memory.segments.len() / ENTRIES as usize) * ENTRIES as usize;
-            // Numbers of segments and streams that there are, too.
+            // Half of the values are close to valid numbers of segments and streams.
             memory.segments[at][word] = if value % 2 == 0 { value } else { value % 4096 };
         }
         memory.clone().natively();

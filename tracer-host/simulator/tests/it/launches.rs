@@ -1,4 +1,4 @@
-//! Grids: limits, determinism, blocks that communicate.
+//! Grids: limits, determinism, communicating blocks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -88,7 +88,7 @@ fn the_seed_chooses_the_interleaving_of_warps() {
         assert_ne!(other.0, first.0, "another order among warps");
         assert_eq!(other.1, first.1, "the same within each warp");
     }
-    // Blocks that interact take turns; those that do not run one after the other.
+    // Interacting blocks take turns; independent blocks run one after the other.
     let blocks =
         |interaction| -> Vec<u32> { run(1, interaction).0.iter().map(|event| event.0 / 3).collect() };
     assert!(blocks(Interaction::Independent).is_sorted());
@@ -135,7 +135,7 @@ fn blocks_pass_a_token_around() {
             .launch(&launch.seed(seed), &|| {
                 let block = simt::block_idx()[0];
                 if simt::linear_thread() == 0 {
-                    // The last block comes first.
+                    // The last block is first.
                     while token.load(Relaxed) != 19 - block {
                         simt::spin_hint();
                     }

@@ -1,4 +1,4 @@
-//! What a GPU leaves undefined is an error here that names block, warp, lane and place.
+//! Behaviour that is undefined on a GPU is an error that names block, warp, lane and position.
 #![expect(clippy::if_same_then_else, reason = "two barriers in one program are two places")]
 
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use warptrace_sim::{Interaction, Launch, SimError, Simulator, Watchdog};
 
 const ALL: u32 = u32::MAX;
 
-/// Whether the text names this file and the line that is `above` lines above the caller's.
+/// Asserts that the text names this file and the line that is `above` lines above the caller's.
 #[track_caller]
 fn names_line(text: &str, above: u32) {
     let line = std::panic::Location::caller().line() - above;
@@ -55,7 +55,7 @@ fn a_barrier_while_other_lanes_wait_for_the_warp() {
 fn lanes_that_left_before_a_barrier_are_named() {
     let launch = Launch::new([5, 1, 1], [64, 1, 1]);
     let simulator = Simulator::new();
-    // From block 2 on: half of the second warp returns early.
+    // From block 2 on, half of the second warp returns early.
     let early = || {
         if simt::linear_block() >= 2 && simt::linear_thread() >= 48 {
             return;
@@ -68,7 +68,7 @@ fn lanes_that_left_before_a_barrier_are_named() {
         assert!(text.starts_with("block (2, 0, 0), warp 1: lanes 16-31 had left the kernel"), "{text}");
         names_line(&text, 6);
     }
-    // A block that leaves as a whole, and lanes that no block has, are not missed.
+    // A block that leaves entirely and lanes that do not exist are not reported.
     let whole = || {
         if simt::linear_block() != 2 {
             lanes::sync_threads();
@@ -213,7 +213,7 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
     impl Drop for Held<'_> {
         fn drop(&mut self) {
             if std::thread::panicking() {
-                // Operations of a lane that unwinds concern nothing else.
+                // Operations of an unwinding lane do not involve other lanes.
                 assert_eq!(simt::active_mask(), 1 << simt::lane());
                 lanes::sync_threads();
             }
@@ -238,7 +238,7 @@ fn what_lanes_hold_is_dropped_when_another_fails() {
             .unwrap_err();
         assert!(error.to_string().contains("block (1, 0, 0), warp 1, lane 8 panicked: heap"), "{error}");
         assert_eq!(dropped.load(Relaxed), started.load(Relaxed), "each lane that had started");
-        // The simulator is as good as new.
+        // The simulator can still be used.
         simulator.launch(&launch, &|| lanes::sync_threads()).unwrap();
     }
 }

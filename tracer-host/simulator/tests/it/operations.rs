@@ -1,4 +1,4 @@
-//! Votes, shuffles, barriers and shared memory return what CUDA's return.
+//! Votes, shuffles, barriers and shared memory behave as in CUDA.
 #![expect(clippy::manual_is_multiple_of, reason = "lane % 5 == 0 is how kernels are written")]
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use warptrace_sim::{Launch, Simulator};
 
 const ALL: u32 = u32::MAX;
 
-/// A shared array of `N` words: the address of `key` names it, as the device library does.
+/// Returns a shared array of `N` words, named by the address of `key` as in the device library.
 fn shared_words<const N: usize>(lane: &dyn host::Lane, key: &'static u8) -> *mut u32 {
     lane.shared(std::ptr::from_ref(key).addr(), 4 * N).cast()
 }
@@ -53,7 +53,7 @@ fn match_any_finds_the_lanes_with_the_same_value() {
         let expected = (0..32).filter(|other| other % 3 == lane % 3).fold(0, |mask, other| mask | 1 << other);
         let peers = lanes::match_any(ALL, lane % 3);
         assert_eq!(peers, expected);
-        // Each group of peers goes on with a mask of its own, at one place in the source.
+        // Each group of peers continues with a separate mask at the same source position.
         assert_eq!(lanes::ballot(peers, lane >= 16), peers & 0xffff_0000);
         lanes::sync_warp(peers);
         lanes::sync_warp(ALL);
@@ -166,7 +166,7 @@ fn threads_that_have_left_do_not_count_at_a_barrier() {
     let passed = AtomicU32::new(0);
     one_block(96, &|| {
         let thread = simt::linear_thread();
-        // A whole warp, and half of another.
+        // A whole warp and half of another.
         if (16..64).contains(&thread) {
             return;
         }
@@ -189,7 +189,7 @@ fn warps_may_pass_one_barrier_in_a_loop_and_in_a_helper() {
     }
     let rounds = AtomicU64::new(0);
     one_block(256, &|| {
-        // The same barrier, reached through two branches that each whole warp agrees on.
+        // The same barrier, reached through two branches that are uniform in each warp.
         for _ in 0..5 {
             if simt::warp_in_block() % 2 == 0 {
                 wait();
@@ -211,7 +211,7 @@ fn a_lock_within_a_warp_is_passed_on() {
             simt::spin_hint();
         }
         let seen = count.load(Relaxed);
-        // Another lane runs here; without the lock an increment would be lost.
+        // Another lane runs here. Without the lock, an increment would be lost.
         simt::active_mask();
         count.store(seen + 1, Relaxed);
         lock.store(0, Relaxed);

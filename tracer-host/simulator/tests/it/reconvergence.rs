@@ -1,4 +1,4 @@
-//! The groups in which a warp executes structured code are those of a GPU.
+//! In structured code, the simulator forms the same groups as a GPU.
 #![expect(clippy::manual_is_multiple_of, reason = "lane % 3 == 0 is how kernels are written")]
 
 use crate::common::{Log, one_block};
@@ -81,7 +81,7 @@ fn nested_loops_meet_at_the_end_of_the_inner_one() {
 mod bodies {
     use super::*;
 
-    /// Lanes that miss the end of a loop's body: some skip its last branches.
+    /// Some lanes skip the last branches of a loop's body.
     #[kernel]
     pub fn skipping() {
         let lane = simt::lane();
@@ -100,7 +100,7 @@ mod bodies {
         trace!("END" = 5);
     }
 
-    /// The same: some go on with the next round.
+    /// Some lanes continue with the next round.
     #[kernel]
     pub fn continuing() {
         let lane = simt::lane();
@@ -115,7 +115,7 @@ mod bodies {
     }
 }
 
-/// The events of a warp that runs a kernel with marks: (location, mask).
+/// Returns the events of a warp that runs a kernel with marks: (location, mask).
 fn traced(call: &KernelCall) -> Vec<(u32, u32)> {
     let mut memory = DeviceMemory::new(AMPLE, 1, 32, 1);
     memory.record(call, Recording::DEFAULT, Launch::new([1, 1, 1], [32, 1, 1]));
@@ -182,7 +182,7 @@ fn lanes_that_continue_wait_at_the_end_of_the_body() {
     assert_eq!(traced(&bodies::continuing()), expected);
 }
 
-/// Defined above its callers, as it should be.
+/// Defined above its callers.
 fn helper(rounds: u32, log: &Log) {
     log.mark(10);
     for _ in 0..rounds {

@@ -1,4 +1,4 @@
-//! Merging rings that were filled by hand, compared with a sort.
+//! Merging of rings filled by hand, compared with a sort.
 
 use crate::device_memory::{AMPLE, DeviceMemory, Encoded, Room, UNTOUCHED};
 use crate::made_runs::{LANES, MadeRun, Numbers};
@@ -11,7 +11,7 @@ const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ROOM: Room = Room { chunks: 6000, chunk_bytes: 1024, ..AMPLE };
 
 impl MadeRun {
-    /// The words of its log entry, of some cycle of the unit.
+    /// Returns the words of the log entry, at some cycle of the time unit.
     fn ring_words(self) -> [u32; 4] {
         assert!(self.count <= MAX_KEY_COUNT);
         let clock = self.time << 4 | u64::from(self.mask & 15);
@@ -19,23 +19,22 @@ impl MadeRun {
     }
 }
 
-/// What the lanes of a warp do.
 type Lanes = Vec<Vec<MadeRun>>;
 
-/// Whether a lane goes on to the other half before it has a run for it, as it may in a kernel.
+/// Returns true if a lane switches to the other half before it has a run for it, which is allowed in kernels.
 const fn is_early(lane: usize) -> bool {
     lane.is_multiple_of(3)
 }
 
-/// What a ring of this many entries has of a lane's runs: all but the first this many.
+/// Returns how many of a lane's first runs a ring of this many entries has overwritten.
 fn overwritten(lane: usize, runs: &[MadeRun], entries: usize) -> usize {
-    // A half is one entry shorter, and is given up as a whole.
+    // A half has one entry less, and is overwritten as a whole.
     let half = entries / 2 - 1;
     let halves = if is_early(lane) { runs.len() / half + 1 } else { runs.len().div_ceil(half) };
     halves.saturating_sub(2) * half
 }
 
-/// The events that are recorded, and how many are attempted and lost, without what was lost in the kernel.
+/// Returns the recorded events and the numbers of attempted and lost ones, without losses in the kernel.
 fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
     let keep = |(lane, runs): (usize, &'a Vec<MadeRun>)| {
         let lost = overwritten(lane, runs, entries);
@@ -59,7 +58,6 @@ fn expected<'a>(lanes: &'a Lanes, entries: usize) -> (Vec<Event>, u64, u64) {
     (events.collect(), attempted, lost.iter().map(|(_, run)| u64::from(run.count)).sum())
 }
 
-/// Device memory with rings of this many entries in it.
 fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
     let mut memory = DeviceMemory::new(room, streams.len() as u32, 32, 1);
     let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
@@ -89,14 +87,14 @@ fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
     memory
 }
 
-/// Merges and encodes natively and by the kernels, which makes the same of it.
+/// Merges and encodes natively and by the kernels, and asserts equal results.
 fn encode(memory: &DeviceMemory) -> Encoded {
     let native = memory.clone().encode_natively(PREDICT, Schedule::Sequential);
     native.assert_same(&memory.clone().encode_by_kernels(PREDICT));
     native
 }
 
-/// Merges rings, and compares what comes of it with what is to come; returns how many events are passed over.
+/// Merges rings and compares with the expected results. Returns the number of skipped events.
 fn check(streams: &[Lanes], room: Room) -> u64 {
     let found = encode(&memory(streams, room));
     let mut passed_over = 0;
@@ -110,8 +108,7 @@ fn check(streams: &[Lanes], room: Room) -> u64 {
     passed_over
 }
 
-/// Lanes as [`crate::made_runs::lanes`] makes them; in lane 0 an entry without a run is before its runs, as in a
-/// kernel.
+/// Returns lanes of [`crate::made_runs::lanes`]. Lane 0 begins with an entry without a run, as in a kernel.
 fn lanes(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Lanes {
     let mut lanes = crate::made_runs::lanes(numbers, lengths, start, max_between);
     lanes[0].insert(0, MadeRun { mask: u32::MAX, location: 0, count: 0, time: 0 });
@@ -140,7 +137,7 @@ fn rings_of_any_lengths_become_the_end_of_one_sequence() {
 fn what_lanes_did_long_before_is_not_taken_for_new() {
     let mut numbers = Numbers(3);
     let mut streams = Vec::new();
-    // One lane's clock has gone round, by its lower 32 bits of units, since the others did something.
+    // The lower 32 bits of one lane's clock, in units, have wrapped since the last event of the others.
     for rounds in 1..6_u64 {
         for after in [0, 50, 1 << 31, (1 << 32) - 50] {
             let mut old = lanes(&mut numbers, &[12; LANES], 1_000, 50);
@@ -162,7 +159,7 @@ fn pieces_of_a_run_and_runs_of_one_time_stay_in_order() {
             let mut lanes = lanes(&mut numbers, &[runs; LANES], 0, 2);
             for runs in &mut lanes {
                 for (number, run) in runs.iter_mut().enumerate() {
-                    // In each lane several entries of one time, in all lanes the same times.
+                    // Several entries of each lane have the same time, and all lanes have the same times.
                     run.time = 1 + number as u64 / 3;
                 }
             }
@@ -183,7 +180,7 @@ fn rings_that_are_damaged_lead_nowhere() {
         let launch = memory.logged_launch();
         let mut bytes = memory.logs.contents();
         for _ in 0..40 {
-            // The lanes' states, and what is in the rings.
+            // The lanes' states and the entries of the rings.
             let at = match numbers.below(2) {
                 0 => (numbers.below(6 * 32) * 32 + 15) * 16 + numbers.below(16),
                 _ => numbers.below(6 * 32 * 32 * 16),
@@ -192,7 +189,7 @@ fn rings_that_are_damaged_lead_nowhere() {
             bytes[at as usize] = numbers.below(256) as u8;
         }
         memory.logs.write(&bytes);
-        // Each event is recorded or lost all the same.
+        // Each event is still either recorded or lost.
         encode(&memory);
     }
 }

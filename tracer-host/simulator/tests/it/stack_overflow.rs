@@ -1,5 +1,5 @@
-//! A stack that overflows between operations hits a guard page: the process dies instead of going on with
-//! another lane's stack destroyed.
+//! A stack overflow between operations hits a guard page: the process dies instead of corrupting another
+//! lane's stack.
 #![cfg(unix)]
 
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +10,7 @@ use warptrace_sim::{Launch, Simulator};
 
 const CHILD: &str = "WARPTRACE_OVERFLOW_CHILD";
 
-/// Uses at least 512 bytes of stack a level.
+/// Uses at least 512 bytes of stack per level.
 fn recurse(levels: u64) -> u64 {
     let frame = std::hint::black_box([levels; 64]);
     if levels == 0 { 0 } else { std::hint::black_box(recurse(frame[0] - 1) + frame[63]) }
@@ -19,7 +19,7 @@ fn recurse(levels: u64) -> u64 {
 #[test]
 fn an_overflow_between_operations_ends_the_process() {
     if std::env::var_os(CHILD).is_some() {
-        // Past the lane's own stack, but not past its neighbour's: without a guard page this would end well.
+        // Exceeds the lane's stack but not its neighbour's. Without a guard page, the process would not die.
         let _ = Simulator::new().stack_bytes(64 << 10).launch(&Launch::new([1, 1, 1], [64, 1, 1]), &|| {
             if simt::linear_thread() == 40 {
                 recurse((72 << 10) / 512);

@@ -1,4 +1,4 @@
-//! Windows: their text, and what they choose.
+//! Windows: their text form and their selection.
 
 use std::num::NonZeroU32;
 

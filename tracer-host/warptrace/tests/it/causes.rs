@@ -1,4 +1,4 @@
-//! Kernels whose cause of idle lanes is known: the first line that the tool prints names it.
+//! Kernels with known causes of idle lanes: the first line that the tool prints names the cause.
 #![expect(clippy::unwrap_used, clippy::manual_is_multiple_of, reason = "tests; names are what pages show")]
 
 #[path = "../known/kernels.rs"]
@@ -10,12 +10,11 @@ use warptrace_analysis::words::{Names, apart, finding};
 use warptrace_analysis::{Selection, Weight, analyse};
 use warptrace_decoder::TraceFile;
 
-/// The kernels with their PTX.
+/// The kernels with their stored PTX.
 static MODULE: warptrace::device::KernelModule =
     warptrace::device::KernelModule { ptx: include_str!("../known/kernels.ptx"), ..known::MODULE };
 
-/// Records a kernel of four warps on the numbers from 0 and says the first line and more of the greatest
-/// cause.
+/// Records a kernel of four warps on the numbers from 0 and returns the description of the greatest cause.
 macro_rules! said {
     ($kernel:ident) => {{
         let folder = tempfile::tempdir().unwrap();
@@ -38,7 +37,7 @@ macro_rules! said {
     }};
 }
 
-/// The number of the line in this file that has this text.
+/// Returns the line number of this text in the kernels' file.
 fn line_of(text: &str) -> usize {
     include_str!("../known/kernels.rs").lines().position(|line| line.trim() == text).unwrap() + 1
 }

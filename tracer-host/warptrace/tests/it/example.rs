@@ -1,5 +1,5 @@
-//! The page of documentation has the example's files as they are. That the examples build, run and trace is
-//! tested by `cargo xtask package`, from the packages that users get.
+//! The documentation contains the example's files unchanged. `cargo xtask package` tests that the examples
+//! build, run and trace, with the packages for users.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! The host's side on the simulator: results, traces, and what is refused.
+//! The host interface on the simulator: results, traces, and rejected calls.
 
 use warptrace::{Codec, Device, Error, LaunchConfig, Policy};
 use warptrace_decoder::TraceFile;
@@ -7,7 +7,7 @@ use warptrace_decoder::TraceFile;
 mod sums {
     use warptrace::device::{DisjointSlice, Global, atomic, thread};
 
-    /// Sums each row of a table whose rows have different lengths.
+    /// Sums each row of a table with rows of different lengths.
     #[kernel]
     pub fn rows(offsets: &[u32], values: &[u32], sums: DisjointSlice<u32>) {
         let Some((row, sum)) = sums.own(thread::index()) else { return };
@@ -16,12 +16,11 @@ mod sums {
         }
     }
 
-    /// Counts the odd numbers.
     #[kernel]
     pub fn odd(values: &[u32], count: Global<u32>) {
         let index = thread::index().get() as usize;
         if values.get(index).is_some_and(|value| value % 2 == 1) {
-            // SAFETY: reached by atomics only.
+            // SAFETY: accessed only by atomics.
             unsafe { atomic::add_u32(count.at(0), 1) };
         }
     }
@@ -38,7 +37,7 @@ mod other {
 mod digits {
     use warptrace::device::{AtomicSlice, BlockIndex, DisjointSlice, thread};
 
-    /// Counts how often each last digit occurs, and which blocks have anything to do.
+    /// Counts the last digits, and marks blocks with work.
     #[kernel]
     pub fn count(values: &[u32], counts: AtomicSlice<u32>, busy: DisjointSlice<u32, BlockIndex>) {
         let index = thread::index().get() as usize;
@@ -52,7 +51,7 @@ mod digits {
     }
 }
 
-/// Two kernels of one name, in one trace.
+/// Two kernels with the same name, in one trace.
 #[warptrace::kernels(first_id = 201)]
 mod up {
     use warptrace::device::{DisjointSlice, thread};
@@ -94,7 +93,7 @@ fn a_kernel_is_that_of_its_module() -> Result<(), Box<dyn std::error::Error>> {
     let kernels: Vec<u32> = file.launches().map(|launch| launch.kernel()).collect();
     assert_eq!(kernels, [0, 1, 0], "each launch names the kernel of its module");
 
-    // Its locations are no part of this trace.
+    // Its locations are not part of this trace.
     let mut trace = device.trace(&path).memory(64 << 20).start(&up::MODULE)?;
     let error = trace.launch(&down::step(&values, 5), &config).expect_err("a kernel of another module");
     assert!(
@@ -114,7 +113,7 @@ mod swaps {
         static LEFT: Cell<Option<ThreadIndex>> = const { Cell::new(None) };
     }
 
-    /// Each lane after the first takes the number of the one before, which the host's thread has kept.
+    /// Each lane after the first takes the index of the previous one, stored in the host's thread.
     #[kernel]
     pub fn swap(out: DisjointSlice<u32>) {
         let number = LEFT.replace(Some(thread::index())).unwrap_or(thread::index());
@@ -146,7 +145,7 @@ fn a_trace_that_does_not_start_leaves_the_earlier_one() -> Result<(), Box<dyn st
     assert!(trace().memory(1 << 10).start(&sums::MODULE).is_err(), "too little memory");
     assert!(trace().start_modules(&[&sums::MODULE, &other::MODULE]).is_err(), "shared ids");
     assert_eq!(std::fs::read(&path)?, before, "byte for byte");
-    // One that starts replaces it, however short it is.
+    // A started trace replaces the file, even with a shorter one.
     trace().start(&other::MODULE)?.finish()?;
     let after = TraceFile::open(&path)?;
     assert!(after.verify().is_ok() && path.metadata()?.len() < before.len() as u64, "{}", after.verify());
@@ -181,7 +180,7 @@ fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
     assert!(ids[0] == 1 && ids.contains(&101) && ids.is_sorted(), "{ids:?}");
     assert!(file.metadata().locations.iter().all(|found| (found.id > 100) == (found.function == "count")));
 
-    // Ids of both modules that begin at 1 would be mixed up.
+    // Both modules have ids that begin at 1.
     let error =
         device.trace(&path).start_modules(&[&sums::MODULE, &other::MODULE]).expect_err("ids are shared");
     assert!(
@@ -190,7 +189,7 @@ fn two_modules_are_one_trace() -> Result<(), Box<dyn std::error::Error>> {
             .starts_with("location 1 is in module `it::facade::sums` and in module `it::facade::other`: "),
         "{error}"
     );
-    // Counters overlap as results do.
+    // Counters overlap like results.
     let call = digits::count(&values, &counts, &counts);
     let error = device.launch(&call, &config).expect_err("one buffer for two arguments").to_string();
     assert!(error.contains("overlaps argument"), "{error}");
@@ -222,12 +221,12 @@ fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::
         let builder = device.trace(&path).codec(codec).memory(64 << 20).property("rows", "1000");
         let mut trace =
             if number == 2 { builder.policy(Policy::Stream) } else { builder }.start(&sums::MODULE)?;
-        // Buffers come and go while a trace is open.
+        // Creates and frees buffers while a trace is open.
         let results = device.zeros::<u32>(1000)?;
         trace.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
         let count = device.zeros::<u32>(1)?;
         let call = sums::odd(&values, count.global());
-        // SAFETY: a counter, reached by atomics.
+        // SAFETY: a counter, accessed by atomics.
         unsafe { trace.launch_unchecked(&call, &LaunchConfig::for_elements(values.len()))? };
         let summary = trace.finish()?;
         assert_eq!(results.download()?, expected);
@@ -245,7 +244,7 @@ fn results_are_right_and_the_trace_verifies() -> Result<(), Box<dyn std::error::
         let hash = format!("{:016x}", warptrace_format::location::source_hash(include_str!("facade.rs")));
         let name = format!("source_hash:{}", sums::MODULE.file);
         assert!(metadata.properties.contains(&(name, hash)), "{:?}", metadata.properties);
-        // Untraced it computes the same.
+        // Without a trace, the results are the same.
         results.write(&vec![0; 1000])?;
         device.launch(&sums::rows(&offsets, &values, &results), &LaunchConfig::for_elements(1000))?;
         assert_eq!(results.download()?, expected);
@@ -258,7 +257,7 @@ fn several_traces_are_open_at_once() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let (offsets, values, expected) = table(300);
     let of_thread = |thread: u32| -> Result<(), Box<dyn std::error::Error>> {
-        // Each thread has a device of its own, and on it three traces whose launches take turns.
+        // Each thread has a separate device with three traces whose launches alternate.
         let device = Device::simulator();
         let (offsets, values) = (device.upload(&offsets)?, device.upload(&values)?);
         let path = |number: usize| folder.path().join(format!("{thread}-{number}.wtrc"));
@@ -276,7 +275,7 @@ fn several_traces_are_open_at_once() -> Result<(), Box<dyn std::error::Error>> {
                 assert_eq!(results.download()?, expected);
             }
         }
-        // The last one that was started is the first that ends.
+        // Ends the traces in reverse order.
         let mut recorded = Vec::new();
         for trace in traces.into_iter().rev() {
             let summary = trace.finish()?;
@@ -325,7 +324,7 @@ fn calls_that_would_be_undefined_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs itself with a standard error that takes nothing.
+/// Runs this test again with a standard error that accepts no output.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_note_that_cannot_be_written_stops_nothing() -> Result<(), Box<dyn std::error::Error>> {
@@ -336,7 +335,6 @@ fn a_note_that_cannot_be_written_stops_nothing() -> Result<(), Box<dyn std::erro
         let results = device.zeros::<u32>(64)?;
         let too_few = LaunchConfig::for_elements_in_blocks(32, 32);
         device.launch(&sums::rows(&offsets, &values, &results), &too_few)?;
-        // No test of another name does that.
         std::process::exit(7);
     }
     let status = std::process::Command::new(std::env::current_exe()?)

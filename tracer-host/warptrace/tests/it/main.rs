@@ -1,4 +1,4 @@
-//! All integration tests of this package, in one binary.
+//! Integration tests of the package.
 
 mod attribute;
 mod causes;

@@ -1,7 +1,7 @@
-//! What people do wrong with a first kernel, and what they are told: the table on the page is this one.
+//! Common mistakes in first kernels, with their messages. The table in the documentation equals the one here.
 //!
-//! What the compiler says is in `mistakes/*.stderr`, what a build says in `mistakes/build`, which
-//! `cargo xtask package` builds with cargo as a user does.
+//! `mistakes/*.stderr` has messages of the compiler, `mistakes/build` messages of builds. `cargo xtask
+//! package` runs these builds with cargo like a user.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::fs;
@@ -10,21 +10,18 @@ use std::process::Command;
 
 use warptrace::{Buffer, Codec, Device, LaunchConfig, Pod};
 
-/// A mistake, and the words by which one sees it.
+/// A mistake, and the characteristic part of its message.
 struct Mistake {
     what: &'static str,
     when: When,
     message: &'static str,
 }
 
-/// When it is seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// By `cargo check`.
     Checked,
-    /// By `cargo build`; what the first also shows is told in the page.
+    /// During `cargo build`. The page marks messages that `cargo check` also shows.
     Built,
-    /// When the program runs.
     Run,
 }
 use When::{Built, Checked, Run};
@@ -190,7 +187,7 @@ mod wrong {
         fn words() -> [u32; 64];
     }
 
-    /// Takes the next number of each, of which the last has none.
+    /// Reads the next number of each element, which does not exist for the last one.
     #[kernel]
     pub fn next(values: &[u32], out: DisjointSlice<u32>) {
         let Some((index, out)) = out.own(thread::index()) else { return };
@@ -206,7 +203,7 @@ mod wrong {
     #[kernel]
     pub fn in_a_branch() {
         if simt::lane() < 16 {
-            // SAFETY: none; this is the mistake.
+            // SAFETY: violated on purpose.
             unsafe { simt::sync_threads() };
         }
         // SAFETY: as above.
@@ -218,13 +215,13 @@ mod wrong {
         if simt::lane() >= 16 {
             return;
         }
-        // SAFETY: none; this is the mistake.
+        // SAFETY: violated on purpose.
         unsafe { simt::sync_threads() };
     }
 
     #[kernel]
     pub fn past_the_end() {
-        // SAFETY: none; this is the mistake.
+        // SAFETY: violated on purpose.
         unsafe { words().set(simt::linear_thread() + 33, 1) };
     }
 
@@ -254,7 +251,6 @@ mod other {
     pub fn nothing() {}
 }
 
-/// A device, and a folder for traces.
 struct Bench {
     device: Device,
     folder: tempfile::TempDir,
@@ -269,7 +265,7 @@ impl Bench {
         self.device.upload(values).unwrap()
     }
 
-    /// What a launch of 32 threads is refused or ended with.
+    /// Returns the error of a launch of 32 threads.
     fn refused(&self, call: &warptrace::device::SafeCall<'_>) -> String {
         self.refused_as(call, &LaunchConfig::for_elements_in_blocks(32, 32))
     }
@@ -281,7 +277,7 @@ impl Bench {
     }
 }
 
-/// That each of the messages is on the page with these words.
+/// Asserts that each message contains the text of a mistake in the table.
 #[track_caller]
 fn is_told(messages: &[String]) {
     for message in messages {
@@ -313,7 +309,7 @@ fn wrong_accesses_and_launches_end_with_their_cause() {
     ];
     is_told(&messages);
     for (message, line) in messages.iter().zip([Some("*out = values[index + 1]"), Some("12 / by")]) {
-        // The line of the mistake is named.
+        // The message names the line of the mistake.
         let text = include_str!("mistakes.rs");
         let number = text.lines().position(|found| found.contains(line.unwrap())).unwrap() + 1;
         assert!(message.contains(&format!("mistakes.rs:{number}:")), "{message}");
@@ -339,8 +335,7 @@ fn a_trace_that_cannot_be_says_why() {
     is_told(&messages);
 }
 
-/// What this test prints on standard error when it is run again by itself, with a variable that has it make
-/// its mistake.
+/// Runs a test again, with a variable that makes it commit its mistake. Returns its standard error.
 fn said_by(test: &str) -> String {
     let mut again = Command::new(std::env::current_exe().unwrap());
     let output = again.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
@@ -374,12 +369,12 @@ fn what_is_seldom_meant_is_said_once() {
 }
 
 mod full {
-    /// Compiles the packages that `warptrace` depends on a second time, for `cargo check`.
+    /// Compiles the dependencies of `warptrace` again, for `cargo check`.
     #[test]
     fn what_the_compiler_says_points_at_the_mistake() {
         let cases = trybuild::TestCases::new();
         cases.compile_fail("tests/mistakes/*.rs");
-        // Of the attribute alone.
+        // Tests of the attribute alone.
         cases.compile_fail("tests/refused/*.rs");
     }
 }
@@ -388,7 +383,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap()
 }
 
-/// All that the compiler and the builds are held to say.
+/// Returns the expected output of the compiler and the builds.
 fn held() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes");
     let files = [folder.clone(), folder.join("build")].map(|folder| fs::read_dir(folder).unwrap());

@@ -1,4 +1,4 @@
-//! A program with a CUDA context of its own, where there is a GPU.
+//! A program with its own CUDA context, if a GPU is present.
 
 use warptrace::cudarc::driver::CudaContext;
 use warptrace::host::CudaDevice;
@@ -9,7 +9,6 @@ use warptrace_decoder::TraceFile;
 mod steps {
     use warptrace::device::{DisjointSlice, thread};
 
-    /// Counts the steps of the Collatz sequence.
     #[kernel]
     pub fn collatz(starts: &[u32], steps: DisjointSlice<u32>) {
         let Some((index, count)) = steps.own(thread::index()) else { return };
@@ -37,7 +36,7 @@ fn the_programs_own_arrays_are_arguments() -> Result<(), Box<dyn std::error::Err
     {
         let (starts, steps) = (device.adopt(&mut starts)?, device.adopt(&mut steps)?);
         if steps::MODULE.ptx.is_empty() {
-            // The tests of this package compile no device code: the call says so and does no harm.
+            // The tests of this package compile no device code, so the call returns an error.
             let error = device.trace(&path).start(&steps::MODULE).expect_err("there is no device code");
             assert!(error.to_string().contains("device code"), "{error}");
             return Ok(());

@@ -1,4 +1,4 @@
-//! Kernels whose warps have roles, and kernels whose warps have one.
+//! Kernels whose warps have several roles, and kernels with one role.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use warptrace::device::KernelModule;
@@ -14,18 +14,18 @@ mod pipeline {
     shared_arrays! {
         /// Thirty-two words for each tile.
         fn tiles() -> [u32; 1024];
-        /// How many tiles are there.
+        /// The number of tiles written.
         fn filled() -> [u32; 1];
     }
 
-    /// Warp 0 of each block brings tiles, of which the others sum up one in turn each.
+    /// Warp 0 of each block writes tiles; the others sum one tile in each turn.
     #[kernel]
     pub fn specialised(values: &[u32], out: DisjointSlice<u32>, count: u32) {
         let Some((i, out)) = out.own(thread::index()) else { return };
         let (number, lane) = (simt::linear_thread() / 32, simt::linear_thread() % 32);
-        // All of them clear the tiles before.
+        // All warps clear the tiles first.
         for at in 0..4 {
-            // SAFETY: below the length; each element has one thread.
+            // SAFETY: below the length; each element belongs to one thread.
             unsafe { tiles().set((at * 5 + number) * 32 + lane, 0) };
         }
         if simt::linear_thread() == 0 {
@@ -36,30 +36,31 @@ mod pipeline {
         unsafe { simt::sync_threads() };
         if number == 0 {
             for tile in 0..count {
-                // SAFETY: below the length; others read it when it is said to be there.
+                // SAFETY: below the length; others read the tile only after `filled` counts it.
                 unsafe {
                     tiles().set(tile * 32 + lane, values[i] + tile);
                     simt::sync_warp(u32::MAX);
                 }
                 if lane == 0 {
-                    // SAFETY: only by atomics.
+                    // SAFETY: accessed only by atomics.
                     unsafe { filled().fetch_add(0, 1) };
                 }
             }
         } else {
             for tile in 0..count {
-                // SAFETY: only by atomics.
+                // SAFETY: accessed only by atomics.
                 while unsafe { filled().fetch_add(0, 0) } <= tile {
                     simt::spin_hint();
                 }
-                // SAFETY: below the length, and there.
+                // SAFETY: below the length, and already written.
                 *out += unsafe { tiles().get(tile * 32 + lane) };
             }
             *out += number;
         }
     }
 
-    /// Odd numbers go round another loop than even ones, whatever warp has them, and the last warp of a block a third one.
+    /// Warps with odd numbers execute another loop than warps with even ones, depending only on data. The
+    /// last warp of a block executes a third loop.
     #[kernel]
     pub fn plain(values: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -80,14 +81,13 @@ mod pipeline {
     }
 }
 
-/// What the tests ask of a trace.
 fn read(path: &std::path::Path) -> (TraceFile, Analysis) {
     let trace = TraceFile::open(path).unwrap();
     let analysis = analyse(&trace, &Selection::default()).unwrap();
     (trace, analysis)
 }
 
-/// The number of the line in this file that has this text, the nth of them.
+/// Returns the line number of the nth line with this text in this file.
 fn line_of(text: &str, nth: usize) -> usize {
     let lines = include_str!("roles.rs").lines().enumerate().filter(|(_, line)| line.trim() == text);
     lines.map(|(number, _)| number + 1).nth(nth).unwrap()
@@ -123,7 +123,7 @@ fn a_warp_is_compared_with_those_of_its_role() {
     assert!(places.iter().all(|place| said.contains(place)), "{said}");
     println!("{said}\n{}", groups(&analysis));
 
-    // Producers do the same, and are not odd for it.
+    // Producers behave equally and are not odd.
     for warp in analysis.warps.iter() {
         let role = if warp.warp % 5 == 0 { 1 } else { 2 };
         assert_eq!(warp.role, Some(role));
@@ -136,7 +136,7 @@ fn a_warp_is_compared_with_those_of_its_role() {
         assert_eq!(odd.role, Some(2));
         assert!(odd.describe(&trace, &names)[0].contains("the median of its role"));
     }
-    // One warp alone has nothing beside it.
+    // A single warp has no others for comparison.
     let one = Selection { warp: Some(0), ..Selection::default() };
     let one = analyse(&trace, &one).unwrap();
     assert!(one.roles.is_empty() && one.warps.iter().all(|warp| warp.role.is_none()));

@@ -1,4 +1,4 @@
-//! Kernels of one's own that name values: what is recorded on the simulator, and what their PTX says.
+//! User kernels that name values: the recording on the simulator, and the PTX.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../known/values.rs"]
@@ -16,20 +16,19 @@ use warptrace_format::file::SiteNumber;
 use warptrace_ptx::interpret::{Launch, Memory, Program, Schedule, run};
 use warptrace_ptx::points::{PointOptions, mark_accesses};
 
-/// The kernels with their PTX.
+/// The kernels with their stored PTX.
 static MODULE: KernelModule = KernelModule { ptx: include_str!("../known/values.ptx"), ..naming::MODULE };
 
 const THREADS: u32 = 80;
 
-/// How many parts a thread adds up.
 fn parts(thread: u32) -> u32 {
     thread * 7 % 13
 }
 
-/// What a thread names, in order: by name, how it is read, and its bytes.
+/// The values that a thread names, in order. Key: thread, name, number format, bytes.
 type Values = HashMap<(u32, String, SiteNumber, u32), Vec<u64>>;
 
-/// The same with all that is NaN as one: which of them a square root gives differs between devices.
+/// Replaces all NaNs by the same one, because devices return different NaNs for a square root.
 fn with_one_nan(mut values: Values) -> Values {
     for ((.., number_is, bytes), all) in &mut values {
         let is_nan = |bits: u64| {
@@ -40,7 +39,7 @@ fn with_one_nan(mut values: Values) -> Values {
     values
 }
 
-/// What each thread of `weigh` should name.
+/// Returns the values that each thread of `weigh` should name.
 fn expected() -> Values {
     let mut found = Values::new();
     for thread in 0..THREADS {
@@ -72,7 +71,6 @@ fn expected() -> Values {
     found
 }
 
-/// Records `weigh` on the simulator.
 fn record(path: &Path, spaces: Spaces, memory: u64) -> Result<TraceFile, warptrace::Error> {
     let device = Device::simulator();
     let data: Vec<u32> = (0..THREADS).map(parts).collect();
@@ -83,7 +81,6 @@ fn record(path: &Path, spaces: Spaces, memory: u64) -> Result<TraceFile, warptra
     Ok(TraceFile::open(path).unwrap())
 }
 
-/// What a trace says that threads named.
 fn recorded(trace: &TraceFile) -> Values {
     let mut found = Values::new();
     let _ = trace
@@ -104,7 +101,7 @@ fn recorded(trace: &TraceFile) -> Values {
     found
 }
 
-/// The number of the line of the kernels that begins with this text.
+/// Returns the line number of the kernels' line that begins with this text.
 fn line_of(text: &str) -> u32 {
     let lines = include_str!("../known/values.rs").lines();
     lines.map(str::trim).position(|line| line.starts_with(text)).unwrap() as u32 + 1
@@ -132,7 +129,7 @@ fn the_simulator_records_what_lanes_name() {
         assert_eq!(places[name], (line, location), "{name}");
     }
     assert!(trace.sites().all(|site| site.file.ends_with("known/values.rs")));
-    // Twice is the same file.
+    // A second recording is equal.
     let bytes = std::fs::read(&path).unwrap();
     record(&path, Spaces::VALUES, 64 << 20).unwrap();
     let again = TraceFile::open(&path).unwrap();
@@ -227,7 +224,7 @@ fn arrays_are_buffers_of_the_launches_that_can_reach_them() -> Result<(), warptr
         let call = naming::weigh(&data, &out);
         let mut launch = || trace.launch(&call, &LaunchConfig::for_elements(THREADS as usize));
         launch()?;
-        // What comes and goes between launches, none could reach.
+        // No launch could access buffers that exist only between launches.
         drop((early, device.zeros::<u8>(5)?));
         let _late = device.zeros::<u8>(3)?;
         launch()?;
@@ -243,11 +240,11 @@ fn arrays_are_buffers_of_the_launches_that_can_reach_them() -> Result<(), warptr
     assert_eq!(lives, [(7, 0, Some(1)), array, array, (3, 1, None)]);
     assert_eq!(data, format!("Buffer({:#x}, {THREADS} elements)", buffers[1].address));
     assert!(trace.has_all_buffers());
-    // A variable of a module is memory, too, of which nothing is known.
+    // A variable of a module is additional memory with unknown buffers.
     let ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .u32 counter;\n";
     let (trace, _) = record(&KernelModule { ptx, ..naming::MODULE }, Spaces::VALUES)?;
     assert!(!trace.has_all_buffers() && trace.buffers().unwrap().len() == 4);
-    // Without accesses buffers are not asked for.
+    // Without accesses, buffers are not recorded.
     assert!(record(&naming::MODULE, Spaces::NONE)?.0.buffers().is_none());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Kernels of one's own that wait: what is recorded on the simulator, and what their PTX says.
+//! User kernels that wait: the recording on the simulator, and the PTX.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../known/waits.rs"]
@@ -18,13 +18,12 @@ use warptrace_ptx::interpret::{Launch, Memory, Program, Schedule, run};
 use warptrace_ptx::points::with_waits;
 use warptrace_ptx::splice::{Marker, Options, code_at, splice};
 
-/// The kernels with their PTX.
+/// The kernels with their stored PTX.
 static MODULE: KernelModule = KernelModule { ptx: include_str!("../known/waits.ptx"), ..waiting::MODULE };
 
 const TURNS: u32 = 4;
 const THREADS: u32 = 128;
 
-/// Records two blocks of two warps on the simulator.
 fn record(path: &Path, times: Times, codec: Codec, spins: bool) -> TraceFile {
     let device = Device::simulator();
     let data: Vec<u32> = (0..THREADS).collect();
@@ -43,14 +42,13 @@ fn record(path: &Path, times: Times, codec: Codec, spins: bool) -> TraceFile {
     trace
 }
 
-/// The number of the line of the kernels that has this text, the nth of them.
+/// Returns the line number of the kernels' nth line with this text.
 fn line_of(text: &str, nth: usize) -> u32 {
     let lines = include_str!("../known/waits.rs").lines().enumerate().filter(|(_, line)| line.trim() == text);
     lines.map(|(number, _)| number as u32 + 1).nth(nth).unwrap()
 }
 
-/// The locations that each thread comes to, in order; one that it comes to many times in a row stands so
-/// often.
+/// The locations of each thread, in order, including repeats.
 type Ways = BTreeMap<u32, Vec<u16>>;
 
 fn ways(trace: &TraceFile) -> Ways {
@@ -66,7 +64,8 @@ fn ways(trace: &TraceFile) -> Ways {
     ways
 }
 
-/// The same of the compiled kernel, which the interpreter runs in an order that the seed chooses.
+/// Returns the locations of the compiled kernel, which the interpreter runs in an order that the seed
+/// selects.
 fn interpreted(text: &str, seed: u64) -> Ways {
     let (data, out) = (0x10_0000_u64, 0x20_0000_u64);
     let mut memory = Memory::new();
@@ -136,11 +135,11 @@ fn the_simulator_waits_for_the_last_warp() {
     assert_eq!(meet.point.line, line_of("unsafe { simt::sync_threads() };", 0));
     let known = meet.info.as_deref().and_then(barrier);
     assert_eq!(known.as_deref(), Some("barrier 0"));
-    // Four warps come four times.
+    // Four warps arrive four times.
     assert_eq!((meet.waits, meet.open_lanes, end.waits), (16, 0, 4));
     let arrivals = meet.arrivals.unwrap();
     assert_eq!((arrivals.compared, arrivals.not_compared, arrivals.last_warp), (8, 0, 1));
-    // Warp 1 is late in two of the four turns of each block, for its forty turns and more.
+    // Warp 1 is late in two of the four turns of each block, by forty turns and more.
     assert!(arrivals.last >= 4, "{arrivals:?}");
     let WaitFigures { wait_cycles, .. } = meet;
     assert!(wait_cycles.max() > 40 && wait_cycles.max() < 60, "{wait_cycles:?}");
@@ -168,7 +167,7 @@ fn lanes_of_the_compiled_kernel_come_to_the_same_waits() {
         assert_eq!(interpreted.len(), THREADS as usize);
         assert!(interpreted == simulated, "{:?}\n{:?}", interpreted[&33], simulated[&33]);
     }
-    // A loop in which lanes wait is not counted, and the points have weights of their own.
+    // A loop in which lanes wait is not counted, and its points have separate weights.
     let code = code_at(&text, MODULE.kernels, Counting::Proven).unwrap();
     assert!(MODULE.waits.iter().all(|wait| code.contains_key(&wait.id)));
 }
@@ -179,7 +178,7 @@ fn without_waits_the_text_is_that_of_a_kernel_without_points_at_them() {
     assert_eq!(lines(MODULE.ptx), 6);
     let spliced = splice(MODULE.ptx, &Options::default()).unwrap().text;
     assert_eq!(lines(&spliced), 0);
-    // What is left is the text, as the optimiser made it, less the comments of the waits.
+    // The result is the optimised text without the comments of the waits.
     let is_comment = |line: &&str| line.trim().starts_with("//");
     let code = |text: &str| text.lines().filter(|line| !is_comment(line)).collect::<Vec<_>>().join("\n");
     assert_eq!(code(&spliced), code(MODULE.ptx));

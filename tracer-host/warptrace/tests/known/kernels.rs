@@ -1,13 +1,13 @@
-//! Kernels whose cause of idle lanes is known.
+//! Kernels with known causes of idle lanes.
 //!
-//! `kernels.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96), so that the weights of
-//! locations are the same whichever compiler is there.
+//! `kernels.ptx` is the output of `warptrace_build::compile` for this file (rustc 1.96). It is stored so that
+//! the weights of locations do not depend on the installed compiler.
 
 #[warptrace::kernels]
 pub mod known {
     use warptrace::device::{DisjointSlice, simt, thread};
 
-    /// One lane in eight works on its datum; the loop below it idles, and is not to blame.
+    /// One lane in eight works on its datum. The loop after the branch idles but is not the cause.
     #[kernel]
     pub fn branch(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -21,7 +21,7 @@ pub mod known {
         }
     }
 
-    /// One lane of a warp makes forty times as many turns as the others.
+    /// One lane of a warp executes forty times as many turns as the others.
     #[kernel]
     pub fn long_lane(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -43,7 +43,7 @@ pub mod known {
         }
     }
 
-    /// All lanes of a warp take the outer branch, or none does; the inner one parts them.
+    /// The outer branch is uniform in each warp; the inner one diverges.
     #[kernel]
     pub fn nested(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -66,7 +66,7 @@ pub mod known {
         }
     }
 
-    /// A branch parts lanes in each turn, for an instruction; another one once, for many.
+    /// One branch diverges in each turn, for one instruction; another one diverges once, for many.
     #[kernel]
     pub fn small(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -89,14 +89,14 @@ pub mod known {
         *out = sum;
     }
 
-    /// Two branches with a barrier between: lanes of the first meet there, the second parts them for longer.
+    /// Two branches with a barrier between: lanes reconverge there after the first; the second idles more.
     #[kernel]
     pub fn barrier(data: &[u32], out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
         if data[i] % 2 == 0 {
             *out += 1;
         }
-        // SAFETY: all threads of the block come here.
+        // SAFETY: all threads of the block execute this.
         unsafe { simt::sync_threads() };
         if data[i] % 8 == 1 {
             for turn in 0..20 {

@@ -1,12 +1,12 @@
 //! Kernels that name values.
 //!
-//! `values.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96).
+//! `values.ptx` is the output of `warptrace_build::compile` for this file (rustc 1.96).
 
 #[warptrace::kernels]
 pub mod naming {
     use warptrace::device::{DisjointSlice, math, thread};
 
-    /// Names a number of a type that the caller chooses, in a function that is inlined.
+    /// Names a number of a generic type in an inlined function.
     fn half<T>(number: T) -> f64
     where
         T: warptrace::device::Value + Into<f64> + Copy,
@@ -15,7 +15,7 @@ pub mod naming {
         number.into() / 2.0
     }
 
-    /// Adds up as many parts as `data` says, one of which is infinite, and takes the root of what may be negative.
+    /// Sums `data` parts, one of them infinite, and takes the root of a number that may be negative.
     #[kernel]
     pub fn weigh(data: &[u32], out: DisjointSlice<f32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -36,7 +36,7 @@ pub mod naming {
         *out = root + (half(parts) + half(sum)) as f32;
     }
 
-    /// Scales numbers, and names what is there anyway.
+    /// Scales numbers, and names a value that exists anyway.
     #[kernel]
     pub fn named(data: &[f32], by: f32, out: DisjointSlice<f32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };

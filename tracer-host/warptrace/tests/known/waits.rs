@@ -1,18 +1,18 @@
 //! Kernels that wait.
 //!
-//! `waits.ptx` is what `warptrace_build::compile` makes of this file (rustc 1.96).
+//! `waits.ptx` is the output of `warptrace_build::compile` for this file (rustc 1.96).
 
 #[warptrace::kernels]
 pub mod waiting {
     use warptrace::device::{AtomicSlice, DisjointSlice, simt, thread};
 
-    /// Waits for the block, and decides nothing.
+    /// Waits for the block and contains no branch.
     fn meet() {
         // SAFETY: all threads of the block call it equally often.
         unsafe { simt::sync_threads() };
     }
 
-    /// Warp 1 of each block comes late to the barrier in the loop, each second time.
+    /// Warp 1 of each block is late at the barrier in the loop, every second turn.
     #[kernel]
     pub fn late(data: &[u32], turns: u32, out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };
@@ -30,7 +30,7 @@ pub mod waiting {
         *out += data[i];
     }
 
-    /// The last thread raises the flag that all others of its block wait for.
+    /// The last thread of a block sets the flag for which all others wait.
     #[kernel]
     pub fn spinning(flags: AtomicSlice<u32>, out: DisjointSlice<u32>) {
         let Some((i, out)) = out.own(thread::index()) else { return };

@@ -1,4 +1,4 @@
-//! What two threads could do to one element.
+//! Kernels in which two threads could access one element.
 #![allow(deprecated, reason = "these are not compiled for a GPU")]
 
 #[warptrace::kernels]

@@ -1,4 +1,4 @@
-//! What was forgotten is a warning; here it fails.
+//! Unused results are warnings; here they are errors.
 #![deny(unused_must_use)]
 #![allow(deprecated, reason = "these are not compiled for a GPU")]
 

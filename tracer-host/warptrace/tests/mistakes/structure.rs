@@ -1,4 +1,4 @@
-//! What the attribute finds.
+//! Errors that the attribute reports.
 
 mod alone {
     #[kernel]

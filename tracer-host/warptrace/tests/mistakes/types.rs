@@ -1,4 +1,4 @@
-//! What the compiler finds in a kernel and where it is called.
+//! Type errors in a kernel and in its calls.
 #![allow(deprecated, reason = "these are not compiled for a GPU")]
 
 #[warptrace::kernels]

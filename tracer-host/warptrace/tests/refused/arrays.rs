@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! What a kernel is given ends with its thread: the arrays may be freed then.
+//! Kernel arguments must not outlive their thread, because the arrays may be freed then.
 
 use warptrace_macros::kernels;
 

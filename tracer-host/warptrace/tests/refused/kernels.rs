@@ -36,7 +36,7 @@ mod wrong {
     }
 
     fn other(x: u32) {
-        // Of another function, so its name in the trace is another.
+        // Belongs to another function, so its full name differs.
         trace!("twice", if x > 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A mask that is wrong is undefined on a GPU: who names one says why it is right.
+//! A wrong mask is undefined on a GPU, so operations with masks are unsafe.
 
 use warptrace_device::simt;
 

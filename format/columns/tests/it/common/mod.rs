@@ -1,9 +1,9 @@
-//! Columns of many kinds, the same in every run.
+//! Columns of many kinds, identical in every run.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use warptrace_columns::Element;
 
-/// Numbers that look random: SplitMix64, by Sebastiano Vigna.
+/// SplitMix64 pseudorandom numbers, by Sebastiano Vigna.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// Kinds of columns, by name.
+/// Names of the kinds of columns.
 pub(crate) const KINDS: [&str; 9] = [
     "zero",
     "constant",
@@ -32,7 +32,6 @@ pub(crate) const KINDS: [&str; 9] = [
     "extremes",
 ];
 
-/// Returns a column of a kind.
 pub(crate) fn column<T: Element>(kind: &str, length: usize) -> Vec<T> {
     let mut random = Random(length as u64);
     let mut clock = 1 << 40;

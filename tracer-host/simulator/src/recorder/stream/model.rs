@@ -1,4 +1,4 @@
-//! One lane and the host, with two segments, in all orders that memory allows.
+//! Checks one lane and the host with two segments, in all orders that the memory model allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use super::*;
 const ENTRIES: u32 = 4;
 /// Segments, and slots of the queue.
 const SEGMENTS: u32 = 2;
-/// Addresses, from 0 on.
+/// Addresses, starting at 0.
 const QUEUE: u64 = (SEGMENTS * ENTRIES * ENTRY_BYTES) as u64;
 const STATE: u64 = QUEUE + (SEGMENTS * SLOT_BYTES) as u64;
 const LOST: u64 = STATE + 16;
@@ -35,11 +35,10 @@ fn logs() -> StreamLogs {
     }
 }
 
-/// Memory of the model.
 #[derive(Clone)]
 struct ModelWords {
     words: Arc<Vec<AtomicU64>>,
-    /// Polls of a slot after which a lane waits no longer.
+    /// Polls of a slot after which a lane stops waiting.
     patience: u32,
 }
 
@@ -78,14 +77,13 @@ impl LiveWords for ModelWords {
     }
 }
 
-/// A segment that was given away.
 struct Given {
     number: u32,
     tag: u32,
     read: u32,
 }
 
-/// The host: what it has given, in the order of tickets, and what it has read.
+/// The host, with the given segments in the order of tickets and the runs that it has read.
 struct Host {
     memory: ModelWords,
     given: Vec<Given>,
@@ -107,7 +105,7 @@ impl Host {
         self.given.push(Given { number, tag, read: 0 });
     }
 
-    /// Reads what has come of the oldest segment, and gives it away again when it is full.
+    /// Reads new entries of the oldest segment and gives it away again when it is full.
     fn serve(&mut self) {
         let oldest = &mut self.given[0];
         while oldest.read < ENTRIES {
@@ -132,7 +130,7 @@ impl Host {
     }
 }
 
-/// How often something happened, in all orders together.
+/// Number of occurrences, in all orders together.
 type Times = Arc<AtomicU32>;
 
 fn run(number: u32) -> Entry {
@@ -144,8 +142,8 @@ fn run(number: u32) -> Entry {
     }
 }
 
-/// Has a lane append this many runs while the host empties its segments. Returns what the host has read, and
-/// how many events were lost.
+/// Lets a lane append `runs` runs while the host empties its segments. Returns the runs that the host has
+/// read and the number of lost events.
 fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
     let memory = ModelWords::new(patience);
     let mut host = Host::new(memory.clone());
@@ -159,7 +157,7 @@ fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
         track.close(LANE);
     });
     let host = loom::thread::spawn(move || {
-        // Before the segments: what a lane that has left appended is there then.
+        // Loads `ENDED` before the segments: the entries of a lane that has left are then visible.
         while host.memory.load(ENDED, Acquire) != 1 << LANE {
             host.serve();
             loom::thread::yield_now();
@@ -172,8 +170,7 @@ fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
     (runs, memory.load(LOST, Relaxed))
 }
 
-/// Runs a check in all orders in which threads are interrupted at most twice, or as often as
-/// `LOOM_MAX_PREEMPTIONS` says: four times take a minute.
+/// Runs a check in all orders with at most two preemptions, or `LOOM_MAX_PREEMPTIONS`: four take a minute.
 fn model(check: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(2);

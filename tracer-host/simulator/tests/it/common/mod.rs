@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Functions shared by the tests.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::sync::Mutex;
@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use warptrace_device::simt;
 use warptrace_sim::{Launch, LaunchReport, SimError, Simulator};
 
-/// Operations of lanes, without `unsafe`: the simulator ends a launch whose masks are wrong with an error.
+/// Operations of lanes without `unsafe`: the simulator returns an error for wrong masks.
 pub(crate) mod lanes {
     macro_rules! safe {
         ($($name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?;)*) => {$(
             #[track_caller]
             pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
-                // SAFETY: nothing is undefined on the simulator.
+                // SAFETY: the simulator defines the result of every misuse.
                 unsafe { warptrace_device::simt::$name($($argument),*) }
             }
         )*};
@@ -29,12 +29,12 @@ pub(crate) mod lanes {
     }
 }
 
-/// Events of a launch, written by the leader of each group as the tracer does: (warp, label, mask).
+/// Events of a launch, written by the leader of each group like the tracer does: (warp, label, mask).
 #[derive(Default)]
 pub(crate) struct Log(Mutex<Vec<(u32, u32, u32)>>);
 
 impl Log {
-    /// Notes the lanes that are here together.
+    /// Records the lanes that execute this together.
     #[track_caller]
     pub(crate) fn mark(&self, label: u32) {
         let mask = simt::active_mask();
@@ -45,31 +45,27 @@ impl Log {
         }
     }
 
-    /// The events of `warp` in order: (label, mask).
+    /// Returns the events of `warp` in order: (label, mask).
     pub(crate) fn of_warp(&self, warp: u32) -> Vec<(u32, u32)> {
         let events = self.0.lock().expect("no lane panics with the log");
         events.iter().filter(|event| event.0 == warp).map(|event| (event.1, event.2)).collect()
     }
 
-    /// All events, sorted by warp, in order within each.
     pub(crate) fn by_warp(&self) -> Vec<(u32, u32, u32)> {
         let mut events = self.0.lock().expect("no lane panics with the log").clone();
         events.sort_by_key(|event| event.0);
         events
     }
 
-    /// All events in the order in which they happened.
     pub(crate) fn in_time(&self) -> Vec<(u32, u32, u32)> {
         self.0.lock().expect("no lane panics with the log").clone()
     }
 }
 
-/// Runs one block of `threads` threads.
 pub(crate) fn one_block(threads: u32, kernel: &(dyn Fn() + Sync)) -> Result<LaunchReport, SimError> {
     Simulator::new().launch(&Launch::new([1, 1, 1], [threads, 1, 1]), kernel)
 }
 
-/// The error of a launch of one block, and what it says.
 pub(crate) fn error_of(threads: u32, kernel: &(dyn Fn() + Sync)) -> (SimError, String) {
     let error = one_block(threads, kernel).expect_err("the kernel is wrong");
     let text = error.to_string();

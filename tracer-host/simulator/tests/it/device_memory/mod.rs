@@ -1,5 +1,5 @@
-//! Device memory of a traced launch, and what merging and encoding make of it: natively, and by the kernels
-//! on simulated lanes.
+//! Device memory of a traced launch, with merging and encoding natively and by the kernels on simulated
+//! lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
@@ -24,20 +24,18 @@ use warptrace_sim::{Launch, Recording, Simulator};
 
 use warptrace_device::KernelCall;
 
-/// Number of the launch.
 pub(crate) const LAUNCH: u32 = 7;
-/// What memory holds that nothing has written: not zero, as on a GPU.
+/// Content of memory that was never written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
-/// 2 KiB, aligned as the longest segments that are claimed.
+/// 2 KiB, with the alignment of the longest reserved segments.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C, align(2048))]
 struct Line([u32; 512]);
 
-/// Bytes of a line.
 const LINE: usize = size_of::<Line>();
 
-/// Memory of a device, with a line before and after it that nothing may write.
+/// Device memory between two lines that must not be written.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     lines: Vec<Line>,
@@ -62,14 +60,14 @@ impl Guarded {
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.bytes);
         let target = std::ptr::with_exposed_provenance_mut::<u8>(self.address() as usize);
-        // SAFETY: this many bytes from the second line on are its own.
+        // SAFETY: these bytes, from the second line on, belong to this allocation.
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// The bytes. The lines before and after them are untouched.
+    /// Returns the bytes. Asserts that the lines before and after them are untouched.
     pub(crate) fn contents(&mut self) -> Vec<u8> {
         let whole = self.lines.as_mut_ptr().expose_provenance();
-        // SAFETY: the lines' own bytes, all of them initialised, which no kernel writes now.
+        // SAFETY: the lines' bytes, all initialized; no kernel writes them now.
         let bytes = unsafe {
             let start = std::ptr::with_exposed_provenance::<u8>(whole);
             std::slice::from_raw_parts(start, self.lines.len() * LINE)
@@ -81,34 +79,26 @@ impl Guarded {
     }
 }
 
-/// Whether nothing has written into memory.
 pub(crate) fn untouched(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == UNTOUCHED as u8)
 }
 
-/// What there is for a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) chunks: u32,
     pub(crate) chunk_bytes: u32,
-    /// Lanes of a stream that have first segments.
     pub(crate) lanes: u32,
-    /// Entries of a first segment, and of any other.
+    /// Entries of a first segment, and of any other segment.
     pub(crate) first: u32,
     pub(crate) segment: u32,
-    /// Whether first segments are rings.
     pub(crate) ring: bool,
-    /// Entries of log memory that kernels may claim.
     pub(crate) claimable: u32,
-    /// Entries of log memory for what is merged.
     pub(crate) merged: u32,
-    /// Whether chunks have times.
     pub(crate) times: bool,
-    /// The track of addresses and values; 0: there is none.
+    /// The track of addresses and values; 0 if there is none.
     pub(crate) data_track: u32,
 }
 
-/// Enough for anything here.
 pub(crate) const AMPLE: Room = Room {
     chunks: 4000,
     chunk_bytes: 512,
@@ -123,44 +113,40 @@ pub(crate) const AMPLE: Room = Room {
 };
 
 impl Room {
-    /// Rings of this many entries, and as much for anything else.
     pub(crate) const fn rings(self, entries: u32) -> Self {
         Self { lanes: 32, first: entries, segment: entries / 2, ring: true, claimable: 0, ..self }
     }
 }
 
-/// Memory for one launch, and the descriptors that name it.
 #[derive(Clone)]
 pub(crate) struct DeviceMemory {
     pub(crate) room: Room,
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
-    /// The warps that record, of which there are `warps` in blocks of `block_threads` recording threads;
-    /// none: all.
+    /// The warps that record: `warps` in number, in blocks of `block_threads` recording threads. `NONE`: all
+    /// warps.
     pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,
     accounts: Guarded,
     claims: Guarded,
-    /// The classes of streams, and the table in which they are found; empty: they are not looked for.
+    /// Classes of streams and their table; empty if classes are not used.
     classes: Guarded,
 }
 
-/// Logs of a launch, as lanes write them.
+/// Writes logs of a launch as lanes do.
 pub(crate) struct LogWriter {
     memory: DeviceMemory,
     launch: LoggedLaunch,
     entries: Vec<[u32; 4]>,
     free: u32,
-    /// For each lane of each stream the next entry, and its segment's link; 0: it has no segment.
+    /// For each lane of each stream: the next entry and the segment's link; 0 if the lane has no segment.
     pointers: Vec<[u32; 2]>,
-    /// When lanes lost their first run.
     stopped: BTreeMap<u32, u32>,
 }
 
 impl LogWriter {
-    /// Empty logs.
     pub(crate) fn new(mut memory: DeviceMemory) -> Self {
         let launch = memory.logged_launch();
         let mut entries = vec![[UNTOUCHED; 4]; memory.merged_from() as usize];
@@ -176,7 +162,7 @@ impl LogWriter {
         Self { free: memory.claims_from(), memory, launch, entries, pointers, stopped: BTreeMap::new() }
     }
 
-    /// Gives a lane a segment if it has no room.
+    /// Reserves a segment for a lane that has no room.
     pub(crate) fn reserve(&mut self, stream: u32, lane: u32) {
         let head = self.launch.first_segment(stream, 0) as usize;
         let [next, link] = &mut self.pointers[(32 * stream + lane) as usize];
@@ -204,8 +190,7 @@ impl LogWriter {
         }
     }
 
-    /// Notes that a lane has lost a run that began at a time: in its link, or in the stream's head if its log
-    /// is empty.
+    /// Stores the time of a lane's first lost run: in its link, or in the stream's head if its log is empty.
     pub(crate) fn lose(&mut self, stream: u32, lane: u32, time: Option<u64>) {
         let Some(time) = time else { return };
         if self.holds_entries(stream, lane) {
@@ -218,14 +203,13 @@ impl LogWriter {
         [head[0], head[1]] = [noted as u32, (noted >> 32) as u32];
     }
 
-    /// Whether a lane has a segment, and an entry in it if all have one.
+    /// Returns true if a lane has a segment and, if all lanes have one, an entry in it.
     fn holds_entries(&self, stream: u32, lane: u32) -> bool {
         let [_, _, holders, _] = self.entries[self.launch.first_segment(stream, 0) as usize];
         let [_, link] = self.pointers[(32 * stream + lane) as usize];
         link != 0 && (self.launch.first_lanes == 1 || holders >> lane & 1 != 0)
     }
 
-    /// Ends all logs.
     pub(crate) fn finish(mut self) -> DeviceMemory {
         for (number, [next, link]) in (0..).zip(self.pointers.clone()) {
             if self.holds_entries(number / 32, number % 32) {
@@ -241,21 +225,17 @@ impl LogWriter {
     }
 }
 
-/// A stream: its events and its account.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stream {
     pub(crate) events: Vec<Event>,
     pub(crate) account: WarpAccount,
 }
 
-/// What is in chunks and accounts.
 #[derive(Clone, Debug)]
 pub(crate) struct Encoded {
-    /// Track by track, warp by warp.
     pub(crate) streams: Vec<Stream>,
     /// Header and payload of each chunk that holds events, by track, warp and sequence.
     pub(crate) chunks: Vec<(ChunkHeader, Vec<u8>)>,
-    /// The claims of each round.
     pub(crate) rounds: Vec<Claims>,
 }
 
@@ -264,7 +244,7 @@ impl Encoded {
         self.streams.iter().map(|stream| stream.account.lost).sum()
     }
 
-    /// Asserts that this is the same, in whatever rounds it was made.
+    /// Asserts that the results are equal, regardless of the rounds.
     pub(crate) fn assert_same(&self, other: &Self) {
         for (one, other) in self.chunks.iter().zip(&other.chunks) {
             assert_eq!(one, other, "a chunk");
@@ -293,7 +273,6 @@ impl DeviceMemory {
         memory
     }
 
-    /// Where first segments are.
     fn fixed(&self) -> Fixed {
         Fixed::place(RESERVED_ENTRIES.into(), u64::from(self.warps * self.tracks), self.first())
     }
@@ -302,7 +281,6 @@ impl DeviceMemory {
         FirstSegments { lanes: self.room.lanes, entries: self.room.first }
     }
 
-    /// Index of the first entry after the first segments.
     pub(crate) fn claims_from(&self) -> u32 {
         self.fixed().end as u32
     }
@@ -315,7 +293,6 @@ impl DeviceMemory {
         self.merged_from() + self.room.merged
     }
 
-    /// What a traced kernel is told.
     pub(crate) fn launch_logs(&mut self) -> LaunchLogs {
         LaunchLogs {
             logs: self.logs.address(),
@@ -393,9 +370,9 @@ impl DeviceMemory {
         bytes.chunks(size_of::<WarpAccount>()).map(account).collect()
     }
 
-    /// Runs a traced kernel. It writes into no memory that is not for it.
+    /// Runs a traced kernel. Asserts that it writes only its own memory.
     pub(crate) fn record(&mut self, call: &KernelCall, recording: Recording, launch: Launch<'_>) {
-        // SAFETY: all memory has the sizes given and outlives the launch.
+        // SAFETY: all memory has the given sizes and outlives the launch.
         let launch = unsafe { launch.traced(self.launch_logs(), recording) };
         // SAFETY: as above.
         let thread = unsafe { call.thread() };
@@ -417,13 +394,13 @@ impl DeviceMemory {
             let mut table = GuardedTable::new(&launch);
             run(&find_classes_call(&pool, table.address(), 1, streams), streams.div_ceil(6), 64);
         } else {
-            // SAFETY: all memory has the sizes given, and nothing else uses it.
+            // SAFETY: all memory has the given sizes, and nothing else uses it.
             unsafe { native::find_classes(&pool, &[launch]) }.expect("correct descriptors");
         }
         self.firsts()
     }
 
-    /// For each stream the first one of its class.
+    /// Returns the first stream of each stream's class.
     fn firsts(&mut self) -> Vec<u32> {
         let streams = self.warps * self.tracks;
         if self.classes.bytes == 0 {
@@ -439,7 +416,6 @@ impl DeviceMemory {
             .collect()
     }
 
-    /// Merges the logs by the kernel: `blocks` blocks of `threads` threads.
     pub(crate) fn merge_by_kernel(&mut self, codec: CodecSpec, blocks: u32, threads: u32) -> GuardedTable {
         let (pool, mut table) = (self.pool(), GuardedTable::new(&self.logged_launch()));
         let codec = Codec::new(codec).expect("a known codec");
@@ -448,13 +424,12 @@ impl DeviceMemory {
         table
     }
 
-    /// Merges and encodes by the kernels.
     pub(crate) fn encode_by_kernels(&mut self, codec: CodecSpec) -> Encoded {
         self.encode_in_rounds(codec, |memory| memory.round_by_kernels(codec))
     }
 
     fn round_by_kernels(&mut self, codec: CodecSpec) {
-        // Fewer blocks than streams, so that each does several.
+        // Fewer blocks than streams, so that each merges several.
         let streams = self.warps * self.tracks;
         let mut table = self.merge_by_kernel(codec, streams.div_ceil(3), 32);
         let merged = self.claims();
@@ -465,7 +440,6 @@ impl DeviceMemory {
                 let call = encode_predict_call(&pool, at, 1, claimed, params);
                 run(&call, claimed.div_ceil(40), PREDICT_THREADS);
             }
-            // The trace, and the raw shadow.
             run(&encode_serial_call(&pool, at, 1, claimed, codec), claimed.div_ceil(64), 32);
             if codec != CodecSpec::Raw && self.tracks == 2 {
                 run(&encode_serial_call(&pool, at, 1, claimed, CodecSpec::Raw), claimed.div_ceil(64), 8);
@@ -473,22 +447,21 @@ impl DeviceMemory {
         }
     }
 
-    /// Merges and encodes natively.
     pub(crate) fn encode_natively(&mut self, codec: CodecSpec, schedule: Schedule) -> Encoded {
         self.encode_in_rounds(codec, |memory| memory.run_natively(codec, schedule))
     }
 
-    /// One round, whatever comes of it.
+    /// Runs one round without checking its results.
     pub(crate) fn run_natively(&mut self, codec: CodecSpec, schedule: Schedule) {
         let (pool, launch) = (self.pool(), self.logged_launch());
-        // SAFETY: all memory has the sizes given, and nothing else uses it.
+        // SAFETY: all memory has the given sizes, and nothing else uses it.
         let claims = unsafe { native::encode(&pool, &[launch], codec, schedule) };
         assert_eq!(claims.expect("correct descriptors"), self.claims());
         self.chunks.contents();
         self.logs.contents();
     }
 
-    /// Merges and encodes in as many rounds as it takes, as a host does. Logs stay as they were.
+    /// Merges and encodes in as many rounds as needed, like a host. Asserts that logs stay unchanged.
     fn encode_in_rounds(&mut self, codec: CodecSpec, mut round: impl FnMut(&mut Self)) -> Encoded {
         let logs = self.merged_from() as usize * ENTRY_BYTES as usize;
         let before = self.logs.contents();
@@ -518,7 +491,7 @@ impl DeviceMemory {
         Encoded { streams: self.streams_of(&chunks, codec), chunks, rounds }
     }
 
-    /// Gives each stream the chunks and the account of its class.
+    /// Copies the chunks and the account of each class to all its streams.
     fn share(&mut self, chunks: &mut Vec<(ChunkHeader, Vec<u8>)>) {
         let (encoded, account) = (chunks.clone(), size_of::<WarpAccount>());
         let mut accounts = self.accounts.contents();
@@ -535,7 +508,6 @@ impl DeviceMemory {
         self.accounts.write(&accounts);
     }
 
-    /// The chunks that hold events.
     fn chunks_of(&self, bytes: &[u8]) -> Vec<(ChunkHeader, Vec<u8>)> {
         let mut chunks = Vec::new();
         for chunk in bytes.chunks(self.room.chunk_bytes as usize) {
@@ -549,7 +521,7 @@ impl DeviceMemory {
             let is_timed = self.room.times && header.track == 0;
             assert_eq!(header.runs != 0, is_timed, "the trace has times if they are asked for");
             let mut payload = payload.to_vec();
-            // What lies between events and times may be anything.
+            // The padding between events and times may have any content.
             let times = payload.len() - (TIME_BYTES * header.runs) as usize;
             payload[times - header.padding as usize..times].fill(0);
             chunks.push((header, payload));
@@ -568,7 +540,7 @@ impl DeviceMemory {
             assert_eq!(header.sequence, in_chunks[number].0, "chunks of a stream are numbered one by one");
             in_chunks[number].0 += 1;
             in_chunks[number].1 += u64::from(header.events);
-            // Of what is repeated very often, counts are enough.
+            // For streams with very many events, checks only counts.
             let is_data = header.track != 0 && header.track == self.room.data_track;
             if in_chunks[number].1 < 1 << 20 && !is_data {
                 let to = &mut streams[number].events;
@@ -596,7 +568,7 @@ impl DeviceMemory {
     }
 }
 
-/// Asserts that there is a time for each run of a chunk's events.
+/// Asserts that each run of a chunk's events has a time.
 fn check_times(events: &[Event], times: &[u8]) {
     let tie = Tie::to(&SectionHeader::for_body(SectionKind::Frame, &[]));
     let section =
@@ -608,7 +580,6 @@ fn check_times(events: &[Event], times: &[u8]) {
     assert!(walk.is_done(), "each run has events");
 }
 
-/// A table of one launch.
 pub(crate) struct GuardedTable(Guarded);
 
 impl GuardedTable {
@@ -627,7 +598,7 @@ impl GuardedTable {
 /// Runs a kernel of the encoder on simulated lanes, in a fixed order.
 pub(crate) fn run(call: &KernelCall, blocks: u32, threads: u32) {
     let launch = Launch::new([blocks, 1, 1], [threads, 1, 1]).threads(1);
-    // SAFETY: tests give the encoder's kernels memory of the sizes that they state.
+    // SAFETY: tests pass memory of the required sizes to the encoder's kernels.
     let thread = unsafe { call.thread() };
     Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel of the encoder");
 }

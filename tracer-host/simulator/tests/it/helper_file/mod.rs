@@ -1,4 +1,4 @@
-//! A helper in a file of its own, on lines that stand before and after its caller's.
+//! A helper in a separate file, at lines unrelated to its caller's.
 
 use crate::common::Log;
 

@@ -1,20 +1,18 @@
-//! Runs of lanes, made by hand.
+//! Runs of lanes, built by hand.
 
-/// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
 
-/// A run of a log. Its mask tells it from all others.
+/// A run of a log. Its mask is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MadeRun {
     pub(crate) mask: u32,
     pub(crate) location: u16,
-    /// 0: an entry that holds no run.
+    /// 0 for an entry that holds no run.
     pub(crate) count: u32,
     /// In units of 16 cycles, without wrapping.
     pub(crate) time: u64,
 }
 
-/// Numbers that look like any.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -24,8 +22,8 @@ impl Numbers {
     }
 }
 
-/// Lanes of a warp with this many runs each, that begin at times from `start` on, each 1 to
-/// `max_between` units after the one before it in its lane.
+/// Returns the lanes of a warp with these numbers of runs. In each lane, the first run begins after `start`,
+/// and each further one 1 to `max_between` units after the previous one.
 pub(crate) fn lanes(
     numbers: &mut Numbers,
     lengths: &[usize],

@@ -1,4 +1,4 @@
-//! Classes of streams: what is encoded once is what each of them would be.
+//! Classes of streams: encoding a class once gives the same result as encoding each stream.
 
 use super::{CHUNK_BYTES, ECL, PREDICT, ROOM, Schedule, logs, memory, with_gaps};
 use crate::device_memory::{DeviceMemory, Room};
@@ -6,7 +6,7 @@ use crate::made_runs::{LANES, Numbers};
 use crate::merging::logs::Logs;
 use warptrace_format::codec::CodecSpec;
 
-/// Streams that repeat a few, at other times, among some that repeat none: `streams` in all.
+/// Returns `count` streams. Some repeat one of a few kinds at other times, the others are unique.
 fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
     let one = |numbers: &mut Numbers, length: usize| {
         let mut lengths = vec![0; LANES];
@@ -14,7 +14,7 @@ fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
         logs(numbers, &lengths, 100, 50)
     };
     let mut kinds: Vec<_> = [0, 1, 1, 6, 7, 8, 31, 32, 33, 40, 300].map(|length| one(numbers, length)).into();
-    // The same runs, but for the last one's count, or without it, or in other entries.
+    // The same runs with another last count, without the last run, or in other entries.
     let mut other = kinds[9].clone();
     other.lanes.iter_mut().filter_map(|runs| runs.last_mut()).for_each(|run| run.count += 1);
     let mut shorter = kinds[9].clone();
@@ -28,7 +28,7 @@ fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
     let mut other = kinds[14].clone();
     other.lanes[1].iter_mut().for_each(|run| run.time += 120);
     kinds.extend([other, with_gaps(numbers, kinds[14].clone(), 3)]);
-    // Those in which something was lost are in no class.
+    // Streams with losses belong to no class.
     let mut stopped = kinds[10].clone();
     stopped.lost_from[0] = Some(5000);
     kinds.push(stopped);
@@ -42,7 +42,7 @@ fn streams(numbers: &mut Numbers, count: u64) -> Vec<Logs> {
     (0..count).map(|_| repeated(numbers)).collect()
 }
 
-/// What a stream is compared by; `None` if it is in no class.
+/// Returns the key by which streams are compared; `None` if the stream belongs to no class.
 fn key(logs: &Logs, by_kernel: bool) -> Option<Vec<[u32; 2]>> {
     let mut runs: Vec<_> = logs.lanes.iter().flatten().copied().collect();
     let is_single = logs.lanes.iter().filter(|runs| !runs.is_empty()).count() == 1;
@@ -56,12 +56,12 @@ fn key(logs: &Logs, by_kernel: bool) -> Option<Vec<[u32; 2]>> {
         runs.sort_by_key(|run| run.time);
     }
     let mut key: Vec<_> = runs.iter().map(|run| [run.words()[0], run.words()[1]]).collect();
-    // In the kernel entries without a run count.
+    // The kernel also compares entries without a run.
     key.resize(if by_kernel { entries } else { key.len() }, [0; 2]);
     Some(key)
 }
 
-/// Finds classes with tables of several sizes, and encodes with them; returns how many streams were encoded.
+/// Finds classes with tables of several sizes and encodes with them. Returns the numbers of encoded streams.
 fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
     let memory: DeviceMemory = memory(streams, Room { times: false, ..room });
     let whole = memory.clone().encode_natively(codec, Schedule::Sequential);
@@ -94,7 +94,7 @@ fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
     encoded
 }
 
-/// Encodes 120 random streams for each seed, each fourth time in rounds.
+/// Encodes 120 random streams for each seed, every fourth time in rounds.
 fn check_seeds(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut numbers = Numbers(5 + seed);
@@ -104,7 +104,7 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
             _ => Room { segment: 16, ..ROOM },
         };
         let encoded = check(&streams, [PREDICT, ECL, CodecSpec::Raw][seed as usize % 3], room);
-        // With one slot there is one class of several streams.
+        // With one slot, only one class has several streams.
         assert!(encoded[1] > encoded[3] && encoded[3] < 90, "{encoded:?} of 120");
     }
 }

@@ -1,4 +1,4 @@
-//! Logs of addresses and values that were made by hand: they come into chunks as they are, lane after lane.
+//! Logs of addresses and values built by hand. Chunks hold them unchanged, lane after lane.
 
 use warptrace_abi::data::{DataEntry, Owner, accesses};
 use warptrace_encode::native::Schedule;
@@ -8,14 +8,14 @@ use super::{ECL, PREDICT, ROOM};
 use crate::device_memory::{DeviceMemory, Encoded, LogWriter, Room};
 use crate::made_runs::{LANES, Numbers};
 
-/// A stream's logs, and when each log stopped, if it did.
+/// A stream's logs, and the time at which each log stopped, if it did.
 struct Logs {
     lanes: Vec<Vec<[u32; 4]>>,
     lost_from: Vec<Option<u32>>,
 }
 
 impl Logs {
-    /// Logs of random lengths up to `most`; one in `rarity` of the lanes has none.
+    /// Returns logs of random lengths up to `most`; one in `rarity` lanes has no entries.
     fn random(numbers: &mut Numbers, most: u64, rarity: u64) -> Self {
         let lanes = (0..LANES as u32).map(|lane| {
             let length = if numbers.below(rarity) == 0 { 0 } else { numbers.below(most + 1) };
@@ -34,7 +34,6 @@ impl Logs {
         Self { lanes: lanes.collect(), lost_from: vec![None; LANES] }
     }
 
-    /// What is to be in the chunks.
     fn expected(&self) -> Vec<[u32; 4]> {
         let mut entries = self.lanes.concat();
         let first = self.lost_from.iter().flatten().min().filter(|_| !entries.is_empty());
@@ -43,7 +42,7 @@ impl Logs {
     }
 }
 
-/// Device memory with an empty track of events and these logs behind it.
+/// Returns device memory with an empty event track, followed by these logs.
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     let room = Room { data_track: 1, ..room };
     let warps = streams.len() as u32;
@@ -58,7 +57,6 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     writer.finish()
 }
 
-/// Checks what is in chunks and accounts against the logs.
 fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
     for (warp, logs) in (0..).zip(streams) {
         let expected = logs.expected();
@@ -85,7 +83,8 @@ fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
     }
 }
 
-/// Copies logs of so many entries at most, of which one in so many is empty, into chunks of so many bytes.
+/// Copies logs into chunks. A case has the maximum entries of a log, the rarity of empty logs and the chunk
+/// size in bytes.
 pub(super) fn check_copies(cases: &[(u64, u64, u32)]) {
     let mut numbers = Numbers(9);
     for (most, rarity, chunk_bytes) in cases.iter().copied() {
@@ -111,7 +110,6 @@ pub(super) fn check_copies(cases: &[(u64, u64, u32)]) {
                     .chain(&by_kernels.rounds)
                     .all(|claims| { (claims.merged_entries, claims.serial) == (0, 0) })
             );
-            // In rounds of few chunks.
             for chunks in [1, 2, 7] {
                 let few = Room { chunks, ..ample };
                 let in_rounds = memory(&streams, few).encode_by_kernels(codec);

@@ -1,14 +1,13 @@
-//! Logs made by hand, and what is to come of them.
+//! Logs built by hand, and the expected results.
 
 use warptrace_abi::log::{Entry, MAX_KEY_COUNT};
 
 use crate::made_runs::{LANES, MadeRun, Numbers, lanes};
 
 impl MadeRun {
-    /// The words of its log entry.
     pub(crate) fn words(self) -> [u32; 4] {
         if self.count == 0 {
-            // Without a run, an entry's other words mean nothing.
+            // Without a run, an entry's other words are ignored.
             return [self.mask, 0, self.mask.wrapping_mul(0x9e37_79b9), 0];
         }
         assert!(self.count <= MAX_KEY_COUNT);
@@ -21,11 +20,10 @@ impl MadeRun {
     }
 }
 
-/// What a warp leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Logs {
     pub(crate) lanes: Vec<Vec<MadeRun>>,
-    /// When a lane's first run was lost, of logs that have been stopped.
+    /// Time of the first lost run of each lane whose log was stopped.
     pub(crate) lost_from: Vec<Option<u64>>,
 }
 
@@ -34,7 +32,7 @@ impl Logs {
         Self { lanes, lost_from: vec![None; LANES] }
     }
 
-    /// What is merged, and the numbers of events that are attempted and lost.
+    /// Returns the merged runs and the numbers of attempted and lost events.
     pub(crate) fn expected(&self) -> (Vec<[u32; 4]>, u64, u64) {
         let mut runs: Vec<_> = self
             .lanes
@@ -53,12 +51,11 @@ impl Logs {
     }
 }
 
-/// Logs of [`lanes`].
 pub(crate) fn logs(numbers: &mut Numbers, lengths: &[usize], start: u64, max_between: u64) -> Logs {
     Logs::new(lanes(numbers, lengths, start, max_between))
 }
 
-/// Puts entries without a run into logs: one in `rarity` of all, and at each beginning.
+/// Inserts entries without a run: one in `rarity`, and one at each beginning.
 pub(crate) fn with_gaps(numbers: &mut Numbers, mut logs: Logs, rarity: u64) -> Logs {
     for runs in &mut logs.lanes {
         let mut entries = Vec::new();

@@ -1,4 +1,4 @@
-//! Merging logs that were made by hand, compared with a sort.
+//! Merging of logs built by hand, compared with a sort.
 
 mod classes;
 mod data;
@@ -13,7 +13,7 @@ use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 const CHUNK_BYTES: u32 = 1024;
-/// In the header of a chunk that waits for its stretch: who is to encode it.
+/// Values in the header of a chunk that waits for its stretch: the encoder to use.
 const RAW_SERIAL: u32 = u32::MAX;
 const ECL_SERIAL: u32 = u32::MAX - 1;
 const PREDICT_SERIAL: u32 = u32::MAX - 2;
@@ -23,10 +23,9 @@ const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
 const ROOM: Room = Room { chunks: 2000, chunk_bytes: CHUNK_BYTES, first: 8, segment: 8, ..AMPLE };
 
-/// Device memory with logs in it.
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     let mut writer = LogWriter::new(DeviceMemory::new(room, streams.len() as u32, 32, 1));
-    // As warps do that run at the same time: all runs in the order of their times.
+    // All runs in the order of their times, like warps that run at the same time.
     let mut all: Vec<_> = Vec::new();
     for (stream, logs) in streams.iter().enumerate() {
         for (lane, runs) in logs.lanes.iter().enumerate() {
@@ -35,7 +34,7 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     }
     all.sort_unstable();
     for (_, stream, lane, number) in all {
-        // Some logs take a segment when the one before is full, others when they need it.
+        // Some logs reserve a segment when the previous one is full, others when they need it.
         writer.append(stream as u32, lane as u32, streams[stream].lanes[lane][number].words());
         if lane % 2 == 0 {
             writer.reserve(stream as u32, lane as u32);
@@ -47,17 +46,14 @@ fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     writer.finish()
 }
 
-/// What merging makes of a stream.
 #[derive(Debug, PartialEq, Eq)]
 struct Merged {
     runs: Vec<[u32; 4]>,
-    /// Runs of each stretch.
     stretches: Vec<u32>,
     attempted: u64,
     lost: u64,
 }
 
-/// Merges the logs in memory by the kernel.
 fn merge(memory: &DeviceMemory, codec: CodecSpec, threads: u32) -> Vec<Merged> {
     let mut memory = memory.clone();
     let before = memory.logs.contents();
@@ -100,7 +96,7 @@ fn merge(memory: &DeviceMemory, codec: CodecSpec, threads: u32) -> Vec<Merged> {
         assert!(first >= pool.merged_from.into() && first + u64::from(runs) <= pool.merged_end.into());
         let words = |run: u64| std::array::from_fn(|at| word((run * 16) as usize + 4 * at));
         let runs_here: Vec<[u32; 4]> = (first..first + u64::from(runs)).map(words).collect();
-        // With predict all counts of a chunk stay below 2^24, if each is below that by the number of runs.
+        // With predict, a chunk's counts stay below 2^24 if each is below 2^24 divided by the number of runs.
         let most = (1 << 24) / ((pool.chunk_bytes - CHUNK_HEADER_BYTES - 64) / 12 + 1);
         let fits = runs_here.iter().all(|run| run[2] < most);
         let expected = match codec {
@@ -116,7 +112,7 @@ fn merge(memory: &DeviceMemory, codec: CodecSpec, threads: u32) -> Vec<Merged> {
     merged
 }
 
-/// Encodes natively and by the kernels, which makes the same of it.
+/// Encodes natively and by the kernels, and asserts equal results.
 fn encode(memory: &DeviceMemory, codec: CodecSpec) -> Encoded {
     let native = memory.clone().encode_natively(codec, Schedule::Sequential);
     let kernels = memory.clone().encode_by_kernels(codec);
@@ -127,7 +123,7 @@ fn encode(memory: &DeviceMemory, codec: CodecSpec) -> Encoded {
     native
 }
 
-/// Merges logs, and compares what comes of it with what is to come; with times and without.
+/// Merges logs and compares with the expected results, with and without times.
 fn check(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec<Merged> {
     check_as(streams, codec, Room { times: false, ..room }, threads);
     check_as(streams, codec, Room { times: true, ..room }, threads)
@@ -142,7 +138,7 @@ fn check_as(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec
         assert_eq!(wrong, None, "the first run of stream {number} that is wrong");
         assert_eq!(found.runs.len(), runs.len(), "runs of stream {number}");
         assert_eq!((found.attempted, found.lost), (attempted, lost), "events of stream {number}");
-        // 12 bytes a run with predict, and 8 for its time.
+        // 12 bytes per run with predict, and 8 for its time.
         let fits = (CHUNK_BYTES - CHUNK_HEADER_BYTES - 64) / if room.times { 20 } else { 12 };
         if codec == PREDICT && !runs.is_empty() && !found.stretches.contains(&(runs.len() as u32)) {
             assert!(found.stretches.iter().rev().skip(1).all(|&runs| runs == fits), "chunks are full");
@@ -189,11 +185,11 @@ fn one_log_is_taken_as_it_is() {
     }
 }
 
-/// Merges logs of all lengths; in a part of the cases with half of the codecs and sizes.
+/// Merges logs of all lengths. `is_part`: only with half of the codecs and sizes.
 fn check_lengths(is_part: bool) {
     let mut numbers = Numbers(2);
     let mut streams = Vec::new();
-    // For a warp, and for a block.
+    // For a warp and for a block.
     for runs in [1, 2, 3, 15, 16, 17, 100] {
         streams.push(logs(&mut numbers, &[runs; LANES], 1 << 20, 64));
     }
@@ -218,7 +214,7 @@ fn check_lengths(is_part: bool) {
     if !is_part {
         check(&streams, ECL, Room { first: 8, segment: 128, claimable: 1 << 17, ..ROOM }, 96);
     }
-    // First segments that are read in pieces, and longer than most logs; the longest goes on behind them.
+    // First segments that are read in pieces and exceed most logs; the longest log continues after them.
     for first in if is_part { &[1024][..] } else { &[256, 1024, 4096] } {
         check(&streams, PREDICT, Room { first: *first, segment: 8, ..ROOM }, 128);
     }
@@ -249,7 +245,7 @@ fn entries_without_a_run_are_passed_over() {
     let gap = |time| MadeRun { mask: 77, location: 0, count: 0, time };
     let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
     let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
-    // One log of gaps only, next to others; and gaps at the end.
+    // One log with only gaps, next to others; and gaps at the end.
     let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
     logs.lanes[6] = empty(50);
     logs.lanes[2].extend(empty(9).into_iter().map(|run| MadeRun { time: run.time + 1000, ..run }));
@@ -267,7 +263,7 @@ fn entries_without_a_run_are_passed_over() {
 #[test]
 fn times_may_wrap() {
     let mut numbers = Numbers(3);
-    // Once, in the middle; for half of all there is; and again and again, so that no base is before all.
+    // Once, in the middle; for half of the range; and repeatedly, so that no base precedes all times.
     let streams = [
         logs(&mut numbers, &[30; LANES], (1 << 32) - 500, 64),
         logs(&mut numbers, &[90; LANES], (1 << 32) - 500, 64),
@@ -287,7 +283,7 @@ fn of_the_same_time_the_lower_lane_comes_first() {
     let streams: Vec<_> = [20, 200]
         .into_iter()
         .map(|runs| {
-            // Times are the same again and again, but never in one log.
+            // Times repeat, but never in the same log.
             let mut logs = logs(&mut numbers, &[runs; LANES], 0, 2);
             for runs in &mut logs.lanes {
                 for (number, run) in runs.iter_mut().enumerate() {
@@ -319,8 +315,7 @@ fn from_the_first_loss_on_all_is_lost() {
         }
     }
     check(&streams, ECL, ROOM, 128);
-    // Times that are too far from the loss to say what comes after it: each event is recorded or lost all the
-    // same.
+    // Times too far from the loss to determine their order. Each event is still either recorded or lost.
     let mut logs = logs(&mut numbers, &[40], 0, 1 << 28);
     logs.lost_from[0] = Some(logs.lanes[0][20].time);
     let memory = memory(&[logs], ROOM);
@@ -338,7 +333,7 @@ fn what_finds_no_chunk_waits_and_what_fits_nowhere_is_lost() {
         logs(&mut numbers, &[50; LANES], 0, 50),
         logs(&mut numbers, &[50], 0, 50),
     ];
-    // For the first and the third, but never for the second.
+    // Enough for the first and third stream, never for the second.
     let short = memory(&streams, Room { merged: 1000, ..ROOM });
     let few = merge(&short, PREDICT, 128);
     let [first, second, third] = [0, 1, 2].map(|stream: usize| streams[stream].expected());
@@ -367,7 +362,7 @@ fn what_finds_no_chunk_waits_and_what_fits_nowhere_is_lost() {
     }
 }
 
-/// Logs with a run of the most repeats that an entry counts, and this many of the same event after it.
+/// Returns logs with a run of the maximum count, followed by `more` copies of it.
 fn with_long_runs(numbers: &mut Numbers, more: usize) -> Logs {
     let mut logs = logs(numbers, &[20; LANES], 0, 50);
     logs.lanes[3][9].count = MAX_KEY_COUNT;
@@ -382,16 +377,16 @@ fn with_long_runs(numbers: &mut Numbers, more: usize) -> Logs {
 fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
     let mut numbers = Numbers(7);
     let logs = with_long_runs(&mut numbers, 300);
-    // With ecl it may be too long; with predict the counts of large chunks may be too many.
+    // With ecl it may be too long; with predict the counts of large chunks may be too high.
     for (codec, chunk_bytes) in [(ECL, 1024), (CodecSpec::Raw, 4096), (PREDICT, 64 << 10)] {
         let room = Room { chunk_bytes, chunks: (64 << 20) / chunk_bytes, merged: 1 << 12, ..ROOM };
-        // 300 long runs of raw are more than there is room for.
+        // 300 long raw runs do not fit.
         let found = &merge(&memory(std::slice::from_ref(&logs), room), codec, 128)[0];
         assert_eq!(found.stretches, [940]);
         assert_eq!((&found.runs, found.attempted, found.lost), (&logs.expected().0, logs.expected().1, 0));
         encode(&memory(std::slice::from_ref(&logs), room), codec);
     }
-    // In small chunks counts are no concern.
+    // In small chunks, counts do not matter.
     assert!(check(&[logs], PREDICT, ROOM, 128)[0].stretches.len() > 1);
 }
 
@@ -399,7 +394,7 @@ fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
 fn a_stretch_of_any_length_goes_on_after_a_full_pool() {
     let mut numbers = Numbers(10);
     let logs = with_long_runs(&mut numbers, 20);
-    // Too long for a chunk each are all with raw, many with ecl, and few with predict.
+    // With raw, each run exceeds a chunk; with ecl, many do; with predict, few.
     for (codec, rooms) in [(CodecSpec::Raw, [50, 181, 900]), (ECL, [1, 2, 5]), (PREDICT, [1, 2, 3])] {
         let memory =
             |chunks| memory(std::slice::from_ref(&logs), Room { chunks, chunk_bytes: 16 << 10, ..ROOM });
@@ -427,7 +422,8 @@ fn logs_that_are_damaged_lead_nowhere() {
         let mut damaged = whole.clone();
         let mut bytes = damaged.logs.contents();
         for _ in 0..20 {
-            // Links, runs and ends, for all of them lie there: out of memory, into other logs, and back.
+            // Overwrites links, runs and ends: with positions outside of memory, in other logs, and
+            // backwards.
             let entry = numbers.below(entries.into());
             let near = (entry + 64).saturating_sub(numbers.below(128)) / 8 * 8;
             let word = [u32::MAX, 0, near as u32, numbers.below(1 << 13) as u32][numbers.below(4) as usize];
@@ -435,7 +431,7 @@ fn logs_that_are_damaged_lead_nowhere() {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         damaged.logs.write(&bytes);
-        // That nothing else is written is checked there.
+        // `merge` checks that nothing else is written.
         merge(&damaged, PREDICT, 128);
         damaged.run_natively(PREDICT, Schedule::Parallel);
     }

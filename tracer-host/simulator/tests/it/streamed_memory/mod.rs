@@ -1,4 +1,4 @@
-//! Memory of a streamed launch, and a host that empties it: written from `warptrace_abi::stream` alone.
+//! Memory of a streamed launch and a host that empties it, based only on `warptrace_abi::stream`.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
@@ -12,13 +12,10 @@ use warptrace_abi::stream::{
 };
 use warptrace_format::chosen::ChosenWarps;
 
-/// Number of the launch.
 pub(crate) const LAUNCH: u32 = 9;
-/// What memory holds that nothing has written.
 const UNTOUCHED: u64 = 0xcccc_cccc_cccc_cccc;
 
-/// Words of memory, of which the first one is at a multiple of this many bytes, between others that nothing
-/// may write.
+/// Aligned words of memory, between guard words that must not be written.
 struct Words {
     all: Vec<AtomicU64>,
     first: usize,
@@ -58,7 +55,6 @@ impl Words {
     }
 }
 
-/// How much memory there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) segments: u32,
@@ -69,42 +65,39 @@ pub(crate) struct Room {
 /// The runs of each lane of each stream, in order.
 pub(crate) type Runs = BTreeMap<(u32, u32), Vec<Entry>>;
 
-/// A segment that was given to a ticket.
 #[derive(Clone, Debug)]
 struct Given {
     ticket: u64,
     tag: u32,
-    /// Entries that have been read, header included.
+    /// Entries read, header included.
     read: u32,
-    /// Stream and lane, once the header has been read.
+    /// Stream and lane, after the header was read.
     owner: Option<(u32, u32)>,
     runs: Vec<Entry>,
 }
 
-/// A launch's memory as the host sees it.
 pub(crate) struct Host {
     room: Room,
     warps: u32,
-    /// By which lanes wait, in nanoseconds.
+    /// The clock of waiting lanes, in nanoseconds.
     pub(crate) clock: &'static AtomicU64,
-    /// The warps that record, of which there are `warps`; none: all.
+    /// The warps that record, `warps` in number. `NONE`: all warps.
     pub(crate) chosen: ChosenWarps,
     segments: Words,
     queue: Words,
     state: Words,
     lost: Words,
     ended: Words,
-    /// What holds each segment; `None` if it is free.
+    /// State of each segment; `None` if it is free.
     given: Vec<Option<Given>>,
     free: Vec<u32>,
-    /// The ticket to which the next free segment goes.
     next_ticket: u64,
     tag: u32,
-    /// The last ticket of each slot that has not been claimed yet.
+    /// For each slot: true until a lane has taken the slot's segment.
     unclaimed: Vec<bool>,
-    /// By stream, lane and ticket.
-    /// Copies of runs, and their streams.
+    /// Copies of runs, with their streams.
     copies: Vec<(u32, Entry)>,
+    /// By stream, lane and ticket.
     runs: BTreeMap<(u32, u32, u64), Vec<Entry>>,
 }
 
@@ -128,7 +121,7 @@ impl Host {
             given: vec![None; room.segments as usize],
             free: (0..room.segments).rev().collect(),
             next_ticket: 0,
-            // Some tags before they begin again.
+            // A few tags before they wrap.
             tag: 0_u32.wrapping_sub(10 * TAG_STEP),
             unclaimed: vec![false; room.slots as usize],
             runs: BTreeMap::new(),
@@ -153,15 +146,14 @@ impl Host {
         }
     }
 
-    /// Reads what has been written, and gives away what is free.
     pub(crate) fn serve(&mut self) {
         self.read();
         self.give(u32::MAX);
     }
 
-    /// Reads what has been written since, and takes back segments that are full or whose lanes have left.
+    /// Reads new entries and frees segments that are full or whose lanes have left.
     pub(crate) fn read(&mut self) {
-        // Before the segments: what a lane that has left appended is there then.
+        // Loads `ended` before the segments: the entries of a lane that has left are then visible.
         let ended: Vec<u32> = (0..self.warps).map(|warp| self.ended(warp)).collect();
         for number in 0..self.room.segments {
             let Some(mut given) = self.given[number as usize].take() else { continue };
@@ -211,7 +203,7 @@ impl Host {
         }
     }
 
-    /// Gives free segments to the next tickets, but no more than this many.
+    /// Gives free segments to the next tickets, at most `most`.
     pub(crate) fn give(&mut self, most: u32) {
         for _ in 0..most {
             let slot = (self.next_ticket % u64::from(self.room.slots)) as usize;
@@ -232,7 +224,7 @@ impl Host {
         }
     }
 
-    /// Lets time go by where a lane waits for a segment and there is none, until it gives up.
+    /// Advances the clock while a lane waits and no segment is free, until it stops waiting.
     pub(crate) fn pass_time(&mut self) {
         let (tickets, gave_up) = self.state();
         if tickets > self.next_ticket && !gave_up {
@@ -240,29 +232,27 @@ impl Host {
         }
     }
 
-    /// The lanes of a warp that have left the kernel.
     pub(crate) fn ended(&self, warp: u32) -> u32 {
         self.ended.halves((warp / 2) as usize)[(warp % 2) as usize]
     }
 
-    /// Tickets that were taken, and whether a lane has given up since something was given.
+    /// Returns the number of tickets, and whether a lane has stopped waiting since a segment was given.
     pub(crate) fn state(&self) -> (u64, bool) {
         let gave_up = self.state.halves(1);
         assert!(gave_up[0] <= 1 && gave_up[1] == 0);
         (self.state.words()[0].load(Acquire), gave_up[0] != 0)
     }
 
-    /// Tickets that were given a segment, of which the holder has written something.
+    /// Returns the number of tickets whose holder has written to its segment.
     pub(crate) fn claimed(&self) -> usize {
         self.runs.len() + self.given.iter().flatten().filter(|given| given.owner.is_some()).count()
     }
 
-    /// Lost events of each stream.
     pub(crate) fn lost(&self) -> Vec<u64> {
         self.lost.words().iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// What was read up to now. Nothing was written where it must not be.
+    /// Returns the runs read so far. Asserts that memory outside of the launch's was not written.
     pub(crate) fn runs(&self) -> Runs {
         for words in [&self.segments, &self.queue, &self.state, &self.lost, &self.ended] {
             words.check_guards();
@@ -273,7 +263,7 @@ impl Host {
                 all.insert((stream, lane, given.ticket), given.runs.clone());
             }
         }
-        // Each copy is of a run whose original was there, too, or has been lost.
+        // The original of each copy was read or lost.
         let lost = self.lost();
         for (stream, copy) in self.copies.iter().filter(|(stream, _)| lost[*stream as usize] == 0) {
             let leader = copy.mask.trailing_zeros();

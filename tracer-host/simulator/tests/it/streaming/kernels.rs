@@ -1,4 +1,4 @@
-//! The kernels that are traced.
+//! Kernels for the tests of streamed logs.
 
 use warptrace_device::simt;
 use warptrace_macros::kernels;
@@ -7,7 +7,7 @@ use warptrace_macros::kernels;
 mod fractal_kernel {
     use super::*;
 
-    /// Points of a plane that leave a circle after different numbers of steps.
+    /// Points of a plane leave a circle after different numbers of steps.
     #[kernel]
     pub fn fractal(steps: u32) {
         let thread = simt::global_thread_x();
@@ -36,7 +36,7 @@ pub(crate) use fractal_kernel::fractal;
 mod anything_kernel {
     use super::*;
 
-    /// Any events in any order, for any time.
+    /// Pseudorandom events, for any duration.
     #[kernel]
     pub fn anything(times: u32, seed: u32) {
         let mut number = seed ^ simt::global_thread_x().wrapping_mul(0x9e37_79b9) | 1;
@@ -70,7 +70,7 @@ pub(crate) use anything_kernel::anything;
 mod long_runs_kernel {
     use super::*;
 
-    /// Runs that are longer than a key can count, kept by lanes 0 and 1.
+    /// Runs with more repeats than a key can count, appended by lanes 0 and 1.
     #[kernel]
     pub fn long_runs(often: u32) {
         let mut steps = trace_loop!("LOOP" = 6);
@@ -87,7 +87,7 @@ pub(crate) use long_runs_kernel::long_runs;
 mod apart_kernel {
     use super::*;
 
-    /// Lanes whose numbers are odd, and the others, each on a way of its own where each event is a run.
+    /// Odd and even lanes execute separate paths in which each event is a run.
     #[kernel]
     pub fn apart(times: u32) {
         if simt::lane() % 2 == 1 {

@@ -1,4 +1,4 @@
-//! Streamed logs: what comes out of them while a kernel runs is what it leaves in logs that are large enough.
+//! Streamed logs yield the same runs as kept logs with enough memory.
 
 mod kernels;
 
@@ -17,21 +17,20 @@ const THREADS: u32 = 40;
 const RAW: Recording = Recording { counting: Counting::Never, ..Recording::DEFAULT };
 const DUAL: Recording = Recording { dual: true, ..RAW };
 const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RAW };
-/// How long lanes wait, in nanoseconds, that are to lose nothing,
+/// Maximum wait of lanes that must not lose events, in nanoseconds.
 const PATIENT: u64 = u64::MAX;
-/// and those that are to lose something.
+/// Maximum wait of lanes that must lose events, in nanoseconds.
 const IMPATIENT: u64 = 1_000_000;
 
 fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).seed(seed).interaction(interaction).threads(2)
 }
 
-/// Lanes of a warp.
 fn lanes(warp: u32) -> u32 {
     if warp.is_multiple_of(2) { 32 } else { THREADS - 32 }
 }
 
-/// What a launch leaves in logs that have room for all.
+/// Returns the runs of a launch with kept logs and enough memory.
 fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>) -> Runs {
     let warps = 2 * blocks;
     let room = crate::device_memory::Room { claimable: 1 << 18, ..AMPLE };
@@ -52,7 +51,6 @@ fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>
     runs
 }
 
-/// The runs of one lane's log.
 fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry> {
     let entry = |index: u32| -> [u32; 4] {
         let offset = (index * ENTRY_BYTES) as usize;
@@ -63,7 +61,7 @@ fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry
     let mut first = logs.first_segment(0, stream, 0);
     let mut length = logs.first_entries;
     if lane != 0 {
-        // The claimed first segments are a list.
+        // The reserved first segments are a list.
         (first, length) = (entry(first)[2], logs.segment_entries);
         while first != 0 && entry(first)[1] != lane {
             first = entry(first)[0];
@@ -80,7 +78,6 @@ fn of_lane(logs: &LaunchLogs, bytes: &[u8], stream: u32, lane: u32) -> Vec<Entry
     runs
 }
 
-/// Runs a launch and calls `serve` until it has ended.
 fn run(
     kernel: &(dyn Fn() + Sync),
     recording: Recording,
@@ -89,7 +86,7 @@ fn run(
     max_wait: u64,
     mut serve: impl FnMut(&mut Host),
 ) {
-    // SAFETY: all memory has the sizes given and outlives the launch; the host uses atomics of eight bytes.
+    // SAFETY: all memory has the given sizes and outlives the launch; the host uses atomics of eight bytes.
     let launch = unsafe { launch.streamed(host.logs(max_wait), recording) }.clock(host.clock);
     std::thread::scope(|scope| {
         let kernel = scope.spawn(move || Simulator::new().launch(&launch, kernel));
@@ -101,13 +98,12 @@ fn run(
     });
 }
 
-/// Serves, and lets those give up that wait for more than there is.
+/// Serves, and advances the clock for lanes that need more memory than exists.
 fn serve_in_time(host: &mut Host) {
     host.serve();
     host.pass_time();
 }
 
-/// Every lane has said that it has left.
 fn check_ended(host: &Host, warps: u32) {
     for warp in 0..warps {
         assert_eq!(host.ended(warp), u32::MAX >> (32 - lanes(warp)), "warp {warp}");
@@ -119,8 +115,8 @@ fn events(runs: &Runs, stream: u32) -> u64 {
     of_stream.flat_map(|(_, runs)| runs).map(|run| u64::from(run.count)).sum()
 }
 
-/// What was recorded is a part of what there was, in its order; all else is counted as lost. Returns how many
-/// events are.
+/// Asserts that the recorded runs are a subsequence of `whole` and all others are counted as lost. Returns
+/// the number of lost events.
 fn check_part(host: &Host, whole: &Runs) -> u64 {
     let found = host.runs();
     for (of, runs) in &found {
@@ -134,7 +130,7 @@ fn check_part(host: &Host, whole: &Runs) -> u64 {
     host.lost().iter().sum()
 }
 
-/// Streams a launch through memory of all sizes; what comes out is what it leaves otherwise.
+/// Streams a launch through memory of all sizes and compares with kept logs.
 fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction: Interaction) {
     let warps = 2 * blocks;
     let open = THREADS * recording.tracks() * if interaction == Interaction::Global { blocks } else { 2 };
@@ -154,9 +150,9 @@ fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction:
     }
 }
 
-/// One thread of a kernel of this file.
+/// Returns a kernel of this file for one thread.
 fn thread(call: &KernelCall) -> &(dyn Fn() + Send + Sync) {
-    // SAFETY: none of these kernels has memory among its arguments.
+    // SAFETY: no argument of these kernels is memory.
     unsafe { call.thread() }
 }
 
@@ -207,7 +203,7 @@ fn no_lane_waits_for_long_where_no_segments_come() {
             let room = Room { segments: 256, entries: 4, slots: 256 };
             let mut host = Host::new(room, 2 * blocks, recording.tracks());
             host.give(given);
-            // Once one lane has given up, the clock stands still, and no other waits.
+            // After one lane has stopped waiting, the clock stands still and no other lane waits.
             run(&|| thread(&call)(), recording, launch, &mut host, IMPATIENT, Host::pass_time);
             assert!(host.state().1, "a lane has given up");
             assert!(host.clock.load(Ordering::Relaxed) >= IMPATIENT, "and has waited before");
@@ -267,13 +263,13 @@ fn lanes_go_on_when_there_is_memory_again() {
     host.read();
     check_ended(&host, 2);
     let (lost, runs) = (host.lost(), host.runs());
-    // Two lanes keep the runs of a warp, in which the last one is that of all.
+    // Two lanes append a warp's runs. The last run includes all lanes.
     for (warp, &lost) in (0..).zip(&lost) {
         assert_eq!((events(&runs, warp) + lost, lost > 0), (2 * 2 * 60 + 1, true), "warp {warp}");
         let last = runs[&(warp, 0)].last().expect("some runs");
         assert_eq!((last.location, last.mask), (7, u32::MAX >> (32 - lanes(warp))));
     }
-    // Lanes that had given up went on with the tickets that they had.
+    // Lanes that had stopped waiting continued with their tickets.
     assert_eq!(host.state(), (host.claimed() as u64, false));
 }
 
@@ -304,7 +300,7 @@ fn lanes_of_a_launch_that_failed_have_not_left() {
     };
     let mut host = Host::new(Room { segments: 64, entries: 4, slots: 64 }, 1, 1);
     host.give(64);
-    // SAFETY: all memory has the sizes given and outlives the launch.
+    // SAFETY: all memory has the given sizes and outlives the launch.
     let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).streamed(host.logs(PATIENT), RAW) };
     let error = Simulator::new().launch(&launch, &kernel).expect_err("it panics");
     assert!(matches!(error, SimError::Panicked { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! The kernels that are traced.
+//! Kernels for the tests of traced launches.
 
 use warptrace_device::simt;
 use warptrace_macros::kernels;
@@ -27,8 +27,8 @@ pub(crate) use rounds_kernel::rounds;
 mod staircases_kernel {
     use super::*;
 
-    /// `times` times rounds by lane, which the highest lane keeps, and then as many by 31 - lane, each of
-    /// which another lane keeps.
+    /// Executes `times` rounds. In each, the steps by lane number are appended by the highest lane, then
+    /// those by 31 - lane by different lanes.
     #[kernel]
     pub fn staircases(times: u32) {
         for _ in 0..times {
@@ -49,7 +49,7 @@ pub(crate) use staircases_kernel::staircases;
 mod departures_kernel {
     use super::*;
 
-    /// The same, but a lane leaves the kernel after `stay` times its number.
+    /// Like `staircases`, but a lane leaves the kernel after `stay` times its number.
     #[kernel]
     pub fn departures(times: u32, stay: u32) {
         for time in 0..times {
@@ -70,7 +70,7 @@ pub(crate) use departures_kernel::departures;
 mod parted_kernel {
     use super::*;
 
-    /// Lanes whose numbers are odd, and the others, `times` times each on a way of its own.
+    /// Odd and even lanes execute separate paths, `times` times each.
     #[kernel]
     pub fn parted(times: u32) {
         if simt::lane() % 2 == 1 {
@@ -93,7 +93,7 @@ pub(crate) use parted_kernel::parted;
 mod loops_kernel {
     use super::*;
 
-    /// Two loops whose iterations are counted: lanes leave the first in five groups, the second at once.
+    /// Two counted loops: lanes leave the first in five groups, the second together.
     #[kernel]
     pub fn loops(times: u32) {
         for time in 0..times {
@@ -118,7 +118,7 @@ pub(crate) use loops_kernel::loops;
 mod long_runs_kernel {
     use super::*;
 
-    /// `often` events at one trace point, then in a loop, and twice as many of half of the lanes.
+    /// `often` events at one trace point, then in a loop, with twice as many in half of the lanes.
     #[kernel]
     pub fn long_runs(often: u32) {
         trace!("ENTER");
@@ -137,7 +137,6 @@ pub(crate) use long_runs_kernel::long_runs;
 
 #[kernels(device = warptrace_device, only_marked)]
 mod endless_kernel {
-    /// Goes through a counted loop until the launch is ended.
     #[kernel]
     pub fn endless() {
         let mut steps = trace_loop!("STEP" = 3);
@@ -152,7 +151,7 @@ pub(crate) use endless_kernel::endless;
 mod low_locations_kernel {
     use super::*;
 
-    /// A branch between locations on both sides of 255.
+    /// A branch between locations below and above 255.
     #[kernel]
     pub fn low_locations() {
         for _ in 0..9 {
@@ -171,7 +170,7 @@ pub(crate) use low_locations_kernel::low_locations;
 mod high_locations_kernel {
     use super::*;
 
-    /// The same with the highest there are.
+    /// A branch between the highest locations.
     #[kernel]
     pub fn high_locations() {
         for _ in 0..9 {

@@ -1,15 +1,14 @@
-//! What is lost where memory is used up.
+//! Losses when memory is used up.
 
 use super::*;
 
-/// What each warp has recorded is a beginning of its events, and all others are counted as lost. Returns how
-/// many are.
+/// Asserts that each warp's recorded events are a prefix of all events. Returns the number of lost events.
 fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
     check_part(found, whole, |all, events| all.starts_with(events))
 }
 
-/// What each warp has recorded `is_part` of its events, and all others are counted as lost. Returns how many
-/// are.
+/// Asserts that each warp's recorded events satisfy `is_part` and all others are counted as lost. Returns the
+/// number of lost events.
 fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Event]) -> bool) -> u64 {
     assert_eq!(found.streams.len(), whole.streams.len());
     for (number, (stream, all)) in found.streams.iter().zip(&whole.streams).enumerate() {
@@ -20,7 +19,7 @@ fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Eve
     found.lost()
 }
 
-/// Records in little log memory; in a part of the cases each kernel in one way.
+/// Records in little log memory. `is_part`: only one recording per kernel.
 pub(super) fn check_log_memory(is_part: bool) {
     let calls = [staircases(30), departures(60, 2), parted(150)];
     let (mut some, mut all, mut none) = (0, 0, 0);
@@ -30,9 +29,8 @@ pub(super) fn check_log_memory(is_part: bool) {
             let recording = *recording;
             let whole = record(call, 2, AMPLE, recording, in_turn(2));
             for (first, segment) in [(8, 8), (16, 32)] {
-                // No segment, 1, 2, 3, and many.
                 for segments in [0, 1, 2, 3, 30, 100, 300, 1000] {
-                    // Some entries that are not enough for one more.
+                    // The remaining entries are too few for one more segment.
                     let room = Room { first, segment, claimable: segments * segment + 7, ..AMPLE };
                     let found = record(call, 2, room, recording, in_turn(2));
                     let lost = check_beginnings(&found, &whole);
@@ -53,7 +51,7 @@ fn what_finds_no_log_memory_is_lost_and_counted() {
     check_log_memory(true);
 }
 
-/// Records with rings of some lengths; in a part of the cases each kernel in one way.
+/// Records with rings of several lengths. `is_part`: only one recording per kernel.
 pub(super) fn check_rings(is_part: bool) {
     let calls = [staircases(30), departures(60, 2), parted(150), loops(40)];
     let (mut some, mut none, mut longest) = (0, 0, 0);
@@ -72,7 +70,7 @@ pub(super) fn check_rings(is_part: bool) {
                 fewer = recorded;
                 some += u32::from(lost > 0);
                 none += u32::from(lost == 0);
-                // In rounds the same.
+                // Rounds give the same result.
                 let room = Room { chunks: 9, merged: 32 * entries, ..AMPLE.rings(entries) };
                 let in_rounds = record(call, 2, room, recording, in_turn(2));
                 in_rounds.assert_same(&found);
@@ -99,7 +97,7 @@ fn losses_are_counted_whatever_the_codec() {
         let recording = Recording { codec, ..DUAL };
         let whole = record(&call, 2, AMPLE, recording, in_turn(2));
         let mut some = 0;
-        // Little of logs, of chunks, and of what is for merged runs: only the first loses something.
+        // Little memory for logs, chunks, or merged runs: only the first causes losses.
         for (chunks, claimable, merged) in
             [(4000, 600, 1 << 16), (4000, 4000, 1 << 16), (9, 1 << 16, 1 << 16), (4000, 1 << 16, 5000)]
         {
@@ -127,6 +125,6 @@ fn a_stream_that_fits_into_no_memory_to_be_merged_in_is_lost_and_counted() {
     let attempted: u64 = whole.streams.iter().map(|stream| stream.account.attempted).sum();
     assert_eq!((lost[0], lost[6], rounds[6]), (attempted, 0, 1));
     assert!(lost.is_sorted_by(|a, b| a >= b), "{lost:?}");
-    // Almost enough for all is enough in two rounds.
+    // If memory is almost sufficient, two rounds suffice.
     assert_eq!((lost[5], rounds[5]), (0, 2));
 }

@@ -1,4 +1,4 @@
-//! A traced kernel, from `trace_loc` to the bytes of its chunks.
+//! Traced kernels, from `trace_loc` to the bytes of their chunks.
 
 mod kernels;
 mod losses;
@@ -19,7 +19,6 @@ use warptrace_sim::{Interaction, Launch, SimError, Simulator};
 const THREADS: u32 = 40;
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 const ECL: CodecSpec = CodecSpec::Ecl(EclParams::DEFAULT);
-/// What is recorded, and how it is encoded.
 #[derive(Clone, Copy, Debug)]
 struct Recording {
     codec: CodecSpec,
@@ -37,7 +36,7 @@ impl Recording {
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
 
-/// Runs `call` in `blocks` blocks; what its warps leave.
+/// Runs `call` in `blocks` blocks and returns the device memory.
 fn logged(
     call: &KernelCall,
     blocks: u32,
@@ -51,7 +50,8 @@ fn logged(
     memory
 }
 
-/// The same, merged and encoded natively. Kernels on simulated lanes make the same chunks and accounts.
+/// Runs `call` and merges and encodes natively. Asserts that kernels on simulated lanes make the same chunks
+/// and accounts.
 fn record(call: &KernelCall, blocks: u32, room: Room, recording: Recording, launch: Launch<'_>) -> Encoded {
     let mut memory = logged(call, blocks, room, recording, launch);
     let mut again = memory.clone();
@@ -64,22 +64,20 @@ fn record(call: &KernelCall, blocks: u32, room: Room, recording: Recording, laun
     native
 }
 
-/// One warp after the other, in a fixed order.
+/// Runs one warp after the other, in a fixed order.
 fn in_turn(blocks: u32) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).threads(1)
 }
 
-/// Lanes of a warp.
 fn lanes(warp: u32) -> u32 {
     if warp.is_multiple_of(2) { 32 } else { THREADS - 32 }
 }
 
-/// The lanes of a warp for which something holds.
 fn mask(warp: u32, holds: impl Fn(u32) -> bool) -> u32 {
     (0..lanes(warp)).filter(|&lane| holds(lane)).fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Events at `location` of the lanes of a warp that come there at all: of a lane as many as `rounds` says.
+/// Returns the events at `location` if each lane of the warp executes `rounds(lane)` of them.
 fn round_by_round(warp: u32, location: u16, rounds: impl Fn(u32) -> u32) -> impl Iterator<Item = Event> {
     (0..)
         .map(move |round| Event { location, mask: mask(warp, |lane| rounds(lane) > round) })
@@ -117,12 +115,12 @@ fn expected_loops(times: u32, warp: u32) -> Vec<Event> {
     events
 }
 
-/// The locations at which a lane was, in order.
+/// Returns the locations of a lane's events, in order.
 fn of_lane(events: &[Event], lane: u32) -> Vec<u16> {
     events.iter().filter(|event| event.mask >> lane & 1 != 0).map(|event| event.location).collect()
 }
 
-/// Nothing is lost, and each lane's events are as `expected` says of lane and warp.
+/// Asserts that nothing is lost and each lane's events equal `expected`.
 fn check_lanes(found: &Encoded, warps: u32, expected: impl Fn(u32, u32) -> Vec<u16>) {
     for (number, stream) in found.streams.iter().enumerate() {
         let warp = number as u32 % warps;
@@ -134,7 +132,7 @@ fn check_lanes(found: &Encoded, warps: u32, expected: impl Fn(u32, u32) -> Vec<u
     }
 }
 
-/// Nothing is lost, and each warp's events are as `expected` says.
+/// Asserts that nothing is lost and each warp's events equal `expected`.
 fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>) {
     for (number, stream) in found.streams.iter().enumerate() {
         let expected = expected(number as u32 % warps);
@@ -196,12 +194,12 @@ fn a_pool_too_small_takes_several_rounds() {
     for chunks in [1, 5, 11, 12] {
         let found = record(&call, 6, Room { chunks, ..room }, RAW, in_turn(6));
         found.assert_same(&whole);
-        // Each warp needs one.
+        // Each warp needs one chunk.
         assert_eq!(found.rounds.len(), 12_usize.div_ceil(chunks as usize));
     }
 }
 
-/// Encodes with every `step`th number of chunks that is too small.
+/// Encodes with every `step`th insufficient number of chunks.
 fn check_waits(step: usize) {
     let call = staircases(8);
     for codec in [CodecSpec::Raw, ECL, PREDICT] {
@@ -272,7 +270,7 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
             let found = record(&loops(20), 2, AMPLE, recording, in_turn(2));
             let trace = Encoded { streams: found.streams[..4].to_vec(), ..found.clone() };
             check_whole(&trace, 4, |warp| expected_loops(20, warp));
-            // The raw shadow has each lane's events, in the groups in which lanes came.
+            // The twin has each lane's events, grouped by the lanes that arrived together.
             for (warp, shadow) in found.streams[4..].iter().enumerate() {
                 for lane in 0..lanes(warp as u32) {
                     assert_eq!(of_lane(&shadow.events, lane), of_lane(&trace.streams[warp].events, lane));
@@ -284,7 +282,6 @@ fn counted_loops_have_the_events_of_a_loop_in_lock_step() {
     check_whole(&found, 4, |warp| expected_loops(20, warp));
 }
 
-/// Long runs of these lengths in these recordings.
 fn check_long_runs(lengths: &[u32], recordings: &[Recording]) {
     for often in lengths.iter().copied() {
         for recording in recordings.iter().copied() {
@@ -303,7 +300,6 @@ fn check_long_runs(lengths: &[u32], recordings: &[Recording]) {
     }
 }
 
-/// Ways to record long runs.
 const LONG_RUNS: [Recording; 4] = [
     Recording { codec: PREDICT, dual: false, counting: Counting::Never },
     Recording { codec: PREDICT, dual: true, counting: Counting::All },
@@ -399,7 +395,7 @@ fn lanes_without_runs_and_those_that_have_not_left_end_no_logs() {
     };
     let room = Room { lanes: 32, ..AMPLE };
     let mut memory = DeviceMemory::new(room, 1, 32, 1);
-    // SAFETY: all memory has the sizes given and outlives the launch.
+    // SAFETY: all memory has the given sizes and outlives the launch.
     let launch = unsafe { Launch::new([1, 1, 1], [32, 1, 1]).traced(memory.launch_logs(), RAW.of_kernel()) };
     let error = Simulator::new().launch(&launch, &kernel).expect_err("it panics");
     assert!(matches!(error, SimError::Panicked { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! What the attribute makes of a module: the table, and what kernels compute and record on the simulator.
+//! The attribute's output for a module: the table, and the kernels' results and events on the simulator.
 
 use warptrace_device::{LocationKind, SourceLocation};
 use warptrace_format::Counting;
@@ -6,7 +6,7 @@ use warptrace_macros::kernels;
 
 use super::support::{self, global, lanes, named};
 
-/// Everything that is traced, once.
+/// Contains every traced construct once.
 #[kernels(device = warptrace_device)]
 mod all {
     use warptrace_device::{Global, simt};
@@ -47,7 +47,6 @@ mod all {
         let Some(limit) = rounds.checked_sub(lane % 2) else { return };
         let mut walk = Walk(lane % 3);
         let mut sum = 0;
-        // Counted.
         for step in 0..limit {
             sum += step;
         }
@@ -77,7 +76,7 @@ mod all {
         }
         trace!("end");
         out = Global::new(out.at(0).expose_provenance() as u64, out.len());
-        // SAFETY: each lane has its own element.
+        // SAFETY: each lane has a separate element.
         unsafe { out.set(u64::from(lane), sum) };
     }
 }
@@ -183,7 +182,7 @@ fn every_lane_records_its_own_way() {
     assert_eq!(named(&events, &all::MODULE, "everything: if lane == 7"), [1 << 7]);
 }
 
-/// Structure that the simulator could not tell from lines and columns.
+/// Structure that lines and columns alone do not show to the simulator.
 #[kernels(device = warptrace_device)]
 #[rustfmt::skip]
 mod shapes {
@@ -200,7 +199,7 @@ mod shapes {
         while turns != 0 { turns -= 1; if turns == lane { continue; } if lane > 7 { trace!("rest") } else { below(lane) } } trace!("met");
     }
 
-    // Called from above, and stands below.
+    // Called from above.
     fn below(lane: u32) {
         let mut turns = lane;
         while turns > 1 {
@@ -214,12 +213,12 @@ mod shapes {
 #[test]
 fn lanes_meet_where_the_source_says_whatever_its_layout() {
     for counting in [Counting::Never, Counting::All] {
-        // SAFETY: the kernel touches no memory.
+        // SAFETY: the kernel accesses no memory.
         let events = unsafe { support::record(&shapes::MODULE, &shapes::one_line(2), counting) };
         let masks = |name: &str| named(&events, &shapes::MODULE, name);
         assert_eq!(masks("one_line: one line"), [u32::MAX], "all have met behind the first loop");
         assert_eq!(masks("one_line: met"), [u32::MAX], "and behind the second");
-        // Turn 2 of lanes 2 and 3 of each four, which are in the loop's first and second iteration.
+        // Turn 2 of lanes 2 and 3 in each group of four, in the loop's first and second iteration.
         assert_eq!(masks("one_line: even"), [0x4444_4444, 0x8888_8888]);
         assert_eq!(masks("one_line: rest"), [0xffff_ff00; 2]);
         // Lane 1 skips the first iteration, lane 0 the second.
@@ -231,7 +230,7 @@ fn lanes_meet_where_the_source_says_whatever_its_layout() {
     }
 }
 
-/// Values beside points, where marks alone are traced.
+/// Values next to points in a module that traces only marks.
 #[kernels(device = warptrace_device, only_marked, first_id = 1001)]
 mod valued {
     use warptrace_device::simt;
@@ -253,7 +252,7 @@ fn values_have_ids_of_their_own_and_make_no_event() {
         valued::MODULE.values.iter().map(|value| (value.id, value.name, value.location)).collect();
     assert_eq!(rows, [(1001, "lane", 0), (1002, "x", 0), (1003, "k", 0)]);
     assert_eq!(valued::MODULE.locations.iter().map(|location| location.id).collect::<Vec<_>>(), [1001]);
-    // SAFETY: the kernel touches no memory.
+    // SAFETY: the kernel accesses no memory.
     let events = unsafe { support::record(&valued::MODULE, &valued::walk(3), Counting::Never) };
     assert_eq!(named(&events, &valued::MODULE, "STEP"), [u32::MAX; 3]);
     assert_eq!(events.len(), 3);

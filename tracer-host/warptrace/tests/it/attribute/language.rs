@@ -1,17 +1,17 @@
-//! All that the language has to branch with, in functions that are traced: they compute what the same
-//! functions compute untraced, and all lanes meet behind them.
+//! All branching constructs of the language in traced functions. Traced and untraced functions return the
+//! same results, and all lanes reconverge after them.
 #![allow(clippy::all, reason = "it says things in as many ways as there are")]
 
 use super::support::{self, global, lanes, named};
 use warptrace_format::Counting;
 use warptrace_macros::kernels;
 
-/// Compiles functions twice: traced, with a kernel that calls the last of them, and not.
+/// Compiles functions twice: traced, with a kernel that calls `all`, and untraced.
 macro_rules! twice {
     ($($functions:tt)*) => {
         #[kernels(device = warptrace_device)]
         mod traced {
-            //! Of functions that are traced.
+            //! Traced functions.
             #![allow(unused)]
             use warptrace_device::{DisjointSlice, thread};
 
@@ -127,7 +127,7 @@ twice! {
     }
 
     fn unsafe_half(x: u32) -> u32 {
-        // SAFETY: nothing is asked for.
+        // SAFETY: `half` has no requirements.
         if x > 4 { unsafe { half(x) } } else { x }
     }
 
@@ -139,7 +139,7 @@ twice! {
         if x > 9 { x - 9 } else { x + 1 }
     }
 
-    /// What it returns borrows from what may be a temporary.
+    /// Returns a borrow from a possibly temporary argument.
     fn larger<'a>(pair: &'a [u32; 2]) -> Option<&'a u32> {
         if pair[0] > pair[1] { Some(&pair[0]) } else { pair.last() }
     }
@@ -148,7 +148,7 @@ twice! {
         if x > 2 { x } else { 2 }
     }
 
-    /// Calls at the start of a block, of an arm and of a statement, and what may follow them.
+    /// Calls at the start of a block, of an arm and of a statement, with the tokens that may follow them.
     pub(crate) fn calls_that_begin(x: u32) -> Option<u32> {
         let a = if x % 2 == 0 { h(x) + 1 } else { 3 };
         let b = match x % 3 {
@@ -175,7 +175,7 @@ twice! {
                 return Some(*k);
             }
         }
-        // A variable of a traced function's name.
+        // A variable with the name of a traced function.
         let seen = vec![1];
         let parse = move |x: u32| x + seen.len() as u32;
         let j = parse(x) + parse(2);
@@ -199,10 +199,10 @@ twice! {
     }
 }
 
-/// The host's array, as the device takes it.
+/// A host array, in the form for kernels.
 struct Array<'a>(std::cell::RefCell<&'a mut [u32]>);
 
-// SAFETY: the array of numbers that is borrowed.
+// SAFETY: the borrowed array of numbers.
 unsafe impl warptrace_device::DeviceArray<u32> for Array<'_> {
     fn global(&self) -> warptrace_device::Global<u32> {
         global(&mut self.0.borrow_mut())

@@ -1,4 +1,4 @@
-//! What `#[kernels]` makes of modules, by that attribute alone, without this package's own.
+//! The output of `#[kernels]` for modules, using only that attribute.
 
 mod kernels;
 mod language;

@@ -1,4 +1,4 @@
-//! Where the attribute puts points at waits, and that nothing else changes.
+//! The attribute puts points at waits and changes nothing else.
 
 use warptrace_device::{LocationKind, SourceLocation};
 use warptrace_macros::kernels;
@@ -8,9 +8,9 @@ use warptrace_macros::kernels;
 mod all {
     use warptrace_device::{Global, simt};
 
-    /// Decides nothing.
+    /// Contains no branch.
     fn meet() {
-        // SAFETY: as the kernel's.
+        // SAFETY: as for the kernel.
         unsafe { simt::sync_threads() };
     }
 
@@ -33,7 +33,7 @@ mod all {
         simt::spin_hint();
     }
 
-    /// Another function of that name.
+    /// Another function with this name.
     fn spin_hint() {}
 
     #[kernel]
