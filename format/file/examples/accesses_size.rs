@@ -1,8 +1,8 @@
-//! How small do the accesses of whole warps become? A table for `results/accesses-size.md`.
+//! Measures the encoded size of whole warps' accesses, for the table in `results/accesses-size.md`.
 //!
-//! `cargo run -p warptrace-format --example accesses_size -- USA-road-d.NY.pace.gr`: a road network as the
-//! 9th DIMACS challenge has it, unpacked. Needs `xz` in `PATH`. Without a graph the sparse matrices are left
-//! out.
+//! `cargo run -p warptrace-format --example accesses_size -- USA-road-d.NY.pace.gr`: the argument is a road
+//! network in the format of the 9th DIMACS challenge, unpacked. Needs `xz` in `PATH`. Without a graph, the
+//! sparse matrices are left out.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,18 +12,16 @@ use warptrace_format::data::native::WarpRecorder;
 use warptrace_format::file::Compression;
 use warptrace_format::file::data::{DataChunk, Piece, encode_data};
 
-/// Addresses of the arrays.
 const ARRAYS: u64 = 0x7f00_0000_0000;
-/// Bytes of a chunk: entries of the data track.
 const CHUNK_BYTES: usize = 16_384;
 
-/// A request: the site, the lanes, their addresses.
+/// A request: site, lanes and their addresses.
 type Request = (u16, Vec<(u32, u64)>);
 
-/// A program: its name, and what each of its warps does.
+/// A program: its name, and the requests of each warp.
 struct Program {
     name: &'static str,
-    /// The last site that is recorded: those behind it follow from others.
+    /// Last recorded site. The sites after it are derived.
     recorded: u16,
     warps: Vec<Vec<Request>>,
 }
@@ -36,7 +34,7 @@ fn all(address: impl Fn(u64) -> u64) -> Vec<(u32, u64)> {
     (0..32).map(|lane| (lane, address(u64::from(lane)))).collect()
 }
 
-/// A generator that is the same everywhere.
+/// Generator with the same sequence on every platform.
 struct Random(u64);
 
 impl Random {
@@ -61,14 +59,13 @@ fn matmul() -> Program {
     Program { name: "matmul (naive), 3 sites", recorded: MAX_SITE, warps: (0..64).map(warp).collect() }
 }
 
-/// The same as nvcc unrolls it: of 33 sites 4 are recorded, and the others follow from them.
+/// Dot products as unrolled by nvcc: 4 of 33 sites are recorded, the others are derived.
 fn unrolled() -> Program {
     let (n, times) = (256, 16);
     let warp = |warp: u64| {
         let (row, column) = (warp / (n / 32), warp % (n / 32) * 32);
         let steps = (0..n).flat_map(|k| {
-            // The first two of a row have sites of their own, for their addresses are not known to be
-            // neighbours.
+            // The first two of a row have separate sites: their addresses are not known to be neighbours.
             let (a, b) = match k % times {
                 0 => (1, 3),
                 1 => (2, 5),
@@ -133,7 +130,6 @@ fn histogram() -> Program {
     }
 }
 
-/// A sparse matrix: where each row begins, and its columns.
 struct Graph {
     rows: Vec<u64>,
     columns: Vec<u64>,
@@ -176,7 +172,7 @@ impl Graph {
         Self::new((0..nodes * edges_a_node).map(edge).collect(), nodes)
     }
 
-    /// A product with a vector: a row a lane.
+    /// Product with a vector, one row per lane.
     fn product(&self, name: &'static str, warps: u64) -> Program {
         let warp = |warp: u64| {
             let row = |lane: u64| ((warp * 32 + lane) as usize).min(self.rows.len() - 2);
@@ -217,7 +213,7 @@ fn measure(Program { name, recorded, warps }: &Program) {
     let (mut raw, mut streams) = (Vec::new(), Vec::new());
     let (mut accesses, mut forms, mut requests) = (0, [0u64; 3], 0u64);
     let mut random = Random(3);
-    // Site by site, as the file has it: the baselines get the order that suits them.
+    // Site by site, as in the file: this order suits the baselines.
     for requests in warps {
         let mut sites: Vec<&Request> = requests.iter().collect();
         sites.sort_by_key(|(site, _)| *site);
@@ -231,7 +227,7 @@ fn measure(Program { name, recorded, warps }: &Program) {
         let mut recorder = WarpRecorder::new(usize::MAX);
         let mut time = random.next() as u32 >> 8;
         for (site, lanes) in of_warp {
-            // Some hundred cycles, as loads take, and not the same for each.
+            // Some hundred cycles, as loads take, with variation.
             time += 20 + (random.next() % 12) as u32;
             accesses += lanes.len();
             if site <= recorded {
@@ -254,7 +250,7 @@ fn measure(Program { name, recorded, warps }: &Program) {
     let entries: usize = streams.iter().map(Vec::len).sum();
     let pieces = Piece::of_chunks(&chunks);
     let section = |compression| {
-        // As the writer cuts them: at the end of a warp, after 2^17 entries.
+        // Cut like the writer: at the end of a warp, after 2^17 entries.
         let (mut bytes, mut from, mut held) = (0, 0, 0);
         for (at, piece) in pieces.iter().enumerate() {
             held += piece.groups.sites.iter().map(|site| site.entries()).sum::<usize>();
@@ -284,7 +280,7 @@ fn measure(Program { name, recorded, warps }: &Program) {
     );
 }
 
-/// Uniform, affine or generic.
+/// Returns the form: uniform, affine or generic.
 fn form(lanes: &[(u32, u64)]) -> usize {
     let (first, last) = (lanes[0], lanes[lanes.len() - 1]);
     let (width, spread) = (i128::from(last.0 - first.0), i128::from(last.1) - i128::from(first.1));

@@ -1,39 +1,39 @@
-//! Which warps of a launch are recorded: some warps of some blocks; and from where on.
+//! The recorded part of a launch: some warps of some blocks, and the start of their recording.
 //!
-//! The chosen warps of a launch have an *index*, counted from 0 in the order of warps, chosen ones only.
-//! Device memory (logs, accounts) is laid out by that index, so that warps that are not chosen take none of
-//! it. Everywhere else a warp is named by its number in the launch, chosen or not.
+//! Each chosen warp has an *index*, counted from 0 over the chosen warps in launch order. Device memory
+//! (logs, accounts) is laid out by index, so the other warps take no memory. All other code uses a warp's
+//! number in the launch.
 
 use core::num::NonZeroU32;
 
 use crate::LANES;
 
-/// From where on the lanes of a launch are recorded.
+/// Start of the recording of each lane.
 ///
-/// Each lane counts how often it comes to [`location`](Self::location). It is recorded from the event on at
-/// which one of the event's lanes comes there for the [`count`](Self::count)th time, that event included; or
-/// from its first event on that it shares with a lane that is recorded. So each event of the trace has all of
-/// its lanes, and what is recorded of a lane is an end of what it does. Lanes tell each other by the events
-/// that they share: nothing is in memory, and no lane waits.
+/// Each lane counts its visits to [`location`](Self::location). Recording of a lane starts with the event in
+/// which a lane reaches the location for the [`count`](Self::count)th time, or with the lane's first event
+/// shared with a lane that is already recorded. So each recorded event has all its lanes, and the record of a
+/// lane is a suffix of its execution. The start spreads through shared events only: it needs no memory and no
+/// waiting.
 ///
-/// What comes before is no loss, and is not counted.
+/// Events before the start are neither lost nor counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct After {
-    /// The location.
+    /// Location id.
     pub location: u16,
-    /// Which visit is the first one that is recorded, from 1.
+    /// Number of the first recorded visit, from 1.
     pub count: NonZeroU32,
 }
 
-/// The warps of a launch that are recorded. Size 20 bytes, alignment 4; all zero: none.
+/// The warps of a launch that are recorded. All zero means no warp. Size 20 bytes, alignment 4.
 ///
 /// ```
 /// use warptrace_format::chosen::ChosenWarps;
-/// // Of the blocks 1, 4 and 7 the warps 2 and 3.
+/// // Warps 2 and 3 of blocks 1, 4 and 7.
 /// let chosen = ChosenWarps { first_block: 1, blocks: 3, block_step: 3, first_warp: 2, block_warps: 2 };
 /// assert_eq!(chosen.count(), 6);
 /// assert_eq!((chosen.index(4, 3), chosen.index(4, 1), chosen.index(5, 3)), (Some(3), None, None));
-/// // In a launch whose blocks have four warps, that is warp 19.
+/// // In a launch with four warps per block, index 3 is warp 19.
 /// assert_eq!((chosen.warp(3, 4), chosen.warp(6, 4)), (Some(19), None));
 /// assert_eq!((chosen.before(19, 4), chosen.before(20, 4)), (3, 4));
 /// ```
@@ -42,13 +42,13 @@ pub struct After {
 pub struct ChosenWarps {
     /// Linear index of the first chosen block.
     pub first_block: u32,
-    /// Chosen blocks.
+    /// Number of chosen blocks.
     pub blocks: u32,
-    /// From one chosen block to the next; 0 only if none is chosen.
+    /// Distance from one chosen block to the next; 0 only if no warp is chosen.
     pub block_step: u32,
-    /// The first chosen warp of each of these blocks.
+    /// First chosen warp in each chosen block.
     pub first_warp: u32,
-    /// Chosen warps of each of these blocks, which follow each other.
+    /// Number of consecutive chosen warps in each chosen block.
     pub block_warps: u32,
 }
 
@@ -56,25 +56,25 @@ impl ChosenWarps {
     /// No warp.
     pub const NONE: Self = Self { first_block: 0, blocks: 0, block_step: 0, first_warp: 0, block_warps: 0 };
 
-    /// All warps of a launch of this many blocks of this many warps.
+    /// Chooses all warps of a launch.
     pub const fn all(blocks: u32, warps_per_block: u32) -> Self {
         Self { first_block: 0, blocks, block_step: 1, first_warp: 0, block_warps: warps_per_block }
     }
 
-    /// How many warps are chosen.
+    /// Returns the number of chosen warps.
     #[inline(always)]
     pub const fn count(&self) -> u32 {
         self.blocks * self.block_warps
     }
 
-    /// Whether no warp is chosen.
+    /// Returns true if no warp is chosen.
     #[inline(always)]
     pub const fn is_none(&self) -> bool {
         self.blocks == 0 || self.block_warps == 0
     }
 
-    /// Whether this can be a choice among this many blocks of this many warps: all of the chosen ones are
-    /// there. No warp is chosen only by [`NONE`](Self::NONE).
+    /// Returns true if the choice is valid for this launch: all chosen warps exist in it.
+    /// [`NONE`](Self::NONE) is the only valid choice without warps.
     pub const fn fits(&self, blocks: u32, warps_per_block: u32) -> bool {
         let Self { first_block, block_step, first_warp, .. } = *self;
         if self.is_none() {
@@ -84,14 +84,14 @@ impl ChosenWarps {
                 && block_step == 0
                 && first_warp == 0;
         }
-        // 32-bit factors: nothing overflows 64 bits.
+        // The factors have 32 bits, so 64 bits cannot overflow.
         let last_block = first_block as u64 + (self.blocks - 1) as u64 * block_step as u64;
         block_step > 0
             && last_block < blocks as u64
             && first_warp as u64 + self.block_warps as u64 <= warps_per_block as u64
     }
 
-    /// The index of a warp, given by its block and its number in the block; `None` if it is not chosen.
+    /// Returns the index of a warp by its block and number in the block, or `None` if it is not chosen.
     #[inline(always)]
     pub const fn index(&self, block: u32, warp_in_block: u32) -> Option<u32> {
         if self.block_step == 0 || block < self.first_block || warp_in_block < self.first_warp {
@@ -106,8 +106,8 @@ impl ChosenWarps {
         }
     }
 
-    /// The index of a warp in a launch's tables, which have `warps` warps: of the chosen ones, or of all
-    /// where none is chosen.
+    /// Returns the index of a warp in a launch's tables of `warps` warps. They hold the chosen warps, or all
+    /// warps if no warp is chosen.
     #[inline(always)]
     pub const fn table_index(
         &self,
@@ -123,7 +123,7 @@ impl ChosenWarps {
         if warp < warps as u64 { Some(warp as u32) } else { None }
     }
 
-    /// The number in its launch of the chosen warp with this index; `None` if fewer are chosen.
+    /// Returns the linear index in the launch of chosen warp `index`, or `None` if fewer warps are chosen.
     #[inline(always)]
     pub const fn warp(&self, index: u32, warps_per_block: u32) -> Option<u32> {
         if index >= self.count() {
@@ -133,8 +133,7 @@ impl ChosenWarps {
         Some(block * warps_per_block + self.first_warp + index % self.block_warps)
     }
 
-    /// How many of the warps with a number below `warp` are chosen: the index of the first chosen one from
-    /// `warp` on.
+    /// Returns the number of chosen warps below `warp`: the index of the first chosen warp from `warp` on.
     pub const fn before(&self, warp: u32, warps_per_block: u32) -> u32 {
         let (block, warp_in_block) = (warp / warps_per_block, warp % warps_per_block);
         if self.is_none() || block < self.first_block {
@@ -152,8 +151,8 @@ impl ChosenWarps {
         step_number * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
     }
 
-    /// Threads of the chosen warps of a block of this many threads. A launch of such blocks has the chosen
-    /// warps' lanes.
+    /// Returns the number of threads in the chosen warps of a block with `block_threads` threads: the block
+    /// size of a launch with only the chosen warps' lanes.
     pub const fn block_threads(&self, block_threads: u32) -> u32 {
         let end = (self.first_warp + self.block_warps) * LANES;
         (if end < block_threads { end } else { block_threads }).saturating_sub(self.first_warp * LANES)

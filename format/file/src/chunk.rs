@@ -1,6 +1,6 @@
-//! Chunks: the pieces in which a warp hands over its stream.
+//! Chunks: the blocks of memory that hold a warp's encoded stream.
 //!
-//! In device memory a chunk is `PoolDescriptor::chunk_bytes` long:
+//! A chunk in device memory is `PoolDescriptor::chunk_bytes` long:
 //!
 //! ```text
 //! offset  size  field
@@ -10,35 +10,35 @@
 //!     12     4  length    payload bytes that are valid
 //!     16     4  launch    number of the launch, as the host set it in the descriptor
 //!     20     4  track     0 is the trace; 1 is the raw twin of a dual recording
-//!     24     4  runs      how many of them the payload has times of; 0 without times
+//!     24     4  runs      runs whose times are in the payload; 0 without times
 //!     28     4  padding   bytes between the encoded events and the times
 //!     32     …  payload
 //! ```
 //!
-//! The payload is the encoded events. Where times are recorded, 0 to 7 bytes follow, up to a multiple of 8,
-//! and [`TIME_BYTES`] for each run of events in the chunk:
+//! The payload begins with the encoded events. If times are recorded, 0 to 7 bytes of padding follow, up to a
+//! multiple of 8, and then [`TIME_BYTES`] for each run of events in the chunk:
 //!
 //! ```text
-//!      0     4  when the run began, in units of the clock, modulo 2^32
-//!      4     4  how many of its events are in this chunk, if the next run of the chunk is of the same event; else 0
+//!      0     4  begin of the run, in units of the clock, modulo 2^32
+//!      4     4  events of the run in this chunk, if the chunk's next run has the same event; otherwise 0
 //! ```
 //!
-//! All little-endian. A chunk starts from a fresh codec state, so each decodes without the others. A chunk
-//! with no events and length 0 was claimed and not used; the host passes it over. A warp's chunks lie in the
-//! pool in the order of their sequence.
+//! All fields are little-endian. A chunk starts from a fresh codec state, so it decodes without the other
+//! chunks. A chunk with no events and length 0 was reserved but not used; the host skips it. A warp's chunks
+//! lie in the pool in the order of their sequence.
 
-/// Bytes of a chunk's header in device memory.
+/// Size of a chunk's header in device memory, in bytes.
 pub const CHUNK_HEADER_BYTES: u32 = 32;
-/// Bytes that the time of a run takes in a chunk.
+/// Size of the time of one run in a chunk, in bytes.
 pub const TIME_BYTES: u32 = 8;
-/// Smallest chunk a pool may use, header included.
+/// Smallest chunk size of a pool, in bytes, header included.
 pub const MIN_CHUNK_BYTES: u32 = 512;
-/// Chunk size when nothing else is asked for.
+/// Default chunk size, in bytes.
 pub const DEFAULT_CHUNK_BYTES: u32 = 4096;
-/// Largest chunk a pool may use, header included.
+/// Largest chunk size of a pool, in bytes, header included.
 pub const MAX_CHUNK_BYTES: u32 = 1 << 20;
 
-/// The header at the start of each chunk in device memory.
+/// Header at the start of each chunk in device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ChunkHeader {
@@ -61,7 +61,7 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// Reads a header from the first [`CHUNK_HEADER_BYTES`] bytes of a chunk; `None` if fewer are given.
+    /// Reads the header of a chunk. Returns `None` for fewer than [`CHUNK_HEADER_BYTES`] bytes.
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let word =

@@ -1,26 +1,26 @@
-//! Which loops of a kernel count their iterations.
+//! Counted loops.
 
 crate::named_enum! {
-    /// Which loops that hold no other trace point count their iterations and are recorded where they end, rather
-    /// than event by event. Counting takes one instruction an iteration; an event takes six or more.
+    /// Selects the loops without other trace points that count their iterations and record them at the loop's
+    /// end, instead of event by event. Counting takes one instruction per iteration, an event six or more.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "std", serde(rename_all = "lowercase"))]
     pub enum Counting {
-        /// None: each event is recorded where it happens.
+        /// No loop: each event is recorded where it happens.
         Never = "never",
-        /// Those of which the kernel's code proves that the lanes which enter one together go through it, and
-        /// leave it, together. What is recorded are the same events.
+        /// Loops for which the kernel's code proves that lanes that enter together also iterate and leave
+        /// together. Counting does not change the recorded events.
         #[default]
         Proven = "proven",
-        /// All, as if the lanes that leave a loop together had run it in lock step: of each lane the same events,
-        /// but masks may be others than the kernel's.
+        /// All loops, as if lanes that leave a loop together had run it in lock step. Each lane has the same
+        /// events, but masks may differ from the kernel's.
         All = "all",
     }
 }
 
 impl Counting {
-    /// Which loops are counted, in words.
+    /// Describes which loops are counted.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Never => "no loop: each event was recorded where it happened",
@@ -32,7 +32,7 @@ impl Counting {
         }
     }
 
-    /// What a reader of the trace has to know of it first; `None` if the events are those of the kernel.
+    /// Returns the assumption of the recorded events, or `None` if they are exactly the kernel's events.
     pub const fn assumption(self) -> Option<&'static str> {
         match self {
             Self::All => Some("as if lanes ran counted loops in lock step"),

@@ -1,14 +1,14 @@
-//! One decision of one warp.
+//! Events of a warp.
 
-/// Bytes of an event in the CUT form (location, then the mask's four bytes, lowest first): the input of the
-/// codec `ecl`. Every compression ratio in this project is measured against this size. A chunk of the codec
-/// `raw` takes more: [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
+/// Size of an event in CUT form, in bytes: the location, then the mask's four bytes, lowest first. CUT is the
+/// input of the codec `ecl`, and the baseline for every compression ratio in this project. The codec `raw`
+/// uses more bytes: [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
 pub const RAW_EVENT_BYTES: u32 = 5;
 
 /// Lanes of a warp.
 pub const LANES: u32 = 32;
 
-/// A location together with the lanes that executed it as one group.
+/// A location and the lanes that executed it together.
 ///
 /// ```
 /// use warptrace_format::Event;
@@ -18,23 +18,22 @@ pub const LANES: u32 = 32;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event {
-    /// The id of the trace point: 1..=255 for the codec `ecl`, 1..=65,535 for the others. 0 is never a
-    /// location.
+    /// Id of the trace point: 1..=255 for the codec `ecl`, 1..=65,535 for the others. Never 0 in a trace.
     pub location: u16,
-    /// Bit *i* is set when lane *i* executed the trace point in this group. Never 0 in a trace.
+    /// Bit *i* is set if lane *i* executed the trace point in this group. Never 0 in a trace.
     pub mask: u32,
 }
 
 impl Event {
-    /// The thesis's CUT: the event as five bytes. The location's high byte is dropped, so callers check that
-    /// the codec can carry the id (see [`crate::codec::CodecSpec::max_location`]).
+    /// Returns the event in CUT form, as in the ECL-Tracer thesis. Drops the location's high byte: the caller
+    /// checks that the codec can carry the id ([`crate::codec::CodecSpec::max_location`]).
     #[inline(always)]
     pub const fn cut(self) -> [u8; 5] {
         let mask = self.mask.to_le_bytes();
         [self.location.to_le_bytes()[0], mask[0], mask[1], mask[2], mask[3]]
     }
 
-    /// The inverse of [`Event::cut`].
+    /// Returns the event of these bytes. The inverse of [`Event::cut`].
     #[inline(always)]
     pub const fn from_cut(bytes: [u8; 5]) -> Self {
         Self { location: bytes[0] as u16, mask: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) }

@@ -1,10 +1,9 @@
-//! The contract between the parts of warptrace.
+//! The shared contract between the parts of warptrace.
 //!
-//! Everything that the kernel, the host and the decoder must agree on lives here and nowhere else: what an
-//! [`Event`] is, how a [`chunk`] names its stream, the codecs (encoder and decoder in one file each), and,
-//! with the feature `std`, the bytes of a `.wtrc` file.
+//! Defines all that the kernel, the host and the decoder share: the [`Event`], the [`chunk`] header, the
+//! codecs (encoder and decoder together), and, with the feature `std`, the layout of a `.wtrc` file.
 //!
-//! Without `std` the crate has no dependency, allocates nothing and compiles for `nvptx64-nvidia-cuda`.
+//! Without `std` the crate has no dependencies, does not allocate, and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod account;

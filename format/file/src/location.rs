@@ -1,12 +1,12 @@
-//! Locations as a kernel's source declares them: the table that `#[warptrace::kernels]` makes.
+//! Locations as the kernel's source declares them: the table that `#[warptrace::kernels]` generates.
 
 crate::named_enum! {
-    /// The construct of the source that a location stands for.
+    /// Source construct at a location.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     #[non_exhaustive]
     pub enum LocationKind {
-        /// A trace point that was written by hand.
+        /// A trace point written by hand.
         #[default]
         Marked = "marked",
         /// A function was entered.
@@ -25,16 +25,16 @@ crate::named_enum! {
         Return = "return",
         /// A barrier of the block was reached.
         Barrier = "barrier",
-        /// Another wait began: for other threads, for a copy, or for time to pass.
+        /// Another wait began: for other threads, for a copy, or for an amount of time.
         Wait = "wait",
-        /// The wait was over that began at the location with the id before this one, of the kind
+        /// A wait ended. The wait began at the location with the previous id, of kind
         /// [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
         Waited = "waited",
     }
 }
 
 impl LocationKind {
-    /// Says in a few words what an event at such a location means.
+    /// Returns the meaning of an event at such a location, in a few words.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Marked => "marked by hand",
@@ -52,11 +52,10 @@ impl LocationKind {
     }
 }
 
-/// What the property begins with that tells the [hash](source_hash) of a source file; the file's name
-/// follows.
+/// Prefix of the property that holds a source file's [hash](source_hash). The file's name follows it.
 pub const SOURCE_HASH_PREFIX: &str = "source_hash:";
 
-/// Computes FNV-1a of the lines of a source file, whatever ends them: it differs when a line does.
+/// Computes the FNV-1a hash of the lines of a source file. Line endings do not change the hash.
 pub fn source_hash(text: &str) -> u64 {
     let bytes = text.lines().flat_map(|line| line.bytes().chain(*b"\n"));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -64,27 +63,27 @@ pub fn source_hash(text: &str) -> u64 {
 
 /// A location with its position in the source and in the structure of its function.
 ///
-/// Locations nest: the arm of a branch lies in the loop body, arm or function whose location is its
-/// [`parent`](Self::parent). Parents have smaller ids than what they enclose.
+/// Locations nest: the arm of a branch lies in a loop body, an arm or a function, which is its
+/// [`parent`](Self::parent). A parent has a smaller id than the locations it encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The id, from 1.
+    /// Location id, from 1.
     pub id: u16,
-    /// Readable name, made from the source.
+    /// Readable name, derived from the source.
     pub name: &'static str,
-    /// The function in which it stands.
+    /// Name of the enclosing function.
     pub function: &'static str,
-    /// The construct that it stands for.
+    /// Source construct.
     pub kind: LocationKind,
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// Id of the location that directly encloses this one; 0 for a function's entry.
+    /// Id of the directly enclosing location; 0 for a function's entry.
     pub parent: u16,
-    /// Line (from 1) of the end of the construct, where lanes that went another way meet again.
+    /// Line (from 1) of the end of the construct, where diverged lanes reconverge.
     pub rejoin_line: u32,
-    /// Column (in characters, from 1) behind that end.
+    /// Column (in characters, from 1) after that end.
     pub rejoin_column: u32,
 }
 

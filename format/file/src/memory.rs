@@ -1,13 +1,13 @@
-//! Byte-addressed memory as a codec sees it.
+//! Byte-addressed memory for the codecs.
 //!
-//! A warp's tables may live in shared memory, in global memory or, on the host, in a slice. The encoders are
-//! written once over this trait; on the device each implementation compiles to the instructions of its own
-//! address space.
+//! A warp's tables lie in shared memory, in global memory or, on the host, in a slice. The encoders are
+//! generic over [`Memory`]; on the device each implementation compiles to the instructions of its address
+//! space.
 
 /// A region of memory addressed by byte offset.
 ///
-/// Offsets passed by the codecs of this crate always lie inside the size that the codec's specification asks
-/// for; 32-bit accesses are 4-byte aligned relative to the region's start.
+/// The codecs of this crate access only offsets inside the size that their specification requires. 32-bit
+/// accesses are 4-byte aligned relative to the region's start.
 pub trait Memory {
     /// Reads the byte at `at`.
     fn get8(&self, at: u32) -> u8;
@@ -18,15 +18,14 @@ pub trait Memory {
     /// Writes the little-endian word at `at`, which is a multiple of 4.
     fn set32(&mut self, at: u32, value: u32);
 
-    /// Writes the byte at `at` if `condition` holds; without a branch where the hardware can.
+    /// Writes the byte at `at` if `condition` holds, without a branch where possible.
     #[inline(always)]
     fn set8_if(&mut self, condition: bool, at: u32, value: u8) {
         if condition {
             self.set8(at, value);
         }
     }
-    /// Writes the word at `at`, which is a multiple of 4, if `condition` holds; without a branch where the
-    /// hardware can.
+    /// Writes the word at `at` (a multiple of 4) if `condition` holds, without a branch where possible.
     #[inline(always)]
     fn set32_if(&mut self, condition: bool, at: u32, value: u32) {
         if condition {
@@ -34,23 +33,23 @@ pub trait Memory {
         }
     }
 
-    /// Reads two words from `at`, which is a multiple of 8; one access where the hardware has it.
+    /// Reads two words at `at`, which is a multiple of 8, in one access if the hardware supports it.
     #[inline(always)]
     fn get64(&self, at: u32) -> [u32; 2] {
         [self.get32(at), self.get32(at + 4)]
     }
-    /// Writes two words at `at`, which is a multiple of 8; one access where the hardware has it.
+    /// Writes two words at `at`, which is a multiple of 8, in one access if the hardware supports it.
     #[inline(always)]
     fn set64(&mut self, at: u32, value: [u32; 2]) {
         self.set32(at, value[0]);
         self.set32(at + 4, value[1]);
     }
-    /// Reads four words from `at`, which is a multiple of 16; one access where the hardware has it.
+    /// Reads four words at `at`, which is a multiple of 16, in one access if the hardware supports it.
     #[inline(always)]
     fn get128(&self, at: u32) -> [u32; 4] {
         [self.get32(at), self.get32(at + 4), self.get32(at + 8), self.get32(at + 12)]
     }
-    /// Writes four words at `at`, which is a multiple of 16; one access where the hardware has it.
+    /// Writes four words at `at`, which is a multiple of 16, in one access if the hardware supports it.
     #[inline(always)]
     fn set128(&mut self, at: u32, value: [u32; 4]) {
         self.set32(at, value[0]);
@@ -63,7 +62,7 @@ pub trait Memory {
 /// Memory in a slice, for tests, decoders and the host.
 ///
 /// # Panics
-/// Accesses outside the slice panic: on the host an encoder that leaves its region is a bug.
+/// Accesses outside the slice panic: an encoder that leaves its region has a bug.
 #[derive(Debug)]
 pub struct SliceMemory<'a>(pub &'a mut [u8]);
 

@@ -1,6 +1,6 @@
-//! Enumerations whose values have names in files, options and output.
+//! Enumerations with a name for each value, used in files, options and output.
 
-/// Declares an enumeration with the name of each value, and makes `ALL`, `name`, `from_name` and `Display` of it.
+/// Declares an enumeration with named values and generates `ALL`, `name`, `from_name` and `Display`.
 ///
 /// ```
 /// warptrace_format::named_enum! {
@@ -24,7 +24,7 @@ macro_rules! named_enum {
         }
 
         impl $type {
-            /// Every value, in the order of declaration.
+            /// All values, in the order of declaration.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$value),*];
 
             /// Returns the name.
@@ -35,7 +35,7 @@ macro_rules! named_enum {
                 }
             }
 
-            /// Returns the value of this name; `None` if there is none.
+            /// Returns the value with this name, or `None`.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.name() == name)

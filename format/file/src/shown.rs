@@ -1,12 +1,12 @@
-//! Texts as they may be shown: of files, of paths and arguments, of compilers and drivers.
+//! Escaping of untrusted text for output: from files, paths, arguments, compilers and drivers.
 //!
-//! What would act on a terminal, change the order of what is read, or not be seen, is escaped.
+//! Characters that act on a terminal, change the reading order or are invisible are escaped.
 
 use std::borrow::Cow;
 
-/// Escapes control characters (C0, DEL and C1), marks of direction, characters without a shape (joiners, spaces of no
-/// width, tags, variation selectors, hangul fillers), and separators of lines and paragraphs, as Rust writes them:
-/// `\u{1b}`, `\n`. All other characters stay, a backslash too.
+/// Escapes control characters (C0, DEL and C1), direction marks, invisible characters (joiners, zero-width
+/// spaces, tags, variation selectors, hangul fillers), and line and paragraph separators, in Rust's notation:
+/// `\u{1b}`, `\n`. Other characters, the backslash included, stay.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -25,7 +25,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// As [`shown`], but lines stay lines and tabs tabs.
+/// Like [`shown`], but keeps line breaks and tabs. Removes a carriage return at the end of a line.
 pub fn shown_lines(text: &str) -> Cow<'_, str> {
     if !text.contains(|letter| acts(letter) && letter != '\n' && letter != '\t') {
         return Cow::Borrowed(text);
@@ -35,14 +35,14 @@ pub fn shown_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Puts a text of several lines on one, as [`shown`].
+/// Joins the lines of a text with `; ` and escapes them like [`shown`].
 pub fn on_one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.map(shown).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a terminal does more with a character than show it, or a reader does not see it: control characters,
-/// Unicode's `Default_Ignorable_Code_Point`, separators of lines and paragraphs, and marks of annotations.
+/// Returns true if a terminal interprets the character or a reader cannot see it: control characters,
+/// Unicode's `Default_Ignorable_Code_Point`, line and paragraph separators, and annotation marks.
 fn acts(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -64,7 +64,7 @@ mod tests {
         }
         let text = "a\u{1b}]52;c;x\u{7}\u{9b}2J\u{7f}\u{202e}b\u{2066}\u{2028}\n\t";
         assert_eq!(shown(text), "a\\u{1b}]52;c;x\\u{7}\\u{9b}2J\\u{7f}\\u{202e}b\\u{2066}\\u{2028}\\n\\t");
-        // Nothing is left to escape.
+        // The escaped text needs no further escaping.
         assert!(matches!(shown(&shown(text)), Cow::Borrowed(_)));
     }
 

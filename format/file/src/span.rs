@@ -1,36 +1,36 @@
-//! Where and when a warp ran.
+//! Place and time of a warp's execution.
 
-/// When a warp began and ended, and on which multiprocessor, as a traced kernel writes it. Size 40 bytes,
-/// alignment 8. All zero before the launch.
+/// Begin and end of a warp, and its multiprocessor, as a traced kernel writes them. All fields are 0 before
+/// the launch. 40 bytes, alignment 8.
 ///
-/// The two pairs of a multiprocessor's clock and the global timer are taken at one place each. So they put
-/// what the clock tells, which is exact and the multiprocessor's own, on the axis that all of them share.
+/// Begin and end are pairs of the multiprocessor's clock and the global timer, read together. The pairs map
+/// the clock, which is exact but local to a multiprocessor, to the timer, which all multiprocessors share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct WarpSpan {
-    /// The multiprocessor's clock when the warp began, in cycles.
+    /// Multiprocessor clock when the warp began, in cycles.
     pub begin_clock: u64,
-    /// The global timer then, in nanoseconds.
+    /// Global timer when the warp began, in nanoseconds.
     pub begin_timer: u64,
-    /// The latest clock at which lanes began to leave the kernel.
+    /// Latest multiprocessor clock at which lanes began to leave the kernel, in cycles.
     pub end_clock: u64,
-    /// The latest global timer at which they did.
+    /// Latest global timer at which lanes began to leave the kernel, in nanoseconds.
     pub end_timer: u64,
-    /// Number of the multiprocessor when the warp began, plus 1; 0: it has not begun, as far as is known.
+    /// Multiprocessor at the begin, plus 1; 0 if no begin is recorded.
     pub begin_sm: u32,
-    /// The same for lanes that left; 0: none has.
+    /// Multiprocessor at the end, plus 1; 0 if no lane has left.
     pub end_sm: u32,
 }
 
 const _: () = assert!(size_of::<WarpSpan>() == 40);
 
 impl WarpSpan {
-    /// Returns whether it is known that the warp began.
+    /// Returns true if the warp's begin is recorded.
     pub const fn has_begun(&self) -> bool {
         self.begin_sm != 0
     }
 
-    /// Returns whether lanes of the warp have left the kernel: then the end is that of the last of them.
+    /// Returns true if lanes of the warp have left the kernel. The end is the latest exit.
     pub const fn has_ended(&self) -> bool {
         self.has_begun() && self.end_sm != 0
     }
@@ -40,14 +40,14 @@ impl WarpSpan {
         self.begin_sm.checked_sub(1)
     }
 
-    /// Returns whether the warp ended on another multiprocessor, as where a program is debugged, or shares
-    /// the device: its two clocks have nothing to do with each other.
+    /// Returns true if the warp ended on another multiprocessor, for example under a debugger or on a shared
+    /// device. Its two clocks are then unrelated.
     pub const fn has_moved(&self) -> bool {
         self.has_ended() && self.begin_sm != self.end_sm
     }
 
-    /// Returns how long the warp ran, in nanoseconds of the global timer, which goes in steps; `None` if it
-    /// did not end. The timer never goes back; where it seems to, it is 0.
+    /// Returns the warp's duration in nanoseconds of the global timer, which advances in steps. Returns
+    /// `None` if the warp did not end, and 0 if the end is before the begin.
     pub const fn nanoseconds(&self) -> Option<u64> {
         if !self.has_ended() {
             return None;
@@ -55,8 +55,8 @@ impl WarpSpan {
         Some(self.end_timer.saturating_sub(self.begin_timer))
     }
 
-    /// Returns how long the warp ran, in cycles of its multiprocessor; `None` if it did not end, or not
-    /// there.
+    /// Returns the warp's duration in cycles. Returns `None` if the warp did not end on the same
+    /// multiprocessor.
     pub const fn cycles(&self) -> Option<u64> {
         if !self.has_ended() || self.has_moved() {
             return None;
@@ -64,37 +64,37 @@ impl WarpSpan {
         Some(self.end_clock.wrapping_sub(self.begin_clock))
     }
 
-    /// Puts times of the warp's clock on the axis of the global timer, by the warp's two pairs; `None` if it
-    /// has not both, or the clock did not go on between them.
+    /// Returns the mapping from the warp's clock to the global timer. Returns `None` if the warp did not
+    /// begin and end on the same multiprocessor, or if its clock did not advance.
     ///
-    /// `first` is the first of these times, in cycles, of which only the lower `bits` are the clock's: the
-    /// clock is taken that is nearest to the warp's begin. Later times go on from there, and may need more
+    /// `first` is the earliest time to map, in cycles. Only its lower `bits` bits are from the clock; they
+    /// are extended to the clock nearest to the warp's begin. Later times continue from `first`, with more
     /// bits.
     pub fn axis(&self, first: u64, bits: u32) -> Option<Axis> {
         let cycles = self.cycles().filter(|cycles| *cycles > 0)?;
         let mask = u64::MAX >> (64 - bits.clamp(1, 64));
         let after = first.wrapping_sub(self.begin_clock) & mask;
         let before = self.begin_clock.wrapping_sub(first) & mask;
-        // The first run may seem to begin before the warp, as times of runs are in units of several cycles.
+        // The first run may seem to begin before the warp: times of runs have units of several cycles.
         let since = if before < after { 0u64.wrapping_sub(before) } else { after };
         let nanoseconds = self.end_timer.saturating_sub(self.begin_timer);
         Some(Axis { begin: first.wrapping_sub(since), cycles, begin_timer: self.begin_timer, nanoseconds })
     }
 }
 
-/// What puts times of a warp's clock on the axis of the global timer: [`WarpSpan::axis`].
+/// Mapping from a warp's clock to the global timer. Returned by [`WarpSpan::axis`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// The warp's begin, in the times that are to be put on the axis.
+    /// The warp's begin, on the clock of the times to map.
     begin: u64,
-    /// Cycles that the warp ran, and nanoseconds.
+    /// Duration of the warp, in cycles and in nanoseconds.
     cycles: u64,
     nanoseconds: u64,
     begin_timer: u64,
 }
 
 impl Axis {
-    /// Returns the global timer, in nanoseconds, when the warp's clock was this.
+    /// Returns the global timer, in nanoseconds, at a time of the warp's clock.
     pub fn nanoseconds(&self, cycles: u64) -> u64 {
         let since = cycles.wrapping_sub(self.begin).cast_signed();
         let scaled =
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn two_pairs_put_a_clock_on_the_axis_of_the_timer() {
         assert_eq!((SPAN.sm(), SPAN.nanoseconds(), SPAN.cycles()), (Some(3), Some(1_000), Some(2_000)));
-        // With all bits, and with the 36 that times of runs have.
+        // All 64 bits, and the 36 bits of the times of runs.
         for (clock, timer) in [(0, 1_000_050), (900, 1_000_500), (1_900, 1_001_000)] {
             let whole = SPAN.axis((5 << 36) + clock, 64).unwrap();
             assert_eq!(whole.nanoseconds((5 << 36) + clock), timer);

@@ -1,4 +1,4 @@
-//! Whole streams and chunks in memory: for tests, benchmarks and tools.
+//! Encoding and decoding of whole streams and chunks in memory, for tests, benchmarks and tools.
 
 use super::item::{Coalescer, Item};
 use super::predict::encoder::MAX_PUSH_GROWTH;
@@ -8,7 +8,7 @@ use super::{
 use crate::event::Event;
 use crate::memory::SliceMemory;
 
-/// Decodes chunks of one codec, in memory allocated once.
+/// Decoder for chunks of one codec, with memory allocated once.
 ///
 /// ```
 /// use warptrace_format::Event;
@@ -30,10 +30,10 @@ enum Kind {
 }
 
 impl Decoder {
-    /// A decoder for the codec and parameters that a file names.
+    /// Creates a decoder for the codec and parameters of a file.
     ///
     /// # Panics
-    /// If [`CodecSpec::check`] refuses `spec`; a file's is checked when it is opened.
+    /// If [`CodecSpec::check`] fails. Opening a file checks its codecs.
     pub fn new(spec: CodecSpec) -> Self {
         Self(match spec {
             CodecSpec::Raw => Kind::Raw(RawDecoder::new()),
@@ -42,11 +42,11 @@ impl Decoder {
         })
     }
 
-    /// Decodes one chunk's payload and gives its `events` events to `sink` in order.
+    /// Decodes one chunk's payload and passes its `events` events to `sink` in order.
     ///
     /// # Errors
-    /// As [`EclDecoder::decode`] and [`PredictDecoder::decode`]; events before the fault may have been given
-    /// to `sink`.
+    /// Like [`EclDecoder::decode`] and [`PredictDecoder::decode`], which may pass events before the fault to
+    /// `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -60,16 +60,15 @@ impl Decoder {
         }
     }
 
-    /// Decodes like [`decode`](Self::decode), but gives runs and cycles of events as one item each: expanded
-    /// ([`Item::for_each`]), they are the same events.
+    /// Like [`decode`](Self::decode), but passes runs and cycles of events to `sink` as one item each.
+    /// Expanded ([`Item::for_each`]), the items are the same events.
     ///
-    /// For `predict` the cost is that of the compressed bytes: what repeats is found in the decoder's state,
-    /// without going through it. For the other codecs each event is decoded, and repetitions of up to 16
-    /// events are found on the way. Which of several ways to cut a stream into items is chosen may change
-    /// between versions.
+    /// For `predict` the cost depends on the compressed size: the decoder's state shows repetitions without
+    /// decoding each one. For the other codecs each event is decoded, and repetitions of up to 16 events are
+    /// detected. The division of a stream into items may change between versions.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
+    /// Like [`decode`](Self::decode). Items before the fault may already be in `sink`.
     pub fn decode_items(
         &mut self,
         payload: &[u8],
@@ -85,11 +84,10 @@ impl Decoder {
         result
     }
 
-    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
-    /// that other tracers recorded.
+    /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
     ///
     /// # Errors
-    /// As [`EclDecoder::decode_any`].
+    /// Like [`EclDecoder::decode_any`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -103,10 +101,10 @@ impl Decoder {
         }
     }
 
-    /// Decodes one chunk's payload and appends its events to `to`, which is unchanged after an error.
+    /// Decodes one chunk's payload and appends its events to `to`. Leaves `to` unchanged on an error.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode).
+    /// Like [`decode`](Self::decode).
     pub fn decode_into(
         &mut self,
         payload: &[u8],
@@ -125,12 +123,12 @@ impl Decoder {
     }
 }
 
-/// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, as a warp would: for each chunk
-/// the number of its events and its payload.
+/// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, like a warp. Returns the number of
+/// events and the payload of each chunk.
 ///
 /// # Panics
-/// If `chunk_capacity` cannot hold one event (16 bytes are always enough), an event's location is beyond
-/// [`CodecSpec::max_location`], or [`CodecSpec::check`] refuses `spec`.
+/// If `chunk_capacity` cannot hold one event (16 bytes are always enough), an event's location exceeds
+/// [`CodecSpec::max_location`], or [`CodecSpec::check`] fails.
 pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> Vec<(u32, Vec<u8>)> {
     spec.check().expect("a codec with valid parameters");
     for (number, event) in events.iter().enumerate() {
@@ -142,7 +140,7 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
             spec.max_location()
         );
     }
-    // The largest growth of all codecs: the words of `predict`.
+    // The largest growth of all codecs: `predict` writes whole words.
     let max_bytes = events.len().saturating_mul(MAX_PUSH_GROWTH as usize);
     let mut out = vec![0; max_bytes.min(chunk_capacity as usize)];
     let mut out = SliceMemory(&mut out);
@@ -190,13 +188,13 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
     chunks
 }
 
-/// Decodes one chunk with a decoder of its own.
+/// Decodes one chunk with a new decoder.
 ///
 /// # Panics
-/// If [`CodecSpec::check`] refuses `spec`.
+/// If [`CodecSpec::check`] fails.
 ///
 /// # Errors
-/// As [`Decoder::decode`].
+/// Like [`Decoder::decode`].
 pub fn decode_chunk(spec: CodecSpec, payload: &[u8], events: u32) -> Result<Vec<Event>, CodecError> {
     let mut decoded = Vec::new();
     Decoder::new(spec).decode_into(payload, events, &mut decoded)?;

@@ -1,24 +1,24 @@
-//! What can be wrong with a chunk's payload.
+//! Errors in a chunk's payload.
 
 use crate::event::Event;
 
-/// Why a payload is not the encoding of the events that its chunk announces.
+/// A payload is not the encoding of the events that its chunk announces.
 ///
-/// Offsets are in bytes from the payload's start; events are numbered from 0 inside the chunk. An error means
-/// that the chunk is damaged (or was written with another codec or other parameters than the file says): drop
-/// it and go on with the next, which decodes on its own.
+/// Offsets are in bytes from the payload's start; events are numbered from 0 in the chunk. On error the chunk
+/// is damaged, or its codec or parameters differ from the file's. Drop the chunk and continue with the next
+/// one, which decodes independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The chunk announces more events than a chunk can hold.
     #[error("the chunk announces {events} events; a chunk holds at most {max}")]
     TooLarge {
-        /// Events announced.
+        /// Announced events.
         events: u32,
         /// Most events of a chunk.
         max: u32,
     },
-    /// The payload ends before the literals of a group.
+    /// The payload ends inside the literals of a group.
     #[error("the group at payload offset {offset} has {literals} literals, but only {left} bytes follow")]
     TruncatedGroup {
         /// Offset of the group's count byte.
@@ -34,15 +34,15 @@ pub enum CodecError {
         /// Length of the payload.
         offset: usize,
     },
-    /// The payload goes on after the announced events.
+    /// The payload continues after the announced events.
     #[error(
         "the payload holds more than the {expected} announced events; the surplus starts at offset {offset}"
     )]
     TooManyEvents {
-        /// Events announced.
+        /// Announced events.
         expected: u32,
-        /// Offset of the byte that went too far: of the group's count byte where it opens a group, of the
-        /// literal where it is a repeat, of a match's count where its bytes are too many.
+        /// Offset of the surplus. `ecl`: its count byte if it opens a group, its literal if it repeats, the
+        /// match's count if the match is too long. `predict`: the byte in which its code starts.
         offset: usize,
     },
     /// The payload ends before the announced events.
@@ -50,11 +50,11 @@ pub enum CodecError {
         "the payload ends at offset {offset} after {found} events and {stray} bytes; {expected} events were announced"
     )]
     TooFewEvents {
-        /// Events announced.
+        /// Announced events.
         expected: u32,
-        /// Whole events found.
+        /// Complete events found.
         found: u32,
-        /// Bytes after them, less than an event.
+        /// Bytes after them, fewer than an event.
         stray: u8,
         /// Length of the payload.
         offset: usize,
@@ -62,30 +62,30 @@ pub enum CodecError {
     /// The payload ends inside the bits of an event.
     #[error("the payload ends at offset {offset} inside the code of event {event}")]
     TruncatedCode {
-        /// Number of the event; of the first of the hits before it, if it ends in their number.
+        /// Number of the event. If the number of hits is incomplete, the first of these hits.
         event: u32,
         /// Length of the payload.
         offset: usize,
     },
-    /// The bits of an event say something that cannot be.
+    /// The bits of an event hold an impossible value.
     #[error("event {event}, at bit {bit} of payload offset {offset}: there is no such {field}")]
     BadCode {
         /// Number of the event.
         event: u32,
         /// Offset of the byte in which the field starts.
         offset: usize,
-        /// The field's first bit in that byte, 0 the lowest.
+        /// First bit of the field in that byte; 0 is the lowest.
         bit: u8,
-        /// What is wrong.
+        /// Name of the wrong field.
         field: &'static str,
     },
-    /// An event's location is 0, which no trace point has.
+    /// An event has location 0, which no trace point has.
     #[error("event {event} of the chunk has location 0, which no trace point has")]
     ZeroLocation {
         /// Number of the event.
         event: u32,
     },
-    /// An event's mask is 0: no lane was there to execute it.
+    /// An event has mask 0: no lane executed it.
     #[error("event {event} of the chunk has mask 0: no lane took part in it")]
     ZeroMask {
         /// Number of the event.
@@ -93,7 +93,7 @@ pub enum CodecError {
     },
 }
 
-/// Refuses an event that no trace can contain.
+/// Rejects an event that no trace contains.
 #[inline(always)]
 pub(super) fn check_event(number: u32, event: Event) -> Result<(), CodecError> {
     if event.location == 0 {

@@ -1,11 +1,11 @@
-//! What the fuzz targets run, as a library, so that tests can run it too. Each function panics on a finding.
+//! Bodies of the fuzz targets, as a library for tests. Each function panics on a finding.
 
 use super::ecl::reference;
 use super::raw::{self, PAYLOAD_EVENT_BYTES};
 use super::{CodecSpec, Decoder, EclParams, MAX_BODY, PredictDecoder, PredictParams, encode_stream};
 use crate::event::{Event, RAW_EVENT_BYTES};
 
-/// Takes three bytes of `data` as parameters of `ecl`, each brought into its range, and gives the rest.
+/// Derives valid `ecl` parameters from three bytes of `data`, and returns them with the remaining bytes.
 /// `window_bits` stays at 12 or below so that most inputs reach the ring's end.
 fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
     let ([hash_bits, shift, window_bits], rest) = data.split_first_chunk::<3>()?;
@@ -14,13 +14,13 @@ fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
     Some((params, rest))
 }
 
-/// Parameters of `predict` that go with those of `ecl`, the small ones often.
+/// Derives `predict` parameters from `ecl` parameters, often small ones.
 fn predict_params(params: EclParams) -> PredictParams {
     PredictParams::new(2 + params.hash_bits % 9).expect("brought into its range")
 }
 
-/// Reads `data` as parameters, a chunk capacity and events; every codec must give the events back, and `ecl`
-/// must give the bytes of the whole-buffer reference.
+/// Reads `data` as parameters, a chunk capacity and events. Checks that every codec reproduces the events,
+/// and that `ecl` produces the same bytes as the whole-buffer reference.
 pub fn round_trip(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
@@ -61,9 +61,8 @@ pub fn round_trip(data: &[u8]) {
     }
 }
 
-/// Reads `data` as parameters, an announced number of events and a payload. The decoders must give data or an
-/// error, the same as the whole-buffer reference; a decoder that has seen the payload must answer the same
-/// again.
+/// Reads `data` as parameters, an announced number of events and a payload. Checks that each decoder agrees
+/// with the whole-buffer reference on data or error, also when it decodes the payload again.
 pub fn decode_arbitrary(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([low, high], payload)) = rest.split_first_chunk::<2>() else { return };
@@ -77,7 +76,7 @@ pub fn decode_arbitrary(data: &[u8]) {
         [(CodecSpec::Raw, of_raw, PAYLOAD_EVENT_BYTES), (CodecSpec::Ecl(params), of_ecl, RAW_EVENT_BYTES)]
     {
         let event_bytes = event_bytes as usize;
-        // The announced number, and the one that fits if there is one.
+        // The announced number, and the matching number if one exists.
         let fitting = expected
             .as_ref()
             .filter(|bytes| bytes.len() % event_bytes == 0)
@@ -112,8 +111,8 @@ pub fn decode_arbitrary(data: &[u8]) {
     }
 }
 
-/// The part of [`decode_arbitrary`] for `predict`, which has no second decoder: what it accepts must encode
-/// and come back, and its three ways to decode must agree.
+/// Runs [`decode_arbitrary`] for `predict`, which has no reference decoder. Checks that an accepted payload
+/// survives encoding and decoding, and that the three decoding functions agree.
 fn decode_arbitrary_predict(params: PredictParams, announced: u32, payload: &[u8]) {
     let mut decoder = PredictDecoder::new(params);
     for events in [announced, announced % 64, announced] {

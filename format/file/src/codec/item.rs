@@ -1,8 +1,8 @@
-//! Runs and cycles: events as a loop made them, without unrolling it.
+//! Runs and cycles: repeated events, not expanded.
 
 use crate::event::Event;
 
-/// Longest body of a [`Item::Cycle`], in events.
+/// Longest body of an [`Item::Cycle`], in events.
 pub const MAX_BODY: usize = 128;
 
 /// Consecutive events of a warp.
@@ -19,24 +19,24 @@ pub const MAX_BODY: usize = 128;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// One event, this many times in a row (at least once).
+    /// One event, repeated.
     Run {
         /// The event.
         event: Event,
-        /// How often.
+        /// Number of times that it happens, at least 1.
         times: u32,
     },
-    /// Two or more events, and the same again: this many times in all (at least once).
+    /// Several events, repeated.
     Cycle {
-        /// The events of one time: 2 to [`MAX_BODY`].
+        /// Events of one time: 2 to [`MAX_BODY`].
         body: &'a [Event],
-        /// How often.
+        /// Number of times that it happens, at least 1.
         times: u32,
     },
 }
 
 impl<'a> Item<'a> {
-    /// The item for `body`, which is not empty, `times` times.
+    /// Creates the item for `body`, which is not empty, `times` times.
     #[inline]
     pub(crate) const fn repeated(body: &'a [Event], times: u32) -> Self {
         match body {
@@ -45,7 +45,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The events of one time.
+    /// Returns the events of one time.
     #[inline]
     pub const fn body(&self) -> &[Event] {
         match self {
@@ -54,7 +54,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// How often the body happens.
+    /// Returns the number of times that the body happens.
     #[inline]
     pub const fn times(&self) -> u32 {
         match *self {
@@ -62,13 +62,13 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Number of events.
+    /// Returns the total number of events.
     #[inline]
     pub const fn events(&self) -> u64 {
         self.body().len() as u64 * self.times() as u64
     }
 
-    /// Gives each event to `sink`, in order.
+    /// Passes each event to `sink`, in order.
     #[inline]
     pub fn for_each(&self, sink: &mut impl FnMut(Event)) {
         match *self {
@@ -82,27 +82,26 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Longest body that a [`Coalescer`] looks for.
+/// Longest body that a [`Coalescer`] finds.
 const MAX_PERIOD: usize = 16;
-/// Events that wait for what follows them.
+/// Capacity of [`Coalescer::pending`].
 const PENDING: usize = 64;
-/// Entries of the table of last positions.
 const HASHES: usize = 32;
 
-/// Finds runs and short cycles among events that come one by one, in constant time an event.
+/// Finds runs and short cycles in a sequence of events, in constant time per event.
 ///
-/// An event is compared with the one that its body would have next. Outside of a repetition it looks where
-/// the same event was last: when as many events in a row as that is away had their like at the same distance,
-/// a body has been repeated once.
+/// In a repetition, an event is compared with the next event of the body. Outside, the distance to the last
+/// equal event is looked up. When as many consecutive events as the distance have this same distance, a body
+/// has repeated once.
 pub(crate) struct Coalescer {
-    /// Events that were not given on, the oldest first. In a repetition they end with one body.
+    /// Events not yet passed to the sink, oldest first. In a repetition they end with one body.
     pending: Vec<Event>,
-    /// Where in `pending` an event with some hash was last.
+    /// Last position in `pending` of an event, by the event's hash.
     positions: [u8; HASHES],
-    /// Distance of the last event to the one before that is like it, and how many events in a row had it.
+    /// Distance from the last event to the previous equal one, and the number of consecutive events with it.
     distance: usize,
     streak: usize,
-    /// Length of the body that is being repeated; 0 outside of a repetition.
+    /// Length of the repeated body; 0 outside a repetition.
     period: usize,
     /// Events in the repetition after its first body.
     matched: u32,
@@ -123,7 +122,7 @@ impl Coalescer {
         }
     }
 
-    /// Takes the next event; gives what is complete to `sink`.
+    /// Adds the next event. Passes complete items to `sink`.
     #[inline]
     pub(crate) fn push(&mut self, event: Event, sink: &mut impl FnMut(Item<'_>)) {
         if self.period != 0 {
@@ -158,22 +157,22 @@ impl Coalescer {
         self.streak = if distance == self.distance { self.streak + 1 } else { 1 };
         self.distance = distance;
         if self.streak == distance {
-            // The last `distance` events are those before them once more.
+            // The last `distance` events repeat those before them.
             self.pending.truncate(at + 1 - distance);
             (self.period, self.matched, self.phase) = (distance, distance as u32, 0);
         }
     }
 
-    /// Gives the first `count` pending events on, one by one.
+    /// Passes the first `count` pending events to `sink`, one by one.
     fn give(&mut self, count: usize, sink: &mut impl FnMut(Item<'_>)) {
         for event in self.pending.drain(..count) {
             sink(Item::Run { event, times: 1 });
         }
-        // Positions of events that are gone point at others now, which are compared anyway.
+        // Positions may now point at other events, but lookups compare events.
         for position in &mut self.positions {
             *position = position.saturating_sub(count as u8);
         }
-        // A body may have gone in part.
+        // Part of a body may be removed.
         self.streak = 0;
     }
 
@@ -184,7 +183,7 @@ impl Coalescer {
         }
         let body = &self.pending[body_at..];
         sink(Item::repeated(body, 1 + self.matched / self.period as u32));
-        // What the last time lacked of its end is open again.
+        // The incomplete last repetition becomes pending again.
         let rest = self.phase;
         self.pending.drain(..body_at);
         self.pending.truncate(rest);
@@ -192,7 +191,7 @@ impl Coalescer {
         (self.period, self.matched, self.phase, self.streak) = (0, 0, 0, 0);
     }
 
-    /// Gives the rest to `sink`, and is ready for other events.
+    /// Passes the remaining events to `sink` and resets the state.
     pub(crate) fn finish(&mut self, sink: &mut impl FnMut(Item<'_>)) {
         if self.period != 0 {
             self.end_repetition(sink);

@@ -1,4 +1,4 @@
-//! The codecs: how events become bytes inside a chunk. One file (or folder) each, encoder beside decoder.
+//! The codecs, which encode events as the bytes of a chunk. One file or folder per codec.
 
 #[cfg(feature = "std")]
 mod buffered;
@@ -34,22 +34,22 @@ pub use raw::RawState;
 #[cfg(feature = "std")]
 pub use text::CodecTextError;
 
-/// A codec with its parameters, as a file names it.
+/// A codec with its parameters, as stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CodecSpec {
-    /// Six bytes an event.
+    /// Six bytes per event.
     Raw,
     /// CUT, LZa2, RLE: the codec of the ECL-Tracer thesis.
     Ecl(EclParams),
-    /// Whole events predicted, misses in bits.
+    /// Predicts whole events and writes mispredictions as bits.
     Predict(PredictParams),
 }
 
 impl CodecSpec {
-    /// Whether the parameters are in range. Ask before anything else is asked of a specification that came
-    /// from outside the program: the other methods and the codecs expect valid parameters.
+    /// Checks that the parameters are in range. Call this first for a specification from outside the program:
+    /// the other methods and the codecs require valid parameters.
     ///
     /// # Errors
     /// [`ParamError`] names the first parameter that is out of range.
@@ -61,7 +61,7 @@ impl CodecSpec {
         }
     }
 
-    /// The largest location id that the codec can carry. The smallest is always 1.
+    /// Returns the largest location id that the codec can carry. The smallest is always 1.
     pub const fn max_location(self) -> u16 {
         match self {
             Self::Ecl(_) => u8::MAX as u16,
@@ -69,7 +69,7 @@ impl CodecSpec {
         }
     }
 
-    /// The name that the tool and the files use.
+    /// Returns the codec's name in the tool and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -78,7 +78,7 @@ impl CodecSpec {
         }
     }
 
-    /// Bytes of tables one warp needs while it encodes; 0 for `raw`. A multiple of 16.
+    /// Returns the size of one warp's encoder tables, in bytes: a multiple of 16, and 0 for `raw`.
     pub const fn work_bytes(self) -> u32 {
         match self {
             Self::Raw => 0,

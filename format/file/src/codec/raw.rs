@@ -1,4 +1,4 @@
-//! `raw`: each event as six bytes, nothing else.
+//! `raw`: six bytes per event.
 //!
 //! ```text
 //! offset  size  field
@@ -6,20 +6,18 @@
 //!      2     4  mask      bit i is lane i, lowest byte first; not 0
 //! ```
 //!
-//! A payload is exactly six times its chunk's events long. `docs/reference/codecs.md` is the
-//! specification.
+//! A payload is six bytes times the chunk's events. `docs/reference/codecs.md` is the specification.
 
 use crate::event::Event;
 use crate::memory::Memory;
 
-/// Bytes of an event in a chunk's payload. (Ratios are measured against
-/// [`RAW_EVENT_BYTES`](crate::RAW_EVENT_BYTES), the five bytes of the thesis's CUT form.)
+/// Size of an event in a chunk's payload, in bytes. Compression ratios are relative to
+/// [`RAW_EVENT_BYTES`](crate::RAW_EVENT_BYTES), the five bytes of the CUT form.
 pub const PAYLOAD_EVENT_BYTES: u32 = 6;
 
-/// Bits of an event in a payload.
 const EVENT_BITS: u32 = 8 * PAYLOAD_EVENT_BYTES;
 
-/// Gives the event's bytes in a payload.
+/// Encodes an event.
 #[inline(always)]
 pub const fn encode_event(event: Event) -> [u8; PAYLOAD_EVENT_BYTES as usize] {
     let [low, high] = event.location.to_le_bytes();
@@ -27,15 +25,15 @@ pub const fn encode_event(event: Event) -> [u8; PAYLOAD_EVENT_BYTES as usize] {
     [low, high, a, b, c, d]
 }
 
-/// Reads the event that [`encode_event`] wrote. Any bytes are an event, also one that no trace can contain.
+/// Decodes an event. Accepts any bytes, including events that no trace contains.
 #[inline(always)]
 pub const fn decode_event(bytes: [u8; PAYLOAD_EVENT_BYTES as usize]) -> Event {
     let [low, high, a, b, c, d] = bytes;
     Event { location: u16::from_le_bytes([low, high]), mask: u32::from_le_bytes([a, b, c, d]) }
 }
 
-/// State of one warp's encoder: one word that counts, three of padding. It has the methods of
-/// [`EclState`](super::ecl::EclState), but needs neither parameters nor work memory.
+/// Encoder state of one warp: the payload's length, padded to four words. Has the methods of
+/// [`EclState`](super::ecl::EclState) without parameters and work memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawState {
@@ -46,19 +44,19 @@ impl RawState {
     /// Number of `u32` words of the state.
     pub const WORDS: usize = 4;
 
-    /// A state before its first chunk. Its words are all zero.
+    /// Creates a state before its first chunk. All its words are 0.
     #[inline(always)]
     pub const fn new() -> Self {
         Self { length: 0 }
     }
 
-    /// The state that [`to_words`](Self::to_words) gave.
+    /// Restores a state from the words of [`to_words`](Self::to_words).
     #[inline(always)]
     pub const fn from_words(words: &[u32; Self::WORDS]) -> Self {
         Self { length: words[0] }
     }
 
-    /// The state as words, to be kept until the next event.
+    /// Returns the state as words, to keep until the next event.
     #[inline(always)]
     pub const fn to_words(&self) -> [u32; Self::WORDS] {
         [self.length, 0, 0, 0]
@@ -70,7 +68,7 @@ impl RawState {
         self.length = 0;
     }
 
-    /// Appends one event: [`PAYLOAD_EVENT_BYTES`] of `out`.
+    /// Appends one event: writes [`PAYLOAD_EVENT_BYTES`] of `out`.
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, event: Event) {
         let bytes = encode_event(event);
@@ -82,17 +80,15 @@ impl RawState {
         self.length += PAYLOAD_EVENT_BYTES;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; returns
-    /// how often.
-    ///
-    /// [`has_room`](Self::has_room) has said that it fits once. Whole words are written where the payload has
-    /// them; it is 4-byte aligned.
+    /// Appends `event` up to `count` times (at least 1), as often as it fits into `capacity` bytes. Returns
+    /// the number of appended events. The caller checks [`has_room`](Self::has_room) first. The payload is
+    /// 4-byte aligned and written in whole words where possible.
     #[inline(always)]
     pub fn push_run<O: Memory>(&mut self, out: &mut O, event: Event, count: u32, capacity: u32) -> u32 {
         let room = (capacity - self.length) / PAYLOAD_EVENT_BYTES;
         let taken = if count < room { count } else { room };
         let end = self.length + taken * PAYLOAD_EVENT_BYTES;
-        // The bytes that come next, lowest first, over and over.
+        // The next bytes, lowest first, repeated cyclically.
         let mut next = u64::from(event.location) | u64::from(event.mask) << 16;
         while self.length < end {
             let bytes = if self.length.is_multiple_of(4) && self.length + 4 <= end {
@@ -108,40 +104,39 @@ impl RawState {
         taken
     }
 
-    /// Ends the chunk and gives the payload's length in bytes.
+    /// Ends the chunk and returns the payload's length in bytes.
     #[inline(always)]
     pub fn finish_chunk(&mut self) -> u32 {
         self.length
     }
 
-    /// Whether one more event fits into `capacity` bytes of payload.
+    /// Returns true if one more event fits into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
         self.length + PAYLOAD_EVENT_BYTES <= capacity
     }
 }
 
-/// [`PAYLOAD_EVENT_BYTES`] as the length of an array.
 #[cfg(feature = "std")]
 const SIZE: usize = PAYLOAD_EVENT_BYTES as usize;
 
-/// Decodes payloads of the codec `raw`; it has no state.
+/// Stateless decoder of the codec `raw`.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RawDecoder;
 
 #[cfg(feature = "std")]
 impl RawDecoder {
-    /// A decoder.
+    /// Creates a decoder.
     pub const fn new() -> Self {
         Self
     }
 
-    /// Decodes one chunk's payload and gives its events to `sink` in order.
+    /// Decodes one chunk's payload and passes its events to `sink` in order.
     ///
     /// # Errors
-    /// [`CodecError`](super::CodecError) where the payload is not exactly `events` events, or holds one that
-    /// no trace can contain. Events before the fault may have been given to `sink`.
+    /// [`CodecError`](super::CodecError) if the payload is not exactly `events` events, or holds an event
+    /// that no trace contains. Events before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -156,10 +151,10 @@ impl RawDecoder {
         Ok(())
     }
 
-    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass.
+    /// Like [`decode`](Self::decode), but accepts events with location 0 or mask 0.
     ///
     /// # Errors
-    /// [`CodecError`](super::CodecError) where the payload is not exactly `events` events.
+    /// [`CodecError`](super::CodecError) if the payload is not exactly `events` events.
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -172,7 +167,7 @@ impl RawDecoder {
         Ok(())
     }
 
-    /// The payload as events, if it holds as many as announced.
+    /// Splits the payload into events and checks their number.
     fn split(payload: &[u8], events: u32) -> Result<&[[u8; SIZE]], super::CodecError> {
         use super::CodecError::{TooFewEvents, TooManyEvents};
         let (whole, stray) = payload.as_chunks::<SIZE>();

@@ -1,4 +1,4 @@
-//! Codecs as people write them.
+//! Text form of codecs.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,11 +7,11 @@ use std::string::String;
 
 use super::{CodecSpec, EclParams, ParamError, PredictParams};
 
-/// A text that names no codec.
+/// A text that is not a codec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecTextError {
-    /// It is not one of the names, or has parameters that the codec does not have.
+    /// The name is unknown, or the parameters do not match the codec.
     #[error(
         "`{text}` is no codec: write raw, ecl or predict; on the simulator with parameters, as in ecl:9,2,10 or predict:6"
     )]
@@ -25,7 +25,7 @@ pub enum CodecTextError {
 }
 
 impl fmt::Display for CodecSpec {
-    /// Writes the name, and parameters that are not the default.
+    /// Writes the name, and the parameters if they are not the defaults.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Ecl(params) if params != EclParams::DEFAULT => {
@@ -43,7 +43,7 @@ impl fmt::Display for CodecSpec {
 impl FromStr for CodecSpec {
     type Err = CodecTextError;
 
-    /// Reads a name, with parameters behind a colon.
+    /// Parses a name, optionally followed by a colon and parameters.
     ///
     /// ```
     /// use warptrace_format::codec::{CodecSpec, PredictParams};

@@ -1,8 +1,8 @@
-//! Entries of a data track: what a traced kernel records of addresses and values.
+//! Entries of a data track: the recorded addresses and values of a traced kernel.
 //!
-//! `docs/contributors/data.md` says what sites, runs, headers and values are, and when an entry is written. On the device
-//! entries lie in logs; chunks of the data track hold them as they are, lane after lane. In the file they are
-//! columns ([`crate::file::data`]).
+//! `docs/contributors/data.md` defines sites, runs, headers and values, and says when an entry is written. On
+//! the device, entries lie in logs; chunks of the data track hold them unchanged, lane after lane. The file
+//! stores them in columns ([`crate::file::data`]).
 //!
 //! ```text
 //! offset  size  header                           values
@@ -18,26 +18,26 @@ mod site;
 
 pub use self::site::{Derived, SiteKind, SiteSpace, ValueType};
 
-/// The greatest number of a site; the least is 1.
+/// Largest site number; the smallest is 1.
 pub const MAX_SITE: u16 = 0x7fff;
-/// The most accesses that a run has in one entry.
+/// Most accesses of a run in one entry.
 pub const MAX_COUNT: u32 = 1023;
-/// Bytes of an entry.
+/// Size of an entry, in bytes.
 pub const ENTRY_BYTES: usize = 16;
 
-/// The bit of a key that says that the entry holds values.
+/// Bit of a key: the entry holds values.
 pub const VALUES: u32 = 1 << 31;
-/// Bits by which the site is shifted in a key.
+/// Bit position of the site in a key.
 pub const SITE_SHIFT: u32 = 16;
-/// Bits by which the count is shifted in the key of values.
+/// Bit position of the count in the key of values.
 pub const COUNT_SHIFT: u32 = 6;
-/// The bit in the key of values that says that they are the whole group's.
+/// Bit in the key of values: the values belong to the whole group.
 pub const GROUP: u32 = 1 << 5;
-/// What is in the lower half of a header's key where the group's values are affine, or generic.
+/// Lower half of a header's key if the group's values are affine.
 pub const AFFINE: u32 = 1;
-/// See [`AFFINE`].
+/// Lower half of a header's key if each lane has its own values.
 pub const GENERIC: u32 = 2;
-/// The key of the entry behind a stream with losses.
+/// Key of the entry that ends a stream with losses.
 pub const CUT: u32 = 3;
 
 /// An entry of a data track.
@@ -45,48 +45,48 @@ pub const CUT: u32 = 3;
 pub enum DataEntry {
     /// A group of lanes whose runs at a site ended together.
     Header {
-        /// The lanes, at least one.
+        /// Lanes of the group, at least one.
         mask: u32,
-        /// The site, 1 to [`MAX_SITE`].
+        /// Site number, 1 to [`MAX_SITE`].
         site: u16,
-        /// When, in units of 16 cycles, modulo 2^32.
+        /// Time, in units of 16 cycles, modulo 2^32.
         time: u32,
-        /// What the base of the highest lane adds to that of the lowest one, with those of the lanes between
-        /// on a line ([`lane_base`]); `None` if each lane of the group has values of its own. The values of
-        /// an affine group are the next entry of the same log.
+        /// Base of the highest lane minus base of the lowest lane, if all bases lie on a line
+        /// ([`lane_base`]). The group is then affine, and its values are the next entry of the same log.
+        /// `None` if each lane of the group has its own values.
         spread: Option<i32>,
     },
     /// A run.
     Values {
-        /// The site, 1 to [`MAX_SITE`].
+        /// Site number, 1 to [`MAX_SITE`].
         site: u16,
-        /// Whose run it is.
+        /// Owner of the run.
         of: Owner,
-        /// How many accesses, 1 to [`MAX_COUNT`].
+        /// Number of accesses, 1 to [`MAX_COUNT`].
         count: u32,
-        /// The first access; of a group, that of its lowest lane.
+        /// First access; for a group, the first access of its lowest lane.
         base: u64,
-        /// What each access adds to the one before; 0 if there is one.
+        /// Difference between consecutive accesses; 0 for a single access.
         step: i32,
     },
-    /// What stands behind a stream that has lost something: nothing is known from `time` on.
+    /// End of a stream with losses: nothing is known from `time` on.
     Cut {
-        /// When the first log stopped, in units of 16 cycles, modulo 2^32.
+        /// Time at which the first log stopped, in units of 16 cycles, modulo 2^32.
         time: u32,
     },
 }
 
-/// Whose values an entry holds.
+/// Owner of the values in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// One lane's, 0 to 31.
+    /// One lane, 0 to 31.
     Lane(u32),
-    /// A group's, of this many lanes, 1 to 32.
+    /// A group of this many lanes, 1 to 32.
     Group(u32),
 }
 
 impl Owner {
-    /// Returns how many lanes they are.
+    /// Returns the number of lanes.
     #[must_use]
     pub const fn lanes(self) -> u32 {
         match self {
@@ -96,7 +96,7 @@ impl Owner {
     }
 }
 
-/// Returns how many accesses the entry with this key holds: 0, if it holds no values.
+/// Returns the number of accesses in the entry with this key; 0 if it holds no values.
 #[inline(always)]
 #[must_use]
 pub const fn accesses(key: u32) -> u32 {
@@ -107,7 +107,7 @@ pub const fn accesses(key: u32) -> u32 {
     if key & GROUP == 0 { count } else { count * ((key & 0x1f) + 1) }
 }
 
-/// Returns whether each lane's part of a spread is a whole number.
+/// Returns true if every lane of `mask` has a base on the line ([`lane_base`] returns `Some`).
 #[must_use]
 pub const fn is_line(mask: u32, spread: i32) -> bool {
     let length = 31 - mask.leading_zeros().cast_signed() - mask.trailing_zeros().cast_signed();
@@ -124,8 +124,8 @@ pub const fn is_line(mask: u32, spread: i32) -> bool {
     true
 }
 
-/// Returns the base of a lane of an affine group with these lanes, base and spread; `None` if it is none of
-/// them, or if its number's part of the spread is no whole number, which no kernel writes.
+/// Returns the base of one lane of an affine group. Returns `None` if the lane is not in `mask`, or if its
+/// share of the spread is not a whole number. No kernel writes such a spread.
 #[must_use]
 pub const fn lane_base(mask: u32, base: u64, spread: i32, lane: u32) -> Option<u64> {
     if lane > 31 || mask >> lane & 1 == 0 {
@@ -140,7 +140,7 @@ pub const fn lane_base(mask: u32, base: u64, spread: i32, lane: u32) -> Option<u
 }
 
 impl DataEntry {
-    /// Returns the words of the entry.
+    /// Encodes the entry as words.
     #[must_use]
     pub const fn to_words(self) -> [u32; 4] {
         match self {
@@ -166,7 +166,7 @@ impl DataEntry {
         }
     }
 
-    /// Reads an entry's words; `None` if no kernel writes such an entry.
+    /// Decodes an entry. Returns `None` for words that no kernel writes.
     #[must_use]
     pub const fn from_words([first, key, third, fourth]: [u32; 4]) -> Option<Self> {
         let site = (key >> SITE_SHIFT) as u16 & MAX_SITE;
@@ -203,31 +203,31 @@ impl DataEntry {
     }
 }
 
-/// The run that a lane is in at a site: what a traced kernel keeps in local memory. All zero: none yet.
+/// Current run of a lane at a site, in local memory of a traced kernel. All zero before the first access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneRun {
-    /// The first access.
+    /// First access.
     pub base: u64,
-    /// What each access adds to the one before.
+    /// Difference between consecutive accesses.
     pub step: i32,
-    /// How many accesses, at most [`MAX_COUNT`].
+    /// Number of accesses, at most [`MAX_COUNT`].
     pub count: u32,
 }
 
 impl LaneRun {
-    /// Returns the next access of the run, modulo 2^64, if it goes on as it did.
+    /// Returns the predicted next access of the run, modulo 2^64.
     #[must_use]
     pub const fn next(self) -> u64 {
         self.nth(self.count)
     }
 
-    /// Returns the access with this number, from 0, modulo 2^64.
+    /// Returns access `number` of the run, from 0, modulo 2^64.
     #[must_use]
     pub const fn nth(self, number: u32) -> u64 {
         self.base.wrapping_add((self.step as i64).wrapping_mul(number as i64) as u64)
     }
 
-    /// Takes an access: returns the run that ends before it, if one does.
+    /// Adds an access. Returns the previous run if the access does not continue it.
     pub fn access(&mut self, access: u64) -> Option<Self> {
         if self.count < MAX_COUNT && access == self.next() {
             self.count += 1;
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(run.access(92), None);
         assert_eq!(run, LaneRun { base: 100, step: -4, count: 3 });
         assert_eq!(run.access(100), Some(LaneRun { base: 100, step: -4, count: 3 }));
-        // Too far for a step.
+        // The difference does not fit into a step.
         assert_eq!(run.access(1 << 40), Some(LaneRun { base: 100, step: 0, count: 1 }));
         assert_eq!(run, LaneRun { base: 1 << 40, step: 0, count: 1 });
         let mut zeros = LaneRun::default();

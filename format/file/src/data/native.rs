@@ -1,28 +1,26 @@
-//! What a traced kernel does at sites, on the CPU: accesses of a warp become entries of a data track.
+//! CPU version of a traced kernel's site code: turns accesses of a warp into entries of a data track.
 //!
-//! The simulator records values by [`WarpRuns`]. Tests, benchmarks and the interpreter's tests compare with
-//! [`WarpRecorder`].
+//! The simulator records values with [`WarpRuns`]. Tests and benchmarks compare with [`WarpRecorder`].
 
 use std::collections::BTreeMap;
 
 use super::{DataEntry, LaneRun, Owner, lane_base};
 
-/// The log of a lane.
 #[derive(Clone, Debug, Default)]
 struct Log {
     entries: Vec<DataEntry>,
     has_stopped: bool,
 }
 
-/// The runs that the lanes of a warp are in.
+/// Current runs of the lanes of a warp.
 #[derive(Clone, Debug, Default)]
 pub struct WarpRuns {
     runs: BTreeMap<(u16, u32), LaneRun>,
 }
 
 impl WarpRuns {
-    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16
-    /// cycles. Gives entries to `append`, each with the lane whose log it is for.
+    /// Adds the accesses of lanes that execute a site together, in ascending lane order. `time` is in units
+    /// of 16 cycles. Calls `append` with each new entry and the lane of its log.
     pub fn access(
         &mut self,
         (site, time): (u16, u32),
@@ -39,7 +37,7 @@ impl WarpRuns {
         end_runs(site, time, &ended, append);
     }
 
-    /// Ends the runs of lanes that leave the kernel together, as [`access`](Self::access) does.
+    /// Ends the runs of lanes that leave the kernel together. Calls `append` like [`access`](Self::access).
     pub fn leave(&mut self, time: u32, mask: u32, append: &mut impl FnMut(u32, DataEntry)) {
         let mut sites: Vec<u16> = self.runs.keys().map(|(site, _)| *site).collect();
         sites.dedup();
@@ -68,31 +66,29 @@ fn end_runs(site: u16, time: u32, ended: &[(u32, LaneRun)], append: &mut impl Fn
     }
 }
 
-/// Records a warp.
+/// Recorder of one warp's accesses.
 #[derive(Clone, Debug)]
 pub struct WarpRecorder {
     runs: WarpRuns,
     logs: Logs,
     /// Accesses so far.
     pub attempted: u64,
-    /// Of these, those that found no room.
+    /// Accesses lost because the logs were full.
     pub lost: u64,
 }
 
-/// The logs of a warp.
 #[derive(Clone, Debug)]
 struct Logs {
     logs: [Log; 32],
-    /// Entries that all logs together have room for.
+    /// Free entries, shared by all logs.
     room: usize,
-    /// When the first log stopped.
+    /// Time at which the first log stopped.
     cut: Option<u32>,
-    /// Accesses that found no room.
     lost: u64,
 }
 
 impl WarpRecorder {
-    /// Begins a warp whose logs have room for this many entries.
+    /// Creates a recorder whose logs hold `room` entries in total.
     #[must_use]
     pub fn new(room: usize) -> Self {
         let logs = std::array::from_fn(|_| Log::default());
@@ -100,8 +96,7 @@ impl WarpRecorder {
         Self { runs: WarpRuns::default(), logs, attempted: 0, lost: 0 }
     }
 
-    /// Takes the accesses of lanes, in ascending order, that execute a site together; `time` in units of 16
-    /// cycles.
+    /// Adds the accesses of lanes that execute a site together, in lane order; `time` in units of 16 cycles.
     pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
         self.attempted += accesses.len() as u64;
         self.runs.access((site, time), accesses, &mut |lane, entry| self.logs.append(lane, time, entry));
@@ -117,7 +112,7 @@ impl WarpRecorder {
     /// Returns the stream: the entries of all logs, lane after lane.
     ///
     /// # Panics
-    /// If lanes that accessed anything have not left.
+    /// If a lane with accesses has not left.
     #[must_use]
     pub fn finish(self) -> Vec<[u32; 4]> {
         assert!(self.runs.runs.is_empty(), "all lanes have left");
@@ -135,14 +130,14 @@ impl Logs {
             self.room -= 1;
             return log.entries.push(entry);
         }
-        // Times of a warp's calls ascend.
+        // Calls come in order of time, so this keeps the earliest one.
         self.cut.get_or_insert(time);
         self.lost += u64::from(super::accesses(entry.to_words()[1]));
     }
 }
 
-/// What the base of the last lane adds to that of the first, if the bases are on a line and the runs
-/// otherwise equal.
+/// Returns the base of the last lane minus the base of the first lane, if all bases lie on a line and the
+/// runs have equal steps and counts.
 fn spread(ended: &[(u32, LaneRun)]) -> Option<i32> {
     let ((_, first), (_, last)) = (*ended.first()?, *ended.last()?);
     let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);

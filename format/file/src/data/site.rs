@@ -1,7 +1,7 @@
-//! What a site does, where its addresses point, and from which other site they follow.
+//! Properties of a site: its operation, its state space, and its derivation from another site.
 
 crate::named_enum! {
-    /// What a site does.
+    /// Operation of a site.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     #[non_exhaustive]
@@ -10,13 +10,13 @@ crate::named_enum! {
         Load = "load",
         /// Writes memory.
         Store = "store",
-        /// Changes memory in one step, and gives what was there.
+        /// Reads and modifies memory atomically, and returns the old value.
         Atomic = "atomic",
-        /// Changes memory in one step.
+        /// Modifies memory atomically, without a result.
         Reduction = "reduction",
-        /// Reads what an asynchronous copy writes elsewhere.
+        /// Source of an asynchronous copy.
         CopyFrom = "copy from",
-        /// Writes what an asynchronous copy reads elsewhere.
+        /// Destination of an asynchronous copy.
         CopyTo = "copy to",
         /// Names a value.
         Value = "value",
@@ -24,7 +24,7 @@ crate::named_enum! {
 }
 
 impl SiteKind {
-    /// Whether its accesses are addresses.
+    /// Returns true if the site's accesses are addresses.
     #[must_use]
     pub const fn is_memory(self) -> bool {
         !matches!(self, Self::Value)
@@ -32,15 +32,15 @@ impl SiteKind {
 }
 
 crate::named_enum! {
-    /// The state space that a site's addresses are of.
+    /// State space of a site's addresses.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     #[non_exhaustive]
     pub enum SiteSpace {
-        /// None: it names a value.
+        /// No address: the site names a value.
         #[default]
         None = "",
-        /// Any: the address says which one.
+        /// Generic address, which determines the space.
         Generic = "generic",
         /// Global memory.
         Global = "global",
@@ -54,27 +54,27 @@ crate::named_enum! {
 }
 
 crate::named_enum! {
-    /// The type of a value, as a marker of it names it.
+    /// Type of a value, as its marker names it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     pub enum ValueType {
-        /// An integer of 32 bits without a sign.
+        /// Unsigned 32-bit integer.
         U32 = "u32",
-        /// An integer of 32 bits with a sign.
+        /// Signed 32-bit integer.
         I32 = "i32",
-        /// An integer of 64 bits without a sign.
+        /// Unsigned 64-bit integer.
         U64 = "u64",
-        /// An integer of 64 bits with a sign.
+        /// Signed 64-bit integer.
         I64 = "i64",
-        /// A float of 32 bits.
+        /// 32-bit float.
         F32 = "f32",
-        /// A float of 64 bits.
+        /// 64-bit float.
         F64 = "f64",
     }
 }
 
 impl ValueType {
-    /// Returns the bytes of such a value.
+    /// Returns the size of a value, in bytes.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {
@@ -84,31 +84,29 @@ impl ValueType {
     }
 }
 
-/// How the addresses of a *derived* site follow from those of another one, its *root*: nothing is recorded of
-/// it.
+/// Derivation of a *derived* site from its *root*, another site. A derived site records nothing.
 ///
-/// A lane that executes the root executes the derived site once behind it, at the root's address and
-/// something constant added. So the n-th access of a lane there follows from the lane's n-th one at the root.
+/// A lane that executes the root then executes the derived site once, at the root's address plus a constant.
+/// So access n of a lane at the derived site follows from its access n at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 pub struct Derived {
-    /// The root's number.
+    /// Site number of the root.
     pub root: u16,
-    /// What is added to its address.
+    /// Constant added to the root's address.
     pub offset: i64,
-    /// Whether addresses have 32 bits, so that the sum is taken modulo 2^32; else modulo 2^64.
+    /// True if addresses have 32 bits: sums are modulo 2^32, otherwise modulo 2^64.
     pub is_narrow: bool,
 }
 
 impl Derived {
-    /// Returns the access that follows from one of the root.
+    /// Returns the derived access for an access of the root.
     #[must_use]
     pub const fn address(&self, access: u64) -> u64 {
         access.wrapping_add(self.added(access) as u64)
     }
 
-    /// Returns what is added to an access of the root: the offset, or where addresses of 32 bits wrap 2^32
-    /// more or less.
+    /// Returns the difference to the root's access: the offset, plus or minus 2^32 if a 32-bit address wraps.
     #[must_use]
     pub const fn added(&self, access: u64) -> i64 {
         const ALL: i64 = 1 << 32;

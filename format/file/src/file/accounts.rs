@@ -1,4 +1,4 @@
-//! Accounting of consecutive warps of one launch and track.
+//! Event counts of consecutive warps of one launch and track.
 //!
 //! ```text
 //! offset  size  field
@@ -12,18 +12,16 @@
 //!     24     …  accounts, compressed or not
 //! ```
 //!
-//! The accounts are five columns of one number a warp, as varints:
-//!
+//! The accounts are five columns with one varint per warp:
 //! ```text
 //! recorded     events in chunks
-//! lost         events that found no room
-//! attempted    less recorded and lost, as zigzag: 0 in a sound trace
+//! lost         events not in chunks
+//! attempted    minus recorded and lost, as zigzag: 0 in a valid trace
 //! chunks
-//! unfinished   0 when the warp's last lane left the kernel and the stream was flushed, else 1
+//! unfinished   0 if the stream was encoded to its end after the warp's last lane left, otherwise 1
 //! ```
 //!
-//! A column begins with a number: 0, and the value of all warps follows once; 1, and the value of each
-//! follows.
+//! A column begins with a number: 0 if one value for all warps follows, 1 if the value of each warp follows.
 
 use super::error::FormatError;
 use super::fields::{Fields, push_crc, push_varint, unzigzag, zigzag};
@@ -31,20 +29,20 @@ use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_ACCOUNTS;
 use crate::account::WarpAccount;
 
-/// Bytes of the fixed part of an accounting section's body.
+/// Size of the fixed part of an accounting section's body, in bytes.
 pub const ACCOUNTS_HEADER_BYTES: usize = 24;
-/// Most bytes of one warp's account before compression: three numbers of 64 bits, one of 32 and one of 1.
+/// Maximum size of one account before compression: three numbers of 64 bits, one of 32 and one of 1.
 const MAX_ACCOUNT_BYTES: usize = 3 * 10 + 5 + 1;
-/// Most bytes of the columns' beginnings.
+/// Maximum size of the columns' beginnings.
 const MAX_COLUMN_BYTES: usize = 5 * 11;
-/// The value of all warps follows once.
+/// One value for all warps follows.
 const ALL_EQUAL: u8 = 0;
-/// The value of each warp follows.
+/// One value for each warp follows.
 const EACH: u8 = 1;
 
 const SECTION: &str = "ACCT";
 
-/// The fixed part of an accounting section.
+/// Fixed part of an accounting section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountsHeader {
     /// Launch number.
@@ -55,20 +53,20 @@ pub struct AccountsHeader {
     pub first_warp: u32,
     /// Number of warps, 1..=[`MAX_ACCOUNTS`].
     pub warps: u32,
-    /// How the accounts are stored.
+    /// Storage form of the accounts.
     pub stored_as: StoredAs,
 }
 
 impl AccountsHeader {
-    /// Linear index of the last warp.
+    /// Returns the linear index of the last warp.
     pub const fn last_warp(&self) -> u32 {
         self.first_warp + (self.warps - 1)
     }
 
-    /// Reads the fixed part of the body at file offset `at`; `body` may be longer.
+    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer.
     ///
     /// # Errors
-    /// Too few bytes, a wrong checksum, a count of 0 or over the limit, warps beyond 32 bits.
+    /// Missing bytes, a wrong checksum, 0 warps or too many, warps beyond 32 bits.
     pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(ACCOUNTS_HEADER_BYTES)];
         let mut fields = Fields::new(SECTION, body, at);
@@ -95,11 +93,10 @@ impl AccountsHeader {
     }
 }
 
-/// The body of an accounting section for the accounts of consecutive warps from `first_warp` on.
+/// Encodes the body of an accounting section for consecutive warps from `first_warp` on.
 ///
 /// # Errors
-/// No warp, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, `finished` neither 0 nor 1; the compressor
-/// failed.
+/// No warp, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, a `finished` over 1, a compressor failure.
 pub fn encode_accounts(
     launch: u32,
     track: u32,
@@ -123,7 +120,7 @@ pub fn encode_accounts(
     }
     body.extend_from_slice(&[stored_as.to_byte(), 0, 0, 0]);
     push_crc(&mut body, 0);
-    // What the reader would refuse is refused here.
+    // Rejects headers that the reader rejects.
     AccountsHeader::parse(&body, 0)?;
     if let Some(run) = runs.iter().find(|run| run.account.finished > 1) {
         return Err(FormatError::invalid(SECTION, "finished", 0, run.account.finished.into(), "0 or 1"));
@@ -132,33 +129,33 @@ pub fn encode_accounts(
     Ok(body)
 }
 
-/// The accounts of an accounting section.
+/// Contents of an accounting section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accounts {
-    /// Its fixed part.
+    /// Fixed part.
     pub header: AccountsHeader,
-    /// The accounts in order of warp, equal ones that follow each other as one.
+    /// Accounts in order of warp. Consecutive equal accounts are one run.
     pub runs: Vec<AccountRun>,
-    /// Bytes of the columns before compression: what reading them costs.
+    /// Size of the columns before compression, in bytes: the cost of reading them.
     pub plain_bytes: usize,
 }
 
 /// Consecutive warps with equal accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountRun {
-    /// Number of the warps, at least 1.
+    /// Number of warps, at least 1.
     pub warps: u32,
-    /// The account of each.
+    /// Account of each of these warps.
     pub account: WarpAccount,
 }
 
 impl AccountRun {
-    /// The runs of consecutive warps with these accounts.
+    /// Groups the accounts of consecutive warps into runs.
     pub fn of(accounts: &[WarpAccount]) -> Vec<Self> {
         Self::joined(accounts.iter().map(|&account| Self { warps: 1, account }))
     }
 
-    /// Joins runs that follow each other and have equal accounts, and leaves out those of no warp.
+    /// Joins consecutive runs with equal accounts, and drops runs without warps.
     pub fn joined(runs: impl IntoIterator<Item = Self>) -> Vec<Self> {
         let mut joined: Vec<Self> = Vec::new();
         for run in runs.into_iter().filter(|run| run.warps > 0) {
@@ -172,11 +169,11 @@ impl AccountRun {
     }
 }
 
-/// Reads the body of an accounting section at file offset `at`.
+/// Decodes the body of an accounting section at file offset `at`.
 ///
 /// # Errors
-/// What [`AccountsHeader::parse`] refuses; accounts that do not decompress to exactly the announced number; a
-/// `finished` that is neither 0 nor 1.
+/// An error of [`AccountsHeader::parse`], accounts that do not decompress to exactly the announced number, a
+/// number out of its column's range.
 pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     let header = AccountsHeader::parse(body, at)?;
     let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
@@ -192,7 +189,7 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     Ok(Accounts { header, runs, plain_bytes: plain.len() })
 }
 
-/// Reads a column of numbers of `warps` warps into accounts that have the columns before.
+/// Reads a column for `warps` warps into accounts that already hold the previous columns.
 fn add_column(
     fields: &mut Fields<'_>,
     (column, name): (usize, &'static str),
@@ -236,18 +233,16 @@ fn add_column(
     Ok(AccountRun::joined(runs))
 }
 
-/// The columns' names, in their order.
 const COLUMNS: [&str; 5] = ["recorded", "lost", "attempted", "chunks", "unfinished"];
 
-/// Returns the number of each column. Differences wrap, so that the accounts of a damaged device memory can be
-/// kept as they were found.
+/// Returns the number of each column. Differences wrap, to preserve accounts from damaged memory.
 fn numbers(account: &WarpAccount) -> [u64; COLUMNS.len()] {
     let WarpAccount { attempted, recorded, lost, chunks, finished } = *account;
     let more = attempted.wrapping_sub(recorded).wrapping_sub(lost) as i64;
     [recorded, lost, zigzag(more), chunks.into(), u64::from(1 - finished.min(1))]
 }
 
-/// Sets the number of a column, after those of the columns before. Returns false if it is out of range.
+/// Sets the number of a column, after the previous columns. Returns false if it is out of range.
 fn set_number(account: &mut WarpAccount, column: usize, value: u64) -> bool {
     match column {
         0 => account.recorded = value,
@@ -265,7 +260,7 @@ fn set_number(account: &mut WarpAccount, column: usize, value: u64) -> bool {
     true
 }
 
-/// Appends a column of values, each of which so many warps have.
+/// Appends a column of values, each with its number of warps.
 fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = (u64, u32)> + Clone) {
     let first = values.clone().next().map_or(0, |(value, _)| value);
     if values.clone().all(|(value, _)| value == first) {
@@ -298,7 +293,7 @@ mod tests {
     #[test]
     fn accounts_round_trip_with_and_without_compression() {
         let mut accounts: Vec<_> = (1..5000).map(account).collect();
-        // As a broken kernel may leave them.
+        // A broken kernel may leave such accounts.
         let worst =
             WarpAccount { attempted: 0, recorded: u64::MAX, lost: u64::MAX, chunks: u32::MAX, finished: 0 };
         accounts[7] = worst;
@@ -340,7 +335,7 @@ mod tests {
         let body = encode_accounts(0, 0, 0, &AccountRun::of(&one), Compression::None).unwrap();
         assert!(decode_accounts(&body[..body.len() - 1], 0).is_err());
         assert!(decode_accounts(&[&body[..], &[0]].concat(), 0).is_err());
-        // The columns: a form of 2, chunks over 32 bits, neither finished nor not.
+        // A form of 2, chunks over 32 bits, and an `unfinished` of 2.
         let odd = |at: usize, bytes: &[u8]| {
             let bad = [&body[..24 + at], bytes, &body[24 + at + 1..]].concat();
             decode_accounts(&bad, 0).unwrap_err()

@@ -1,9 +1,8 @@
-//! What became known while a recording ran: the `MORE` section.
+//! Kernels and locations added during a recording: the `MORE` section.
 //!
-//! The body is this module's [`Additions`] in postcard's wire format, as the metadata is. A program that
-//! loads kernels one by one, as CUDA's lazy loading does, does not know them all when the file begins. A
-//! `MORE` section stands before the launches of its kernels. Its kernels continue the metadata's, and so do
-//! its locations.
+//! The body is [`Additions`] in postcard's wire format, like the metadata. A program that loads kernels
+//! lazily, as CUDA does, does not know all of them at the start. A `MORE` section precedes the launches of
+//! its kernels. Its kernels and locations continue the metadata's.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +16,7 @@ use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "MORE";
 
-/// Kernels and locations that are added to a file's metadata.
+/// Kernels and locations to add to a file's metadata.
 ///
 /// ```
 /// use warptrace_format::codec::CodecSpec;
@@ -33,24 +32,24 @@ const SECTION: &str = "MORE";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Additions {
-    /// Kernels behind those that are known.
+    /// New kernels, after the known ones.
     #[serde(deserialize_with = "bounded::<_, _, MAX_KERNELS>")]
     pub kernels: Vec<KernelInfo>,
-    /// Locations behind those that are known; a parent may be among those.
+    /// New locations, after the known ones. A parent may be a known location.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]
     pub locations: Vec<LocationInfo>,
 }
 
 impl Additions {
-    /// Whether nothing is added.
+    /// Returns true if nothing is added.
     pub fn is_empty(&self) -> bool {
         self.kernels.is_empty() && self.locations.is_empty()
     }
 
-    /// The section, header and body.
+    /// Encodes the section, header and body.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`]; nothing in it.
+    /// A body over [`MAX_METADATA_BYTES`], or nothing to add.
     pub fn encode_section(&self) -> Result<Vec<u8>, MetadataError> {
         if self.is_empty() {
             return Err(MetadataError::NothingAdded);
@@ -68,10 +67,10 @@ impl Additions {
         Ok(encode_section(SectionKind::Additions, &body))
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], bytes that are no additions or add nothing, bytes after them.
+    /// A body over [`MAX_METADATA_BYTES`], bytes that do not decode or add nothing, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let additions: Self = decode_body((SECTION, "kernels and locations"), body, at)?;
@@ -83,13 +82,12 @@ impl Additions {
 }
 
 impl From<(&str, &str)> for KernelInfo {
-    /// Of a kernel's name and its source file.
     fn from((name, source_file): (&str, &str)) -> Self {
         Self { name: name.into(), source_file: source_file.into() }
     }
 }
 
-/// Metadata that grows, and is sound after each step.
+/// Metadata that grows and is valid after each step.
 #[derive(Clone, Debug)]
 pub struct Growing {
     metadata: Metadata,
@@ -97,10 +95,10 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Begins with these.
+    /// Creates tables from `metadata`.
     ///
     /// # Errors
-    /// What [`Metadata::check`] refuses.
+    /// An error of [`Metadata::check`].
     pub fn new(metadata: Metadata) -> Result<Self, MetadataError> {
         metadata.check()?;
         let mut known = KnownLocations::default();
@@ -108,21 +106,20 @@ impl Growing {
         Ok(Self { metadata, known })
     }
 
-    /// What there is so far.
+    /// Returns the current metadata.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// What there is in the end.
+    /// Returns the final metadata.
     pub fn into_metadata(self) -> Metadata {
         self.metadata
     }
 
-    /// Adds kernels and locations. Takes time for what is added, however much there is.
+    /// Adds kernels and locations. The time depends only on the size of `additions`.
     ///
     /// # Errors
-    /// More kernels than a file can name; an id that is 0, taken, or too large for a codec; a parent that is
-    /// not there. Nothing is added then.
+    /// Too many kernels; an id that is 0, taken or too large for a codec; a bad parent. Then adds nothing.
     pub fn add(&mut self, additions: Additions) -> Result<(), MetadataError> {
         let kernels = self.metadata.kernels.len() + additions.kernels.len();
         if kernels > MAX_KERNELS {
@@ -185,7 +182,7 @@ mod tests {
         let kernels = vec![("k", "").into(); MAX_KERNELS];
         let error = tables.add(Additions { kernels, locations: Vec::new() }).unwrap_err();
         assert!(matches!(error, MetadataError::TooMany { what: "kernels", .. }), "{error}");
-        // The ids of what was refused are free.
+        // The ids of rejected locations remain free.
         let both = Additions {
             locations: [location(10, 0), location(11, 12)].map(|one| one.locations).concat(),
             ..Additions::default()

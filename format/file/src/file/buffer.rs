@@ -1,9 +1,9 @@
-//! Memory that a program's kernels can reach: the `BUFS` section.
+//! Memory that a program's kernels can access: the `BUFS` section.
 //!
-//! The body is a structure in the metadata's encoding: whether all of it is known (a byte, 0 or 1), and a
-//! list of [`BufferInfo`]. The section is optional, and no index lists it. Buffers of several sections add
-//! up; of several with one number the last counts, so that a buffer is told of when it is there, and again
-//! when its end is known.
+//! The body is a structure in the metadata's encoding: a byte (1 if all memory is known, otherwise 0), and a
+//! list of [`BufferInfo`]. The section is optional and not in the index. A file may have several sections;
+//! their buffers add up. A later entry replaces an earlier one with the same number, so a writer adds a
+//! buffer when it is allocated, and again when its end is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,48 +16,48 @@ use super::section::{SectionKind, encode_section};
 const SECTION: &str = "BUFS";
 
 crate::named_enum! {
-    /// What kind of memory a buffer is.
+    /// Kind of memory.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[non_exhaustive]
     pub enum BufferKind {
-        /// Of the device.
+        /// Device memory.
         Device = "device",
-        /// That the driver moves between host and device.
+        /// Managed memory, which the driver moves between host and device.
         Managed = "managed",
-        /// Of the host, which the device reaches.
+        /// Host memory that the device can access.
         Host = "host",
-        /// Of the device, from a pool, in the order of a stream.
+        /// Device memory from a pool, in stream order.
         Pool = "pool",
         /// A variable of a module.
         Variable = "variable",
-        /// Mapped to addresses that were reserved before, or of another process.
+        /// Memory mapped to reserved addresses, or memory of another process.
         Mapped = "mapped",
     }
 }
 
-/// A range of addresses that kernels could access, for a while.
+/// An address range that kernels can access during a range of launches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferInfo {
-    /// Its number, from 0 on in the order in which buffers came to be.
+    /// Number of the buffer, from 0 in order of creation.
     pub number: u32,
-    /// The address of its first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many bytes, at least 1; the last one's address is below 2^64.
+    /// Size in bytes, at least 1. The last byte's address is below 2^64.
     pub bytes: u64,
-    /// What kind of memory it is.
+    /// Kind of memory.
     pub kind: BufferKind,
-    /// What the program calls it, at most [`MAX_BUFFER_NAME_BYTES`] bytes; or nothing.
+    /// Name in the program, at most [`MAX_BUFFER_NAME_BYTES`] bytes; or empty.
     pub name: String,
-    /// The first launch in which it was there.
+    /// First launch that can access the buffer.
     pub first: u32,
-    /// The first launch in which it was there no more, not before `first`; `None`: it was to the end.
+    /// First launch that can no longer access it, not below `first`; `None` if it remains to the end.
     pub end: Option<u32>,
 }
 
-/// A part of a file's buffers.
+/// One section's part of a file's buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffers {
-    /// Whether all memory that kernels reach by global addresses is in this section or one before.
+    /// True if this section and those before it hold all memory that kernels access by global addresses.
     pub is_complete: bool,
     /// Buffers, in the order of their numbers.
     #[serde(deserialize_with = "bounded::<_, _, MAX_BUFFERS>")]
@@ -65,23 +65,22 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Makes the section, header and body.
+    /// Encodes the section, header and body.
     ///
     /// # Errors
-    /// What a reader would refuse: see [`decode`](Self::decode).
+    /// A section that [`decode`](Self::decode) rejects.
     pub fn encode_section(&self) -> Result<Vec<u8>, FormatError> {
         let body = postcard::to_allocvec(self).expect("texts and integers in a sequence of known length");
         Self::decode(&body, 0)?;
         Ok(encode_section(SectionKind::Buffers, &body))
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), bytes that are no such
-    /// structure, bytes after it; more than [`MAX_BUFFERS`] buffers, or numbers of them that do not ascend or
-    /// are too large; a buffer of no bytes, or beyond the last address; one that ends before it begins; a
-    /// name that is too long.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES) or that does not decode, bytes
+    /// after it; numbers that do not ascend or are not below [`MAX_BUFFERS`]; a buffer without bytes, beyond
+    /// the address space, that ends before it begins, or whose name is too long.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let found: Self = decode_body((SECTION, "buffers"), body, at)?;
         let mut next = 0;

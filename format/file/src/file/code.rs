@@ -1,8 +1,8 @@
-//! What the compiled code has at locations: the `CODE` section.
+//! Compiled code at locations: the `CODE` section.
 //!
-//! The body is a list in the metadata's encoding, of the location's id (varint16), its instructions
-//! (varint32), and a byte: 1 if it is a loop whose iterations were counted, else 0. The section is optional,
-//! and no index lists it. A location of no section has code that the recorder did not know.
+//! The body is a list in the metadata's encoding: the location's id (varint16), its instructions (varint32),
+//! and a byte: 1 for a counted loop, otherwise 0. The section is optional and not in the index. The code of a
+//! location without an entry is unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +14,13 @@ use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "CODE";
 
-/// What the compiled code has at a location.
+/// Compiled code at a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocationCode {
-    /// Instructions that an event stands for: those from its point on that lanes execute up to the next
-    /// point. 0 if the compiler left none, or no such point.
+    /// Instructions of an event: those that lanes execute from its point up to the next point. 0 if the
+    /// compiler left none, or removed the point.
     pub instructions: u32,
-    /// Whether it is a loop whose iterations were counted, rather than recorded event by event.
+    /// True for a loop whose iterations were counted instead of recorded event by event.
     pub counted: bool,
 }
 
@@ -28,8 +28,7 @@ pub struct LocationCode {
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")] Vec<(u16, u32, bool)>);
 
 impl LocationCode {
-    /// The section, header and body, of those of `locations` whose code is known; `None` if it is known of
-    /// none.
+    /// Encodes the section, header and body, for locations with known code, or returns `None` without any.
     pub fn encode_section(locations: &[LocationInfo]) -> Option<Vec<u8>> {
         let known = locations.iter().filter_map(|info| {
             let Self { instructions, counted } = info.code?;
@@ -40,11 +39,11 @@ impl LocationCode {
         (!body.0.is_empty()).then(|| encode_section(SectionKind::Code, &encoded))
     }
 
-    /// Reads the body of a section at file offset `at`: ids of locations, and what the code has there.
+    /// Decodes the body of a section at file offset `at`: ids of locations, and their code.
     ///
     /// # Errors
     /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
-    /// locations, bytes that are no such list, bytes after it.
+    /// locations, bytes that do not decode, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "code of locations"), body, at)?;
         let of = |(id, instructions, counted)| (id, Self { instructions, counted });
@@ -52,7 +51,7 @@ impl LocationCode {
     }
 }
 
-/// A field that texts for people and programs have, and the metadata's bytes do not.
+/// Serde functions for a field that is in human-readable formats but not in the metadata's bytes.
 pub(super) mod beside {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

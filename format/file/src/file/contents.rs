@@ -1,4 +1,4 @@
-//! Contents of a section that are columns: one behind the other, and perhaps compressed together.
+//! Section contents: consecutive columns, optionally compressed together.
 
 use std::ops::RangeInclusive;
 
@@ -10,15 +10,15 @@ use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_FRAME_BYTES;
 use super::section::{SectionKind, encode_section_of};
 
-/// Bytes of columns before compression up to which several ways to store them are tried.
+/// Size of columns before compression up to which several forms are tried, in bytes.
 const FEW_BYTES: usize = 1 << 15;
-/// zstd's level for so few: all ways take 0.1 to 2 ms. Level 19 takes three to six times as long.
+/// zstd level for these: all forms take 0.1 to 2 ms. Level 19 takes three to six times as long.
 const FEW_BYTES_LEVEL: i32 = 9;
 
-/// Appends a column: differences of an order.
+/// Appends a column as differences of the given order.
 pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compression, to: &mut Vec<u8>) {
     match (compression, Shape::new(order, 1)) {
-        // What zstd makes of whole bytes is smaller than what it makes of packed bits.
+        // zstd compresses whole bytes better than packed bits.
         (Compression::Suited | Compression::Zstd(_), Some(shape)) => {
             Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
         }
@@ -26,10 +26,10 @@ pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compressi
     }
 }
 
-/// Makes a section, header and body, of its fixed part and of contents that [`Contents::read`] reads.
+/// Encodes a section, header and body, from its fixed part and the contents for [`Contents::read`].
 ///
 /// # Errors
-/// Contents over [`MAX_FRAME_BYTES`]; the compressor failed.
+/// Contents over [`MAX_FRAME_BYTES`], a failure of the compressor.
 pub(super) fn encode_contents(
     kind: SectionKind,
     fixed: &[u8],
@@ -56,21 +56,20 @@ fn encode_stored(
     }
 }
 
-/// Columns as a section stores them.
+/// Columns in the form that a section stores.
 pub(super) struct Stored {
-    /// Before compression.
     plain: Vec<u8>,
     stored_as: StoredAs,
     bytes: Vec<u8>,
 }
 
 impl Stored {
-    /// Stores columns, each of differences of an order. If they are few bytes, takes the smallest of these
-    /// differences, the values themselves, and each column as small as it gets without compression; if the
-    /// compression is for the writer to choose, also what zstd makes of that by a longer search.
+    /// Stores columns as differences of their orders. For few bytes, also tries the plain values, and each
+    /// column in its smallest form without compression. If the writer chooses the compression, also tries a
+    /// longer search by zstd. Keeps the smallest result.
     ///
     /// # Errors
-    /// The compressor failed.
+    /// A failure of the compressor.
     pub(super) fn new(
         section: &'static str,
         columns: &[(&[u32], usize)],
@@ -98,7 +97,6 @@ impl Stored {
         Ok(smallest)
     }
 
-    /// Returns the other if that stores fewer bytes.
     fn or_smaller(self, other: Self) -> Self {
         if other.bytes().len() < self.bytes().len() { other } else { self }
     }
@@ -113,7 +111,7 @@ impl Stored {
         Ok(Self { plain, stored_as, bytes: packed })
     }
 
-    /// Makes a section, header and body, of its fixed part and the columns.
+    /// Encodes a section, header and body, from its fixed part and the columns.
     ///
     /// # Errors
     /// Columns over [`MAX_FRAME_BYTES`] before compression.
@@ -129,20 +127,19 @@ impl Stored {
     }
 }
 
-/// Contents of a section, decompressed.
+/// Decompressed contents of a section.
 pub(super) struct Contents {
     section: &'static str,
-    /// File offset of what is stored.
+    /// File offset of the stored bytes.
     at: u64,
     plain: Vec<u8>,
 }
 
 impl Contents {
-    /// Reads the end of a section: `plain bytes` of at most `most`, the compression, three bytes of zero, and
-    /// the contents.
+    /// Reads a section's end: `plain bytes` (at most `most`), compression, three zeros, contents.
     ///
     /// # Errors
-    /// A field over its limit, contents that do not decompress to what the section says.
+    /// A field over its limit, contents that do not decompress as announced.
     pub(super) fn read(
         section: &'static str,
         mut fields: Fields<'_>,
@@ -160,25 +157,23 @@ impl Contents {
         }
     }
 
-    /// The error that they are wrong.
     pub(super) fn wrong(&self, message: String) -> FormatError {
         FormatError::Contents { section: self.section, offset: self.at, message }
     }
 
-    /// Begins to read the columns.
     pub(super) fn columns(&self) -> Columns<'_> {
         Columns { contents: self, source: ColumnCursor::new(&self.plain) }
     }
 }
 
-/// Columns that are read one after the other.
+/// Reader of consecutive columns.
 pub(super) struct Columns<'c> {
     contents: &'c Contents,
     source: ColumnCursor<'c>,
 }
 
 impl Columns<'_> {
-    /// Reads the next column, which has as many values as `expected` allows. No more are decoded.
+    /// Decodes the next column. Rejects it before decoding if its number of values is not in `expected`.
     pub(super) fn next<T: Element>(
         &mut self,
         name: &str,
@@ -195,10 +190,10 @@ impl Columns<'_> {
         warptrace_columns::decode(&mut self.source).map_err(described)
     }
 
-    /// Ends behind the last column.
+    /// Ends after the last column.
     ///
     /// # Errors
-    /// Something follows.
+    /// Bytes after the last column.
     pub(super) fn end(self) -> Result<(), FormatError> {
         match self.source.rest().len() {
             0 => Ok(()),

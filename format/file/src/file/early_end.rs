@@ -1,17 +1,18 @@
-//! Launches that did not run to their end: the `ENDS` section.
+//! Incomplete launches: the `ENDS` section.
 //!
 //! ```text
 //! offset  size  field
 //!      0     4  launch
-//!      4     1  how         1 the launch failed, 2 the recording was interrupted, 3 it still ran,
-//!                          4 the launch failed, and where its warps were is known
+//!      4     1  how         1 failed, 2 interrupted, 3 still running with known positions of warps,
+//!                           4 failed with known positions of warps
 //!      5     3  zero
 //!      8     …  message     of kind 1: UTF-8, at most 4,096 bytes
 //! ```
-//! Of kinds 3 and 4, a list in the metadata's encoding stands in the place of the message: where warps were
-//! that had not ended. Of kind 4, the message as a text in that encoding precedes it. An element of the list
-//! is a list of warps (first and how many, varint32) and a list of where their lanes were (location,
-//! varint16; mask, varint32; and 1 if others that came there with them have gone on, else 0).
+//!
+//! Kinds 3 and 4 have a list in the metadata's encoding instead of the message: the positions of warps that
+//! had not ended. In kind 4 the message precedes it, as a text in that encoding. An element is a list of
+//! ranges of warps (first and number, varint32) and a list of lanes (location, varint16; mask, varint32; a
+//! byte: 1 if other lanes reached the location with them and continued, otherwise 0).
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,6 @@ use super::limits::{MAX_MESSAGE_BYTES, MAX_WARP_RANGES};
 use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
-/// Bytes of the fixed part of the section's body.
 const FIXED_BYTES: usize = 8;
 const FAILED: u8 = 1;
 const INTERRUPTED: u8 = 2;
@@ -31,46 +31,45 @@ const FAILED_AT: u8 = 4;
 
 const SECTION: &str = "ENDS";
 
-/// Why a launch did not run to its end, as far as the recording knows.
+/// Reason why a launch did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EarlyEnd {
     /// The launch failed.
     Failed {
-        /// What the device or the recorder said, at most [`MAX_MESSAGE_BYTES`] of it.
+        /// Message of the device or the recorder, at most [`MAX_MESSAGE_BYTES`] long.
         message: String,
-        /// Of warps that had not ended, where they were, as far as it is known: at most [`MAX_WARP_RANGES`]
-        /// ranges in all.
+        /// Known positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges in total.
         positions: Vec<WarpsAt>,
     },
-    /// The recording was ended while the kernel ran.
+    /// The recording was stopped while the kernel ran.
     Interrupted,
-    /// The same, and where its warps were is known.
+    /// Like [`Interrupted`](Self::Interrupted), with known positions of warps.
     Running {
-        /// Of warps that had not ended, where they were: at most [`MAX_WARP_RANGES`] ranges in all.
+        /// Positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges in total.
         positions: Vec<WarpsAt>,
     },
 }
 
-/// Warps that were at the same places.
+/// Warps at the same positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarpsAt {
-    /// The first warp, and how many follow each other.
+    /// Ranges of warps: first warp and number of warps.
     #[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")]
     pub warps: Vec<(u32, u32)>,
-    /// Where their lanes were; those that are not listed have left. Empty for warps that had not begun.
+    /// Positions of their lanes. Lanes not listed have left. Empty for warps that had not begun.
     #[serde(deserialize_with = "bounded::<_, _, 64>")]
     pub lanes: Vec<LanesAt>,
 }
 
-/// Lanes of a warp that were at the same place.
+/// Lanes of a warp at the same position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LanesAt {
-    /// The location that they came to last; 0 if they came to none.
+    /// Last location that they reached; 0 if none.
     pub location: u16,
     /// The lanes.
     pub mask: u32,
-    /// Whether others that came there with them have gone on, or left.
+    /// True if other lanes reached the location with them and continued or left.
     pub left_behind: bool,
 }
 
@@ -78,19 +77,19 @@ pub struct LanesAt {
 struct Positions(#[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")] Vec<WarpsAt>);
 
 impl EarlyEnd {
-    /// A failed launch. Of a message that is too long the beginning is kept.
+    /// Creates a failed launch. Cuts a message that is too long.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::failed_at(message, Vec::new())
     }
 
-    /// The same, where it is known where warps were that had not ended.
+    /// Creates a failed launch with positions of warps that had not ended. Cuts a message that is too long.
     pub fn failed_at(message: impl Into<String>, positions: Vec<WarpsAt>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         Self::Failed { message, positions }
     }
 
-    /// Where warps were that had not ended; empty if that is not known.
+    /// Returns the positions of warps that had not ended; empty if unknown.
     pub fn positions(&self) -> &[WarpsAt] {
         match self {
             Self::Failed { positions, .. } | Self::Running { positions } => positions,
@@ -98,7 +97,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Says what became of the launch: "failed" or "was interrupted".
+    /// Returns the predicate of a sentence about the launch, such as "failed".
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::Failed { .. } => "failed",
@@ -107,10 +106,10 @@ impl EarlyEnd {
         }
     }
 
-    /// The section, header and body. A reader that does not know it may skip it.
+    /// Encodes the section, header and body. The section is optional.
     ///
     /// # Errors
-    /// A message of more than [`MAX_MESSAGE_BYTES`], more ranges of warps than [`MAX_WARP_RANGES`].
+    /// A message over [`MAX_MESSAGE_BYTES`], more than [`MAX_WARP_RANGES`] ranges of warps.
     pub fn encode_section(&self, launch: u32) -> Result<Vec<u8>, FormatError> {
         let (how, rest) = match self {
             Self::Failed { message, positions } if positions.is_empty() => {
@@ -124,16 +123,16 @@ impl EarlyEnd {
         body.extend_from_slice(&launch.to_le_bytes());
         body.extend_from_slice(&[how, 0, 0, 0]);
         body.extend_from_slice(&rest);
-        // What the reader would refuse is refused here.
+        // Rejects sections that the reader rejects.
         Self::decode(&body, 0)?;
         Ok(encode_section(SectionKind::EarlyEnd, &body))
     }
 
-    /// Reads the body of a section at file offset `at`: the launch, and why it ended.
+    /// Decodes the body of a section at file offset `at`: the launch number, and its end.
     ///
     /// # Errors
-    /// A wrong length, a kind of end that this build does not know, a message that is too long, not UTF-8, or
-    /// where none can be.
+    /// A wrong length, an unknown kind, a list or message that is too long, a message that is not UTF-8 or
+    /// belongs to an interruption.
     pub fn decode(body: &[u8], at: u64) -> Result<(u32, Self), FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let launch = fields.u32("launch")?;
@@ -199,7 +198,6 @@ impl EarlyEnd {
     }
 }
 
-/// In the metadata's encoding.
 fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_allocvec(value).expect("integers and texts in sequences")
 }

@@ -1,14 +1,14 @@
-//! Bodies of sections in the metadata's encoding, postcard.
+//! Section bodies in the metadata's encoding, postcard.
 
 use serde::de::DeserializeOwned;
 
 use super::error::FormatError;
 use super::limits::MAX_METADATA_BYTES;
 
-/// Reads the body, at file offset `at`, of a section that holds `what`.
+/// Decodes the body of a section at file offset `at`. `what` names its contents in errors.
 ///
 /// # Errors
-/// A body over [`MAX_METADATA_BYTES`], bytes that are no such value, bytes after it.
+/// A body over [`MAX_METADATA_BYTES`], bytes that do not decode, bytes after them.
 pub(super) fn decode_body<T: DeserializeOwned>(
     (section, what): (&'static str, &str),
     body: &[u8],

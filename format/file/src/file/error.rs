@@ -1,21 +1,21 @@
-//! What can be wrong with bytes that claim to be a trace.
+//! Errors in the bytes of a file.
 
 use std::borrow::Cow;
 
 use super::section::Tag;
 
-/// A part of a `.wtrc` file that could not be read, with the place and the value that made it so.
+/// An unreadable part of a `.wtrc` file, with the position and the wrong value.
 ///
-/// Offsets count bytes from the start of the file.
+/// Offsets are in bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
     /// The first eight bytes are not the magic.
     #[error("not a .wtrc trace: the first bytes are {found:02x?}, expected {expected:02x?}; {hint}", expected = super::MAGIC)]
     NotATrace {
-        /// The bytes found (fewer than eight in a shorter file).
+        /// First bytes of the file, fewer than eight in a shorter file.
         found: Vec<u8>,
-        /// What probably happened, and what to do.
+        /// Probable cause, and a remedy.
         hint: &'static str,
     },
     /// The bytes end inside a field.
@@ -24,127 +24,126 @@ pub enum FormatError {
          the file was cut short: copy it again or record again"
     )]
     Short {
-        /// The part of the file.
+        /// Part of the file.
         section: &'static str,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Where the field begins.
+        /// Offset of the field.
         offset: u64,
-        /// Bytes that the field takes.
+        /// Size of the field, in bytes.
         needed: u64,
-        /// Bytes that there are.
+        /// Bytes left.
         available: u64,
     },
-    /// A version that this reader does not know.
+    /// An unsupported version.
     #[error(
         "{section} at offset {offset} has version {found}, this build reads {readable:?}; \
          read the file with the warptrace release that wrote it, or a newer one"
     )]
     Version {
-        /// The part of the file.
+        /// Part of the file.
         section: &'static str,
-        /// Where the version field is.
+        /// Offset of the version field.
         offset: u64,
-        /// The version found.
+        /// Version found.
         found: u16,
-        /// The versions that this build reads.
+        /// Versions that this build reads.
         readable: &'static [u16],
     },
-    /// A section that this reader must not skip and does not know.
+    /// An unknown section that is not optional.
     #[error("unknown section {tag} at offset {offset}; the file needs a newer warptrace")]
     UnknownSection {
-        /// The tag found.
+        /// Tag found.
         tag: Tag,
-        /// Where the section begins.
+        /// Offset of the section.
         offset: u64,
     },
-    /// Flag bits without a meaning in this version.
+    /// Unknown flag bits.
     #[error("{section}: unknown flag bits {found:#06x} at offset {offset}; the file needs a newer warptrace")]
     Flags {
-        /// The part of the file.
+        /// Part of the file.
         section: &'static str,
-        /// Where the flags are.
+        /// Offset of the flags.
         offset: u64,
-        /// The unknown bits.
+        /// Unknown bits.
         found: u16,
     },
-    /// Stored and computed CRC-32 differ.
+    /// The stored and the computed CRC-32 differ.
     #[error(
         "{section}: checksum of the {part} at offset {offset} does not match (stored {stored:08x}, computed {computed:08x}); \
          the file was damaged: copy it again or record again"
     )]
     Checksum {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// What the checksum covers.
+        /// Part that the checksum covers.
         part: &'static str,
-        /// Where the covered bytes begin.
+        /// Offset of the covered bytes.
         offset: u64,
-        /// The checksum in the file.
+        /// Checksum in the file.
         stored: u32,
-        /// The checksum of the bytes found.
+        /// Checksum of the bytes found.
         computed: u32,
     },
-    /// A length or count over the format's bound.
+    /// A length or count is over the format's limit.
     #[error("{section}: field `{field}` at offset {offset} is {value}, over the format's limit of {limit}")]
     TooLarge {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Where the field is.
+        /// Offset of the field.
         offset: u64,
-        /// The value found.
+        /// Value found.
         value: u64,
-        /// The largest value allowed.
+        /// Largest allowed value.
         limit: u64,
     },
-    /// A value that contradicts the format or another field.
+    /// A value contradicts the format or another field.
     #[error("{section}: field `{field}` at offset {offset} is {value}, expected {expected}")]
     Invalid {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Where the field is.
+        /// Offset of the field.
         offset: u64,
-        /// The value found.
+        /// Value found.
         value: u64,
-        /// What would be right.
+        /// Expected values.
         expected: Cow<'static, str>,
     },
-    /// Metadata or a launch that parses but cannot be.
+    /// Contents that decode to an invalid value.
     #[error("{section} at offset {offset}: {message}")]
     Contents {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// Where the body begins.
+        /// Offset of the body.
         offset: u64,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
-    /// The compressed bytes are not what the frame's header promised.
+    /// The compressed bytes do not decompress as the header announces.
     #[error("{section}: the compressed bytes at offset {offset} do not decompress: {message}")]
     Decompress {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// Where the compressed bytes begin.
+        /// Offset of the compressed bytes.
         offset: u64,
-        /// What the decompressor said.
+        /// Message of the decompressor.
         message: String,
     },
     /// The compressor failed.
     #[error("{section}: compression failed: {message}")]
     Compress {
-        /// The section.
+        /// Name of the section.
         section: &'static str,
-        /// What the compressor said.
+        /// Message of the compressor.
         message: String,
     },
 }
 
 impl FormatError {
-    /// A value over the format's limit.
     pub(super) fn too_large(
         section: &'static str,
         field: &'static str,
@@ -155,7 +154,6 @@ impl FormatError {
         Self::TooLarge { section, field, offset, value, limit: limit.into() }
     }
 
-    /// A value that contradicts the format or another field.
     pub(super) fn invalid(
         section: &'static str,
         field: &'static str,

@@ -1,9 +1,9 @@
-//! Reading and writing of little-endian fields that know their names and offsets.
+//! Reading and writing of little-endian fields, with names and offsets for errors.
 
 use super::error::FormatError;
 use super::frame::StoredAs;
 
-/// A cursor over the bytes of one part of a file.
+/// Cursor over the bytes of one part of a file.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     section: &'static str,
@@ -21,12 +21,12 @@ macro_rules! integer {
 }
 
 impl<'a> Fields<'a> {
-    /// `start` is the file offset of `bytes`.
+    /// Creates a cursor. `start` is the file offset of `bytes`.
     pub(super) fn new(section: &'static str, bytes: &'a [u8], start: u64) -> Self {
         Self { section, bytes, position: 0, start }
     }
 
-    /// File offset of the next byte.
+    /// Returns the file offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.start.saturating_add(self.position as u64)
     }
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
     integer!(u32);
     integer!(u64);
 
-    /// Reads a number of seven bits a byte, the lowest first; at most 64 bits.
+    /// Reads a varint: seven bits per byte, the lowest first; at most 64 bits.
     pub(super) fn varint(&mut self, field: &'static str) -> Result<u64, FormatError> {
         let offset = self.offset();
         // Most numbers of a table are below 128.
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         Ok(value)
     }
 
-    /// Skips up to `most` numbers that are equal to this one and have one byte each; returns how many.
+    /// Skips up to `most` one-byte varints that are equal to `value`. Returns their number.
     pub(super) fn skip_equal(&mut self, value: u64, most: u32) -> u32 {
         let Some(byte) = u8::try_from(value).ok().filter(|byte| *byte < 0x80) else { return 0 };
         let rest = self.rest();
@@ -94,14 +94,13 @@ impl<'a> Fields<'a> {
         u32::try_from(equal).unwrap_or(most)
     }
 
-    /// Reads a number as [`varint`](Self::varint) that has at most 32 bits.
+    /// Reads a [`varint`](Self::varint) of at most 32 bits.
     pub(super) fn varint32(&mut self, field: &'static str) -> Result<u32, FormatError> {
         let offset = self.offset();
         let value = self.varint(field)?;
         u32::try_from(value).map_err(|_| self.invalid(field, offset, value, "a number of at most 32 bits"))
     }
 
-    /// Bytes that have not been read.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or_default()
     }
@@ -115,7 +114,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads the CRC-32 that covers the bytes before it.
+    /// Reads and checks the CRC-32 of the bytes before it.
     pub(super) fn crc(&mut self, part: &'static str) -> Result<(), FormatError> {
         let computed = crc32fast::hash(self.bytes.get(..self.position).unwrap_or_default());
         let stored = self.u32("checksum")?;
@@ -126,7 +125,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Ends the part: no byte may be left.
+    /// Checks that no byte is left.
     pub(super) fn end(&self) -> Result<(), FormatError> {
         let left = self.bytes.len() - self.position;
         if left == 0 {
@@ -136,7 +135,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An error about the `field` at `offset`.
     pub(super) fn invalid(
         &self,
         field: &'static str,
@@ -147,7 +145,7 @@ impl<'a> Fields<'a> {
         FormatError::invalid(self.section, field, offset, value, expected)
     }
 
-    /// Fails when `value`, just read from the last `width` bytes, is over `limit`.
+    /// Returns an error if `value`, just read from the last `width` bytes, is over `limit`.
     pub(super) fn limit(
         &self,
         field: &'static str,
@@ -162,7 +160,7 @@ impl<'a> Fields<'a> {
         Err(FormatError::too_large(self.section, field, offset, value, limit))
     }
 
-    /// Reads how a section's contents are stored, and `N` bytes of zero behind it.
+    /// Reads the storage form of a section's contents, and `N` zero bytes.
     pub(super) fn stored_as<const N: usize>(&mut self) -> Result<StoredAs, FormatError> {
         let offset = self.offset();
         let byte = self.u8("compression")?;
@@ -171,7 +169,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a number as [`Fields::varint`] reads it.
+/// Appends a [`Fields::varint`].
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "seven bits at a time are meant")]
 pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
@@ -182,18 +180,17 @@ pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// A difference as a number that is small when the difference is: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.
+/// Maps a small difference to a small number: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4.
 #[inline]
 pub(super) const fn zigzag(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The inverse of [`zigzag`].
 pub(super) const fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Appends the CRC-32 of everything in `bytes` from `from` on.
+/// Appends the CRC-32 of `bytes` from `from` on.
 pub(super) fn push_crc(bytes: &mut Vec<u8>, from: usize) {
     let crc = crc32fast::hash(&bytes[from..]);
     bytes.extend_from_slice(&crc.to_le_bytes());
@@ -226,7 +223,7 @@ mod tests {
         let over = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
         assert!(matches!(read(&over), Err(FormatError::Invalid { .. })));
         assert!(matches!(read(&[0x80; 12]), Err(FormatError::Invalid { .. })));
-        // Longer than need be, up to ten bytes.
+        // Longer than necessary, up to ten bytes.
         assert_eq!(read(&[0x80, 0]), Ok(0));
         assert_eq!(read(&[0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0]), Ok(1));
         let wide = Fields::new("test", &[0x80, 0x80, 0x80, 0x80, 0x10], 0).varint32("number");

@@ -1,28 +1,27 @@
-//! When launches ran by the host's clocks, and how these stand to the device's timer: the `HOST` section.
+//! Times of launches on the host's clocks, and their relation to the device's timer: the `HOST` section.
 //!
 //! ```text
 //! offset  size  field
 //!      0     4  launches      at most 65536
 //!      4     4  readings      at most 64; at least one launch or reading
-//!      8     4  plain bytes   of the contents before compression, at most 24 for each launch, 40 for each reading
-//!                             and 1024
+//!      8     4  plain bytes   of the contents before compression, at most 24 a launch, 40 a reading and 1024
 //!     12     1  compression   0 none, 1 zstd
 //!     13     3  zero
-//!     16     …  contents, compressed or not: columns, one behind the other
+//!     16     …  contents, compressed or not: consecutive columns
 //! ```
 //!
 //! ```text
-//! launch       for each launch, of 32 bits: its number, less that of the one before (0 for the first), zigzag
-//! begin        for each launch, of 64 bits: the real-time clock when it was given to the device, less that of the one
-//!              before (0 for the first), zigzag
-//! nanoseconds  for each launch, of 64 bits: from then to when it was seen to have ended, plus 1; 0, not known
-//! realtime     for each reading, of 64 bits: the real-time clock
-//! monotonic    for each reading, of 64 bits: the monotonic clock
-//! timer        for each reading, of 64 bits: the device's global timer; 0, none was read
-//! width        for each reading, of 64 bits: how long it took, from before to after the timer
+//! launch       for each launch, 32 bits: its number, minus the previous one (0 for the first), zigzag
+//! begin        for each launch, 64 bits: the real-time clock when it was submitted to the device, minus the
+//!              previous one (0 for the first), zigzag
+//! nanoseconds  for each launch, 64 bits: time until its end was observed, plus 1; 0 if unknown
+//! realtime     for each reading, 64 bits: the real-time clock
+//! monotonic    for each reading, 64 bits: the monotonic clock
+//! timer        for each reading, 64 bits: the device's global timer; 0 if it was not read
+//! width        for each reading, 64 bits: its duration, from before to after the read of the timer
 //! ```
 //!
-//! All differences are modulo 2^32 or 2^64, all times in nanoseconds.
+//! Differences are modulo 2^32 or 2^64. Times are in nanoseconds.
 
 use warptrace_columns::Element;
 
@@ -34,55 +33,55 @@ use super::limits::{MAX_HOST_LAUNCHES, MAX_HOST_READINGS};
 use super::section::SectionKind;
 
 const SECTION: &str = "HOST";
-/// Bytes that a launch, a reading and all columns take before compression at most.
+/// Maximum size of a launch, of a reading, and of all columns' headers, before compression.
 const LAUNCH_BYTES: u32 = 24;
 const READING_BYTES: u32 = 40;
 const COLUMN_BYTES: u32 = 1024;
 
-/// When a launch ran by the host's clocks.
+/// Times of a launch on the host's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLaunch {
     /// Number of the launch.
     pub launch: u32,
-    /// When it was given to the device, by the real-time clock, in nanoseconds since 1970-01-01 UTC.
+    /// Real-time clock when the launch was submitted to the device, in nanoseconds since 1970-01-01 UTC.
     pub begin: u64,
-    /// How long after that it was seen to have ended, by the monotonic clock; `None` if it was not.
+    /// Time from there until its end was observed, by the monotonic clock; `None` if not observed.
     pub nanoseconds: Option<u64>,
 }
 
-/// The host's clocks at one moment, and the device's timer.
+/// A reading of the host's clocks and the device's timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockReading {
-    /// The real-time clock, in nanoseconds since 1970-01-01 UTC.
+    /// Real-time clock, in nanoseconds since 1970-01-01 UTC.
     pub realtime: u64,
-    /// The monotonic clock, in nanoseconds.
+    /// Monotonic clock, in nanoseconds.
     pub monotonic: u64,
-    /// The device's global timer, in nanoseconds, never 0; `None` if it was not read.
+    /// Global timer of the device, in nanoseconds, never 0; `None` if it was not read.
     pub timer: Option<u64>,
-    /// How long it took, from before to after the timer was read, in nanoseconds. The host's clocks are those
-    /// in its middle: they are off by at most half of it.
+    /// Duration of the reading, from before to after the read of the timer, in nanoseconds. The host's clocks
+    /// are the middle of it, so their error is at most half of it.
     pub width: u64,
 }
 
-/// What a section says.
+/// Contents of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTimes {
-    /// Launches, each once.
+    /// Launches, each at most once.
     pub launches: Vec<HostLaunch>,
-    /// Readings of the clocks, in the order in which they were made.
+    /// Readings of the clocks, in order.
     pub readings: Vec<ClockReading>,
 }
 
 impl HostTimes {
-    /// Returns whether there is nothing to say.
+    /// Returns true if there are no launches and no readings.
     pub fn is_empty(&self) -> bool {
         self.launches.is_empty() && self.readings.is_empty()
     }
 
-    /// Makes the section, header and body.
+    /// Encodes the section, header and body.
     ///
     /// # Errors
-    /// Nothing to say, or more than a section holds; the compressor failed.
+    /// No launches and no readings, too many of them, a failure of the compressor.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { launches, readings } = self;
         let most = |field, offset, value: usize, limit: u32| {
@@ -119,11 +118,11 @@ impl HostTimes {
         encode_contents(SectionKind::Host, fixed.as_flattened(), &plain, compression)
     }
 
-    /// Reads the body of a section at file offset `at`, in a file of `launches` launches.
+    /// Decodes the body of a section at file offset `at`, in a file of `launches` launches.
     ///
     /// # Errors
     /// A wrong length, a field over its limit, more launches than the file has, contents that do not
-    /// decompress to what the section says, columns that are none or contradict each other.
+    /// decompress as announced, columns that are invalid or contradict each other.
     pub fn decode(body: &[u8], at: u64, launches: usize) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let count = fields.u32("launches")?;
@@ -134,7 +133,7 @@ impl HostTimes {
         if count == 0 && readings == 0 {
             return Err(nothing(at));
         }
-        // At most 24 * 2^16 and some more.
+        // At most 24 * 2^16 plus a small constant.
         let contents =
             Contents::read(SECTION, fields, LAUNCH_BYTES * count + READING_BYTES * readings + COLUMN_BYTES)?;
         let (count, readings) = (count as usize, readings as usize);
@@ -170,7 +169,6 @@ mod tests {
     use super::super::SECTION_HEADER_BYTES;
     use super::*;
 
-    /// Bytes of the fixed part.
     const FIXED_BYTES: usize = 16;
 
     fn times() -> HostTimes {

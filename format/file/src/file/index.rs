@@ -1,28 +1,28 @@
-//! The index.
+//! Index of sections.
 //!
 //! An `INDX` body:
 //!
 //! ```text
 //! offset  size  field
-//!      0     4  first     number of the first entry here, counted over all index sections
-//!      4     4  entries   1..=65,536
+//!      0     4  first        number of the first entry, counted over all index sections
+//!      4     4  entries      1..=65,536
 //!      8     1  compression  0 none, 1 zstd
 //!      9     7  zero
 //!     16     …  entries, compressed or not
 //! ```
 //!
-//! The entries, in file order, are nine columns of one varint an entry:
+//! The entries, in file order, are nine columns with one varint per entry:
 //!
 //! ```text
-//! offset      of the section's header in the file, less the end of the entry before; of the first entry as it is
+//! offset      of the section's header, minus the end of the previous entry; for the first entry, from 0
 //! length      of the section, header included
 //! kind        0 LNCH, 1 FRAM, 2 ACCT, 3 ENDS, 4 MORE, 5 TEXT
-//! launch      less the one before, as zigzag; the number is 0 for MORE and TEXT
-//! track       0 but for FRAM and ACCT
-//! first warp  0 but for FRAM and ACCT
-//! last warp   less the first warp; 0 but for FRAM and ACCT
-//! chunks      FRAM only, else 0
-//! events      FRAM only, else 0
+//! launch      minus the previous one, as zigzag; the number is 0 for MORE and TEXT
+//! track       0 except for FRAM and ACCT
+//! first warp  0 except for FRAM and ACCT
+//! last warp   minus the first warp; 0 except for FRAM and ACCT
+//! chunks      0 except for FRAM
+//! events      0 except for FRAM
 //! ```
 
 use super::error::FormatError;
@@ -31,12 +31,11 @@ use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_INDEX_ENTRIES;
 use super::section::SectionKind;
 
-/// Bytes of the fixed part of an index section's body.
+/// Size of the fixed part of an index section's body, in bytes.
 pub const INDEX_HEADER_BYTES: usize = 16;
-/// Most bytes of an entry before compression: three numbers of 64 bits, one of 2 and five of 32 (one of them
-/// with a sign).
+/// Maximum size of an entry before compression: three numbers of 64 bits, one of 2, five of 32 (one signed).
 const MAX_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
-/// The kinds that an index lists, by their number.
+/// Kinds in an index, by their number.
 const KINDS: [SectionKind; 6] = [
     SectionKind::Launch,
     SectionKind::Frame,
@@ -46,7 +45,7 @@ const KINDS: [SectionKind; 6] = [
     SectionKind::Text,
 ];
 
-/// Where one section lies, and what it covers.
+/// Position and contents of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
     /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`],
@@ -54,30 +53,29 @@ pub struct IndexEntry {
     pub kind: SectionKind,
     /// File offset of the section's header.
     pub offset: u64,
-    /// Bytes of the section, header included.
+    /// Size of the section, header included, in bytes.
     pub length: u64,
     /// Launch number; 0 for additions and texts.
     pub launch: u32,
-    /// Track; 0 unless it is a frame's or accounts'.
+    /// Track; 0 except for frames and accounts.
     pub track: u32,
-    /// First warp covered; 0 unless by a frame or accounts.
+    /// First warp; 0 except for frames and accounts.
     pub first_warp: u32,
-    /// Last warp covered; 0 unless by a frame or accounts.
+    /// Last warp; 0 except for frames and accounts.
     pub last_warp: u32,
-    /// Chunks in a frame; 0 for the others.
+    /// Chunks; 0 except for frames.
     pub chunks: u32,
-    /// Events in a frame; 0 for the others.
+    /// Events; 0 except for frames.
     pub events: u64,
 }
 
 impl IndexEntry {
-    /// File offset of the first byte after the section; saturates.
+    /// Returns the file offset of the first byte after the section. Saturates.
     pub const fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
     }
 
-    /// Finds a field that means nothing for this kind of section and is not 0: its name in the file, and its
-    /// value there.
+    /// Returns a nonzero field without a meaning for this kind: its name and value in the file.
     fn unused(&self) -> Option<(&'static str, u64)> {
         let more_warps = self.last_warp.wrapping_sub(self.first_warp);
         let of_warps = [
@@ -99,12 +97,11 @@ impl IndexEntry {
     }
 }
 
-/// The body of one index section: `entries` are the ones from number `first` on.
+/// Encodes the body of one index section. `first` is the number of its first entry.
 ///
 /// # Errors
-/// No entry or too many of them, sections that overlap or are of a kind that an index does not list, a range
-/// of warps that ends before it begins, a field that means nothing for the entry's kind and is not 0; the
-/// compressor failed.
+/// No entry or too many; sections that overlap; a kind that an index does not list; a last warp below the
+/// first; a nonzero field without a meaning for its kind; a failure of the compressor.
 pub fn encode_index(
     first: u32,
     entries: &[IndexEntry],
@@ -170,12 +167,12 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatE
     Ok((first, count, fields.stored_as::<7>()?))
 }
 
-/// Reads the body of an index section at file offset `at`: the number of its first entry, and its entries.
-/// Offsets in errors about entries count from their start as if they were stored uncompressed.
+/// Decodes the body of an index section at file offset `at`: the number of its first entry, and its entries.
+/// Offsets in errors about entries are as if the entries were stored uncompressed.
 ///
 /// # Errors
-/// A wrong length, a count over the limit, a kind that an index does not list, numbers that pass their range,
-/// a field that means nothing for the entry's kind and is not 0.
+/// A wrong length, 0 entries or too many, an unknown kind, a number out of range, a nonzero field without a
+/// meaning for its kind.
 pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), FormatError> {
     let section = SectionKind::Index.name();
     let header = &body[..body.len().min(INDEX_HEADER_BYTES)];
@@ -195,7 +192,7 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
         chunks: 0,
         events: 0,
     };
-    // At most MAX_INDEX_ENTRIES, checked with the header.
+    // At most MAX_INDEX_ENTRIES, as checked with the header.
     let mut entries = vec![none; count as usize];
     for entry in &mut entries {
         entry.offset = fields.varint("offset")?;

@@ -1,4 +1,4 @@
-//! The locations of a table that may grow.
+//! Location table that can grow.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use super::metadata::LocationInfo;
 use super::metadata_error::MetadataError;
 use crate::codec::CodecSpec;
 
-/// The ids that a table has so far, and how messages name their locations.
+/// Ids of a location table, and the descriptions of their locations for messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownLocations(BTreeMap<u16, String>);
 
 impl KnownLocations {
-    /// Adds locations, in any order, that a trace with these codecs can have beside those before.
+    /// Adds locations, in any order, for a trace with these codecs.
     ///
     /// # Errors
-    /// An id that is 0, too large for a codec, or taken; a parent that is neither known nor among these, or
-    /// has no smaller id. Then none of them is added.
+    /// An id that is 0, taken or too large for a codec; a parent that is unknown or does not have a smaller
+    /// id. Nothing is added then.
     pub(super) fn add(
         &mut self,
         locations: &[LocationInfo],
@@ -54,7 +54,7 @@ impl KnownLocations {
             self.0.insert(id, second);
             *added += 1;
         }
-        // Parents come first, so that following them comes to an end.
+        // Parents have smaller ids, so a walk along parents terminates.
         for location in locations {
             let (id, parent) = (location.id, location.parent);
             if parent != 0 && (parent >= id || !self.0.contains_key(&parent)) {

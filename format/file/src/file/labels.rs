@@ -1,8 +1,8 @@
-//! What the program called its launches: the `LABL` section.
+//! Labels of launches: the `LABL` section.
 //!
 //! The body is a structure in the metadata's encoding: the number of its first text (varint32), texts
-//! (strings), and launches, each with the number of its text (varint32, varint32). Texts are numbered through
-//! the file, so that a label that comes again is stored once. The section is optional, and no index lists it.
+//! (strings), and launches, each with the number of its text (varint32, varint32). Numbers of texts are
+//! unique in the file, so a repeated label is stored once. The section is optional and not in the index.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,19 @@ use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "LABL";
-/// Launches that a writer names in one section.
+/// Maximum number of launches that a writer puts into one section.
 const LAUNCHES_AT_ONCE: usize = 4096;
-/// The label of launches whose own label found no number.
+/// Label of launches whose own label exceeds the limit.
 const NO_NUMBER: &str = "(a label beyond the first 65,535)";
 
-/// A part of a file's labels.
+/// One section's part of a file's labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchLabels {
-    /// The number of the first text.
     first: u32,
     /// Texts, at most [`MAX_LABELS`] in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LABELS>")]
     texts: Vec<String>,
-    /// Launches, and the numbers of their texts, which stand here or before.
+    /// Launches, and the numbers of their texts, in this or an earlier section.
     #[serde(deserialize_with = "bounded::<_, _, { MAX_INDEXED_SECTIONS as usize }>")]
     launches: Vec<(u32, u32)>,
 }
@@ -39,11 +38,11 @@ impl LaunchLabels {
         encode_section(SectionKind::Labels, &body)
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts
-    /// or a text of more than [`MAX_LABEL_BYTES`] bytes, bytes that are no such structure, bytes after it.
+    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts,
+    /// a text over [`MAX_LABEL_BYTES`] bytes, bytes that do not decode, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let found: Self = decode_body((SECTION, "labels"), body, at)?;
@@ -63,14 +62,14 @@ impl LaunchLabels {
     }
 }
 
-/// The labels that a file has so far, for its writer.
+/// Labels already in a file, for its writer.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenLabels(BTreeMap<String, u32>);
 
 impl WrittenLabels {
-    /// The sections, header and body, that give launches their labels. A label of more than
-    /// [`MAX_LABEL_BYTES`] bytes is cut, with `…` at its end. Of more than [`MAX_LABELS`] different ones the
-    /// later launches get a label that says so.
+    /// Encodes the sections, each with header and body, for the labels of `launches`. Cuts a label over
+    /// [`MAX_LABEL_BYTES`] bytes and ends it with `…`. After [`MAX_LABELS`] - 1 labels, other labels are
+    /// replaced by a common text.
     pub fn encode_sections(&mut self, launches: &[(u32, &str)]) -> Vec<Vec<u8>> {
         let section = |launches: &[(u32, &str)]| {
             let first = self.next();
@@ -84,9 +83,8 @@ impl WrittenLabels {
         launches.chunks(LAUNCHES_AT_ONCE).map(section).collect()
     }
 
-    /// The number of the next text.
     fn next(&self) -> u32 {
-        // The number was checked.
+        // The number is at most [`MAX_LABELS`].
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
@@ -95,7 +93,7 @@ impl WrittenLabels {
         if let Some(&number) = self.0.get(&text) {
             return number;
         }
-        // The last number is that of all which find none.
+        // The last number belongs to the common text.
         if self.0.len() + 1 >= MAX_LABELS {
             NO_NUMBER.clone_into(&mut text);
             if let Some(&number) = self.0.get(&text) {
@@ -109,7 +107,7 @@ impl WrittenLabels {
     }
 }
 
-/// At most so many bytes of a text, with `…` at the end if it is longer.
+/// Returns the text, cut to at most `most` bytes (at least 3) and ended with `…` if it is longer.
 pub fn fitting(label: &str, most: usize) -> String {
     const MORE: char = '…';
     if label.len() <= most {
@@ -120,7 +118,7 @@ pub fn fitting(label: &str, most: usize) -> String {
     text
 }
 
-/// The labels of a file, for its reader.
+/// Labels of a file, for its reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownLabels {
     texts: BTreeMap<u32, String>,
@@ -128,19 +126,18 @@ pub struct KnownLabels {
 }
 
 impl KnownLabels {
-    /// Adds those of a section. Of several labels of a launch, and several texts of a number, the last
-    /// counts.
+    /// Adds the labels of a section. A later label of a launch, or text of a number, replaces an earlier one.
     pub fn add(&mut self, labels: LaunchLabels) {
         self.texts.extend((labels.first..).zip(labels.texts));
         self.launches.extend(labels.launches);
     }
 
-    /// The label of a launch; `None` if it has none.
+    /// Returns the label of a launch, or `None`.
     pub fn label_of(&self, launch: u32) -> Option<&str> {
         self.texts.get(self.launches.get(&launch)?).map(String::as_str)
     }
 
-    /// All texts.
+    /// Returns all texts.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         self.texts.values_mut()
     }
@@ -174,7 +171,7 @@ mod tests {
             assert!(LaunchLabels::decode(&body[..length], 9).is_err(), "length {length}");
         }
         assert!(LaunchLabels::decode(&[&body[..], &[0]].concat(), 0).is_err(), "a byte follows");
-        // A section that is missing takes the labels along whose texts it has, and no others.
+        // A missing section loses only the labels whose texts it holds.
         let known = read(&sections[1..]);
         assert_eq!([301, 302].map(|launch| known.label_of(launch)), [Some("d"), None]);
     }

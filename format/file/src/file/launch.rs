@@ -1,4 +1,4 @@
-//! One kernel launch, and how a linear warp index names a stream.
+//! Kernel launches, and the mapping from linear warp indices to streams.
 //!
 //! ```text
 //! offset  size  field
@@ -10,15 +10,15 @@
 //!     36     4  reserved               zero
 //! ```
 //!
-//! Where not every warp was chosen to be recorded, the section has version 2, and these follow; all zero if
-//! the launch ran untraced:
+//! If not all warps are chosen for recording, the section has version 2 and the following fields. They are
+//! all zero if the launch ran untraced.
 //!
 //! ```text
-//!     40     4  first block            linear index of the first block that was recorded
-//!     44     4  blocks                 how many were
-//!     48     4  step                   from one of them to the next
-//!     52     4  first warp             in each of these blocks, the first warp that was recorded
-//!     56     4  warps                  how many were, one after the other
+//!     40     4  first block            linear index of the first chosen block
+//!     44     4  blocks                 number of chosen blocks
+//!     48     4  step                   distance from one chosen block to the next
+//!     52     4  first warp             first chosen warp in each of these blocks
+//!     56     4  warps                  number of consecutive chosen warps in each of these blocks
 //! ```
 
 use std::ops::Range;
@@ -31,14 +31,14 @@ use crate::chosen::ChosenWarps;
 
 /// Lanes of a warp.
 pub const WARP_LANES: u32 = 32;
-/// Bytes of a launch section's body in version 1.
+/// Size of a launch section's body in version 1, in bytes.
 pub const LAUNCH_BYTES: usize = 40;
-/// Version of the section of a launch of which not every warp was chosen.
+/// Section version of a launch with warps that are not chosen.
 pub(super) const CHOSEN_VERSION: u16 = 2;
 
 const SECTION: &str = "LNCH";
 
-/// A launch that cannot be.
+/// An invalid launch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -54,7 +54,7 @@ pub enum LaunchError {
         /// The dimensions x, y, z.
         size: [u32; 3],
     },
-    /// The block has more threads than a block can have.
+    /// The block has too many threads.
     #[error(
         "launch {launch}: block {block:?} has {threads} threads, at most {MAX_BLOCK_THREADS} are possible"
     )]
@@ -66,7 +66,7 @@ pub enum LaunchError {
         /// Threads of the block.
         threads: u128,
     },
-    /// The warps of the launch cannot be numbered in 32 bits.
+    /// The number of warps exceeds 32 bits.
     #[error(
         "launch {launch}: grid {grid:?} of blocks of {warps_per_block} warps has {warps} warps; \
          warps are numbered in 32 bits, so launch a smaller grid with a loop inside the kernel"
@@ -81,12 +81,12 @@ pub enum LaunchError {
         /// Warps of the launch.
         warps: u128,
     },
-    /// Warps are said to be chosen that the launch does not have.
+    /// The choice is invalid for the launch.
     #[error("launch {launch}: {chosen:?} is no choice among {blocks} blocks of {warps_per_block} warps")]
     Chosen {
         /// Launch number.
         launch: u32,
-        /// What is said to be chosen.
+        /// The choice.
         chosen: ChosenWarps,
         /// Blocks of the launch.
         blocks: u32,
@@ -95,7 +95,7 @@ pub enum LaunchError {
     },
 }
 
-/// The name of a stream: one warp of one launch.
+/// Identity of a stream: one warp of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
     /// Launch number.
@@ -104,16 +104,15 @@ pub struct StreamId {
     pub kernel: u32,
     /// Block index along x, y, z.
     pub block: [u32; 3],
-    /// Warp in its block.
+    /// Number of the warp in its block.
     pub warp_in_block: u32,
 }
 
 /// One kernel launch.
 ///
-/// A value of this type is always possible: dimensions are not 0, a block has at most
-/// [`MAX_BLOCK_THREADS`] threads, the warps can be numbered in 32 bits. The linear index of a warp is
-/// `block * warps_per_block + warp in block`, where the linear index of block (x, y, z) is
-/// `x + grid.x * (y + grid.y * z)`.
+/// Every value is valid: no dimension is 0, a block has at most [`MAX_BLOCK_THREADS`] threads, and the number
+/// of warps fits in 32 bits. The linear index of a warp is `block * warps_per_block + warp in block`, where
+/// the linear index of block (x, y, z) is `x + grid.x * (y + grid.y * z)`.
 ///
 /// ```
 /// use warptrace_format::file::LaunchInfo;
@@ -139,9 +138,9 @@ fn product(size: [u32; 3]) -> u128 {
 }
 
 impl LaunchInfo {
-    /// Describes launch `number` of the kernel with index `kernel` in the metadata, with `grid` blocks of
-    /// `block` threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory a block. Every
-    /// warp is recorded.
+    /// Creates launch `number` of the metadata's kernel with index `kernel`, with `grid` blocks of `block`
+    /// threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory per block. Chooses all
+    /// warps.
     ///
     /// # Errors
     /// A dimension of 0, a block of more than [`MAX_BLOCK_THREADS`] threads, more than 2^32 - 1 warps.
@@ -163,7 +162,7 @@ impl LaunchInfo {
         }
         let chosen = ChosenWarps::NONE;
         let launch = Self { number, kernel, grid, block, dynamic_shared_bytes, chosen };
-        // Three factors below 2^32 and one of at most 32: no overflow in 128 bits.
+        // Three factors below 2^32 and one of at most 32 do not overflow 128 bits.
         let warps = product(grid) * u128::from(launch.warps_per_block());
         if warps > u128::from(u32::MAX) {
             let warps_per_block = launch.warps_per_block();
@@ -172,8 +171,8 @@ impl LaunchInfo {
         Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
     }
 
-    /// Gives the same launch, of which only these warps were chosen to be recorded. Of a launch without
-    /// chosen warps the program's own kernel ran, untraced.
+    /// Returns the launch with only these warps chosen. A launch without chosen warps ran the program's
+    /// original kernel, untraced.
     ///
     /// # Errors
     /// The launch does not have these warps.
@@ -185,52 +184,52 @@ impl LaunchInfo {
         Ok(Self { chosen, ..self })
     }
 
-    /// Number of the launch, unique in its file.
+    /// Returns the number of the launch, unique in its file.
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Index of the kernel in the metadata.
+    /// Returns the index of the kernel in the metadata.
     pub const fn kernel(&self) -> u32 {
         self.kernel
     }
 
-    /// Blocks along x, y, z.
+    /// Returns the number of blocks along x, y, z.
     pub const fn grid(&self) -> [u32; 3] {
         self.grid
     }
 
-    /// Threads of a block along x, y, z.
+    /// Returns the number of threads of a block along x, y, z.
     pub const fn block(&self) -> [u32; 3] {
         self.block
     }
 
-    /// Dynamic shared memory of a block in bytes.
+    /// Returns the dynamic shared memory of a block, in bytes.
     pub const fn dynamic_shared_bytes(&self) -> u32 {
         self.dynamic_shared_bytes
     }
 
-    /// Threads of a block, 1..=1024.
+    /// Returns the number of threads of a block, 1..=1024.
     pub const fn threads_per_block(&self) -> u32 {
         self.block[0] * self.block[1] * self.block[2]
     }
 
-    /// Warps of a block, 1..=32; the last one may lack lanes.
+    /// Returns the number of warps of a block, 1..=32. The last warp may have fewer lanes.
     pub const fn warps_per_block(&self) -> u32 {
         self.threads_per_block().div_ceil(WARP_LANES)
     }
 
-    /// Blocks of the launch.
+    /// Returns the number of blocks.
     pub const fn blocks(&self) -> u32 {
         self.grid[0] * self.grid[1] * self.grid[2]
     }
 
-    /// Warps of the launch; their linear indices are `0..warps()`.
+    /// Returns the number of warps. Their linear indices are `0..warps()`.
     pub const fn warps(&self) -> u32 {
         self.blocks() * self.warps_per_block()
     }
 
-    /// The stream of the warp with linear index `warp`; `None` if the launch has no such warp.
+    /// Returns the stream of a warp, or `None` if the launch has no such warp.
     pub fn stream_id(&self, warp: u32) -> Option<StreamId> {
         if warp >= self.warps() {
             return None;
@@ -245,7 +244,7 @@ impl LaunchInfo {
         })
     }
 
-    /// The linear index of a warp; `None` if the launch has no such block or warp.
+    /// Returns the linear index of a warp, or `None` if the launch has no such block or warp.
     pub fn warp_index(&self, block: [u32; 3], warp_in_block: u32) -> Option<u32> {
         let inside = block.iter().zip(self.grid).all(|(&at, size)| at < size);
         if !inside || warp_in_block >= self.warps_per_block() {
@@ -255,8 +254,8 @@ impl LaunchInfo {
         Some(linear * self.warps_per_block() + warp_in_block)
     }
 
-    /// The lanes that the warp with linear index `warp` has: all 32, except in the last warp of a block whose
-    /// thread count is no multiple of 32. `None` if the launch has no such warp.
+    /// Returns the lanes of a warp: all 32, except in the last warp of a block whose size is not a multiple
+    /// of 32. Returns `None` if the launch has no such warp.
     pub fn lane_mask(&self, warp: u32) -> Option<u32> {
         if warp >= self.warps() {
             return None;
@@ -266,7 +265,7 @@ impl LaunchInfo {
         Some(u32::MAX >> (WARP_LANES - lanes))
     }
 
-    /// The lanes that the first of these warps has, and the end of those after it that surely have the same.
+    /// Returns the end of a prefix of `warps` with the same lanes, and these lanes (`None` for no such warp).
     pub fn lanes_of(&self, warps: &Range<u32>) -> (u32, Option<u32>) {
         let each = self.warps_per_block();
         let after = each - warps.start % each;
@@ -278,28 +277,28 @@ impl LaunchInfo {
         (end.min(warps.end), self.lane_mask(warps.start))
     }
 
-    /// The warps that were chosen to be recorded.
+    /// Returns the warps chosen for recording.
     pub const fn chosen(&self) -> ChosenWarps {
         self.chosen
     }
 
-    /// Whether any warp was chosen; if not, the launch ran untraced.
+    /// Returns true if any warp is chosen. Otherwise the launch ran untraced.
     pub const fn is_recorded(&self) -> bool {
         !self.chosen.is_none()
     }
 
-    /// Whether every warp was chosen.
+    /// Returns true if all warps are chosen.
     pub const fn is_whole(&self) -> bool {
         self.chosen.count() == self.warps()
     }
 
-    /// Whether the warp with linear index `warp` was chosen; false if the launch has no such warp.
+    /// Returns true if the warp is chosen, and false if the launch has no such warp.
     pub const fn is_chosen(&self, warp: u32) -> bool {
         let warps_per_block = self.warps_per_block();
         self.chosen.index(warp / warps_per_block, warp % warps_per_block).is_some()
     }
 
-    /// The linear index of the `index`-th chosen warp, counted from 0; `None` if fewer were chosen.
+    /// Returns the linear index of chosen warp `index`, from 0, or `None` if fewer warps are chosen.
     pub const fn chosen_warp(&self, index: u32) -> Option<u32> {
         if self.is_whole() {
             return if index < self.warps() { Some(index) } else { None };
@@ -307,12 +306,12 @@ impl LaunchInfo {
         self.chosen.warp(index, self.warps_per_block())
     }
 
-    /// How many of the warps with a linear index below `warp` were chosen.
+    /// Returns the number of chosen warps with a linear index below `warp`.
     pub const fn chosen_before(&self, warp: u32) -> u32 {
         self.chosen.before(warp, self.warps_per_block())
     }
 
-    /// How many of some warps, by linear index, were chosen.
+    /// Returns the number of chosen warps in a range of linear indices.
     pub const fn chosen_in(&self, warps: &Range<u32>) -> u32 {
         if self.is_whole() {
             return warps.end - warps.start;
@@ -320,12 +319,12 @@ impl LaunchInfo {
         self.chosen_before(warps.end) - self.chosen_before(warps.start)
     }
 
-    /// Version of the launch's section: 1 if every warp was chosen, else 2.
+    /// Returns the version of the launch's section: 1 if all warps are chosen, otherwise 2.
     pub const fn version(&self) -> u16 {
         if self.is_whole() { SectionKind::Launch.version() } else { CHOSEN_VERSION }
     }
 
-    /// The launch's section, header and body.
+    /// Encodes the launch's section, header and body.
     pub fn encode_section(&self) -> Vec<u8> {
         let [gx, gy, gz] = self.grid;
         let [bx, by, bz] = self.block;
@@ -337,11 +336,10 @@ impl LaunchInfo {
         encode_section_version(SectionKind::Launch, self.version(), &[&body])
     }
 
-    /// Reads the body of a launch section of this version; `at` is the body's file offset.
+    /// Decodes the body of a launch section of this version at file offset `at`.
     ///
     /// # Errors
-    /// A wrong length, a reserved field that is not zero, a launch that [`LaunchInfo::new`] refuses, chosen
-    /// warps that it does not have.
+    /// A wrong length, a nonzero reserved field, an error of [`LaunchInfo::new`], chosen warps out of range.
     pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let number = fields.u32("number")?;

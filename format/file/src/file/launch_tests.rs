@@ -33,7 +33,7 @@ fn the_bytes_of_chosen_warps_are_frozen() {
     assert_eq!(LaunchInfo::decode(2, bytes, 0), Ok(launch));
     assert!(LaunchInfo::decode(1, bytes, 0).is_err());
     assert!(LaunchInfo::decode(2, &bytes[..59], 0).is_err());
-    // Seven blocks from block 1 on, four apart: the last would be block 25 of 24.
+    // Seven blocks from block 1 with step 4: the last would be block 25 of 24.
     let more = [&bytes[..44], &[7], &bytes[45..]].concat();
     let error = LaunchInfo::decode(2, &more, 0).unwrap_err().to_string();
     assert!(error.contains("is no choice among 24 blocks of 2 warps"), "{error}");

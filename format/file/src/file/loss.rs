@@ -1,48 +1,46 @@
-//! Why events are not in a trace.
+//! Reasons for lost events.
 
 use serde::{Deserialize, Serialize};
 
 use super::metadata::RecordedPolicy;
 
 crate::named_enum! {
-    /// Why events of a warp are not in a trace.
+    /// Reason why events of a warp are not in a trace.
     ///
-    /// The file has no field for it. It follows from a warp's account, from the policy of the recording, and from
-    /// how the launch ended.
+    /// The file does not store it. It follows from the warp's account, the policy and the end of the launch.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
     pub enum LossReason {
-        /// There was no memory for another segment or chunk.
+        /// No memory was left for another segment or chunk.
         Memory = "memory",
-        /// Lanes waited for memory longer than they were to, and went on.
+        /// Lanes waited for memory up to their limit, and continued.
         Timeout = "timeout",
-        /// The warp's later events were written over its earlier ones.
+        /// Later events of the warp overwrote its earlier ones.
         Overwritten = "overwritten",
-        /// The kernel failed or was interrupted before the warp had finished. How many events are missing is not
-        /// known.
+        /// The kernel did not complete before the warp finished. The number of missing events is unknown.
         Died = "died",
-        /// The warp was outside of the recording's window. That is no loss, and nothing is counted.
+        /// The warp is outside the recording's window. This is not a loss, and nothing is counted.
         NotChosen = "not_chosen",
-        /// The file does not tell: it has no account of the warp, or a policy that this build does not know.
+        /// The file has no account of the warp, or its policy is unknown to this build.
         Unknown = "unknown",
     }
 }
 
-/// Where among a warp's recorded events the missing ones would stand.
+/// Position of the missing events among a warp's recorded events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LossPosition {
-    /// Before the first.
+    /// Before the first event.
     Start,
-    /// Anywhere; in one stretch or in many.
+    /// Anywhere, in one or more places.
     Within,
-    /// Behind the last.
+    /// After the last event.
     End,
 }
 
 impl LossReason {
-    /// The reason for which a recording with this policy counts events as lost.
+    /// Returns the reason for which a recording with this policy loses events.
     pub const fn of_policy(policy: &RecordedPolicy) -> Self {
         match policy {
             RecordedPolicy::Stop => Self::Memory,
@@ -52,7 +50,7 @@ impl LossReason {
         }
     }
 
-    /// Says what happened, in words that follow a colon.
+    /// Describes the reason, in words that follow a colon.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Memory => "the memory of logs and chunks was full",
@@ -64,7 +62,7 @@ impl LossReason {
         }
     }
 
-    /// Says how to lose less next time, if that is in the user's hand.
+    /// Returns advice for losing fewer events, if the user can influence it.
     pub const fn remedy(self) -> Option<&'static str> {
         match self {
             Self::Memory => Some("give more memory (`--memory`), or record with `--policy stream`"),
@@ -76,14 +74,13 @@ impl LossReason {
         }
     }
 
-    /// Says what happened and, after a semicolon, what to do about it.
+    /// Describes the reason and, after a semicolon, the remedy.
     pub fn describe_with_remedy(self) -> String {
         let remedy = self.remedy().map_or_else(String::new, |remedy| format!("; {remedy}"));
         format!("{}{remedy}", self.describe())
     }
 
-    /// Where among the warp's events the missing ones would stand. With a reason that is not known, events
-    /// that were counted as lost may be missing anywhere.
+    /// Returns the position of the missing events. For an unknown reason they may be anywhere.
     pub const fn position(self) -> LossPosition {
         match self {
             Self::Memory | Self::Died => LossPosition::End,

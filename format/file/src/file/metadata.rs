@@ -1,10 +1,9 @@
-//! What was recorded, where and how: the `META` section.
+//! Metadata of a recording: the `META` section.
 //!
-//! The body is this module's [`Metadata`] in [postcard's wire
-//! format](https://postcard.jamesmunns.com/wire-format): fields in the order of declaration, unsigned
-//! integers as varints of seven bits a byte (lowest first), strings and sequences behind their length,
-//! options behind a byte 0 or 1, enum variants by number in the order of declaration. The encoding does not
-//! describe itself, so any change of a field is a new version of the section.
+//! The body is [`Metadata`] in [postcard's wire format](https://postcard.jamesmunns.com/wire-format): fields
+//! in the order of declaration, unsigned integers as varints (seven bits per byte, lowest first), strings and
+//! sequences after their length, options after a byte 0 or 1, enum variants by number in the order of
+//! declaration. The encoding is not self-describing, so a change of a field requires a new section version.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -30,33 +29,33 @@ use crate::location::{LocationKind, SourceLocation};
 const SECTION: &str = "META";
 
 crate::named_enum! {
-    /// The kind of device that ran the kernels.
+    /// Kind of device that ran the kernels.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
     #[non_exhaustive]
     pub enum DeviceKind {
-        /// A GPU, through the CUDA driver.
+        /// A GPU, used through the CUDA driver.
         Cuda = "cuda",
-        /// The simulator: same streams, no meaning for performance.
+        /// The simulator: same streams, no meaningful performance.
         Simulator = "simulator",
     }
 }
 
-/// The device that ran the kernels.
+/// Device that ran the kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// GPU or simulator.
     pub kind: DeviceKind,
-    /// Name as the driver gives it.
+    /// Name, as the driver reports it.
     pub name: String,
     /// Compute capability, major and minor; `None` for the simulator.
     pub compute_capability: Option<(u32, u32)>,
-    /// Version of the driver as text; `None` for the simulator.
+    /// Driver version as text; `None` for the simulator.
     pub driver_version: Option<String>,
 }
 
 impl DeviceInfo {
-    /// A GPU.
+    /// Describes a GPU.
     pub fn cuda(
         name: impl Into<String>,
         compute_capability: (u32, u32),
@@ -70,7 +69,7 @@ impl DeviceInfo {
         }
     }
 
-    /// The simulator.
+    /// Describes a simulator.
     pub fn simulator(name: impl Into<String>) -> Self {
         Self {
             kind: DeviceKind::Simulator,
@@ -81,52 +80,50 @@ impl DeviceInfo {
     }
 }
 
-/// A kernel that the file's launches refer to by its index.
+/// A kernel. Launches refer to it by its index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
     /// Name of the kernel's entry.
     pub name: String,
-    /// Source file, or empty when it is not known.
+    /// Source file; empty if unknown.
     pub source_file: String,
 }
 
-/// A trace point: what an event's location id means.
+/// A trace point: the meaning of a location id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocationInfo {
-    /// The id of the trace point. Never 0.
+    /// Id of the trace point, never 0.
     pub id: u16,
     /// Short name.
     pub name: String,
-    /// What it means when a lane comes by here.
+    /// Meaning of an event here.
     pub description: String,
-    /// Source file, or empty when it is not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line from 1, or 0 when it is not known.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Column from 1, or 0 when it is not known.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
-    /// The function in which it stands, or empty when it is not known.
+    /// Enclosing function; empty if unknown.
     pub function: String,
-    /// The construct of the source that it stands for.
+    /// Source construct.
     pub kind: LocationKind,
-    /// Id of the location that directly encloses it, or 0 when there is none or it is not known. Always
-    /// smaller than [`id`](Self::id).
+    /// Id of the directly enclosing location, smaller than [`id`](Self::id); 0 if none or unknown.
     pub parent: u16,
-    /// Line from 1 where lanes that went another way meet again, or 0 when it is not known.
+    /// Line where diverged lanes reconverge, from 1; 0 if unknown.
     pub rejoin_line: u32,
-    /// Column from 1 there, or 0 when it is not known.
+    /// Column where diverged lanes reconverge, from 1; 0 if unknown.
     pub rejoin_column: u32,
-    /// What the compiled code has here, if the recorder knew the code. Not in the metadata's bytes, but in a
-    /// [`CODE`](super::LocationCode) section.
+    /// Compiled code at this location, if known. Stored in a [`CODE`](super::LocationCode) section only.
     #[serde(with = "beside")]
     pub code: Option<LocationCode>,
-    /// What the code tells of the wait that begins here, likewise in a [`WAIT`](super::WaitInfo) section.
+    /// Wait that begins here, if known. Stored in a [`WAIT`](super::WaitInfo) section only.
     #[serde(with = "beside")]
     pub wait: Option<Box<WaitInfo>>,
 }
 
 impl LocationInfo {
-    /// Makes a trace point of which nothing else is known: neither its position nor its structure.
+    /// Creates a trace point with unknown position and structure.
     pub fn new(id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             id,
@@ -145,7 +142,7 @@ impl LocationInfo {
         }
     }
 
-    /// Takes over what a kernel's source declares; `file` is its source file.
+    /// Creates a trace point from its declaration in a kernel's source; `file` is the source file.
     pub fn from_source(location: &SourceLocation, file: impl Into<String>) -> Self {
         Self {
             id: location.id,
@@ -164,7 +161,7 @@ impl LocationInfo {
         }
     }
 
-    /// Gives the name and, where it is known, the place in the source, as messages say it.
+    /// Returns the name and, if known, the source position, for messages.
     pub(super) fn describe(&self) -> String {
         let Self { name, file, line, .. } = self;
         match (file.as_str(), line) {
@@ -175,24 +172,24 @@ impl LocationInfo {
     }
 }
 
-/// What recordings do where memory is used up. The file has its name.
+/// Policy of the recorder when memory is used up. The file stores its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum RecordedPolicy {
-    /// They keep a beginning of each warp.
+    /// Keeps the beginning of each warp.
     #[default]
     Stop,
-    /// They keep an end of each warp.
+    /// Keeps the end of each warp.
     Ring,
-    /// Their warps wait. What is lost where they wait and get no memory may be in the middle.
+    /// Makes warps wait. A warp that waits without success can lose events in the middle.
     Stream,
-    /// A policy that this build does not know.
+    /// A policy unknown to this build.
     Other(String),
 }
 
 impl RecordedPolicy {
-    /// The name in the file.
+    /// Returns the name in the file.
     pub fn name(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -216,34 +213,32 @@ impl From<RecordedPolicy> for String {
     }
 }
 
-/// Names the property that tells which loops were counted: a [`Counting`]'s name.
+/// Property: which loops were counted, as a [`Counting`] name.
 pub const COUNTING: &str = "counting";
-/// The property that says which times were recorded: `blocks`, `runs` or `all`; absent if none.
+/// Property: which times were recorded: `blocks`, `runs` or `all`; absent if none.
 pub const TIMES: &str = "times";
-/// Property: of which memory accesses were recorded, as `--accesses` says it; absent if of none.
+/// Property: which memory accesses were recorded, in the form of `--accesses`; absent if none.
 pub const ACCESSES: &str = "accesses";
-/// Names the property that has the command line of the process that recorded, or of `warptrace run`.
+/// Property: command line of the recording process, or of `warptrace run`.
 pub const COMMAND: &str = "command";
-/// Names the property that has the command line of a program that was recorded by `warptrace run`.
+/// Property: command line of the program recorded by `warptrace run`.
 pub const PROGRAM: &str = "program";
-/// Names the property that tells how much device memory the session might take, in bytes.
+/// Property: limit of the session's device memory, in bytes.
 pub const MEMORY_LIMIT: &str = "memory_limit";
-/// Names the property that tells how much of it the session took at most, in bytes.
+/// Property: peak of the session's device memory, in bytes.
 pub const MEMORY_PEAK: &str = "memory_peak";
-/// Names the property that tells which trace points `warptrace run` placed.
+/// Property: which trace points `warptrace run` placed.
 pub const POINTS: &str = "points";
-/// Names the property that tells which part of the program was recorded.
+/// Property: the recorded part of the program.
 pub const WINDOW: &str = "window";
-/// Property: the steps in which the clock of a multiprocessor goes, in cycles, decimal, if times were
-/// recorded and it was measured.
+/// Property: step of the multiprocessor clock in cycles, decimal; absent if not measured or without times.
 pub const CLOCK_STEP: &str = "clock_step";
-/// Property: the same of the global timer, in nanoseconds.
+/// Property: step of the global timer in nanoseconds, likewise.
 pub const TIMER_STEP: &str = "timer_step";
-/// Property: how many locations of waits have no events, since their ids are none of the codec's; absent if
-/// none is left out.
+/// Property: number of wait locations without events, because the codec cannot carry more ids; absent if 0.
 pub const WAITS_LEFT_OUT: &str = "waits_left_out";
 
-/// Whether recorders write a property of this name, so that none of the user's own may have it.
+/// Returns true if recorders write a property of this name, so that users cannot use it.
 pub fn is_recorders(name: &str) -> bool {
     [
         ACCESSES,
@@ -263,7 +258,7 @@ pub fn is_recorders(name: &str) -> bool {
         || name.starts_with(SOURCE_HASH_PREFIX)
 }
 
-/// Everything about a recording that is not a launch or an event.
+/// Description of a recording, except launches and events.
 ///
 /// ```
 /// use warptrace_format::codec::CodecSpec;
@@ -278,39 +273,38 @@ pub fn is_recorders(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// Name and version of the program that recorded.
+    /// Name and version of the recorder.
     pub tool: String,
     /// The device.
     pub device: DeviceInfo,
-    /// Kernels; launches refer to them by index.
+    /// Kernels. Launches refer to them by index.
     #[serde(deserialize_with = "bounded::<_, _, MAX_KERNELS>")]
     pub kernels: Vec<KernelInfo>,
-    /// One codec a track: track 0 is the trace, track 1 the raw twin of a dual recording.
+    /// Codec of each track: track 0 is the trace, track 1 the raw twin of a dual recording.
     #[serde(deserialize_with = "bounded::<_, _, MAX_TRACKS>")]
     pub tracks: Vec<CodecSpec>,
-    /// Bytes of a chunk in the pool, header included.
+    /// Size of a chunk in the pool, header included, in bytes.
     pub chunk_bytes: u32,
-    /// Chunks in the pool.
+    /// Number of chunks in the pool.
     pub pool_chunks: u32,
-    /// What happens where memory is used up.
+    /// Policy when memory is used up.
     pub policy: RecordedPolicy,
-    /// The trace points.
+    /// Trace points.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")]
     pub locations: Vec<LocationInfo>,
-    /// Free-form pairs, such as the program's arguments.
+    /// Free-form key-value pairs, such as the program's arguments.
     #[serde(deserialize_with = "bounded::<_, _, MAX_PROPERTIES>")]
     pub properties: Vec<(String, String)>,
-    /// When the recording began, in seconds since 1970-01-01 UTC, if a recorder said so here. This project's
-    /// say it in [`origin`](Self::origin).
+    /// Start of the recording in seconds since 1970-01-01 UTC, if stored here. This project's recorders store
+    /// it in [`origin`](Self::origin).
     pub created_unix_seconds: Option<u64>,
-    /// Where and as which part of a job it was recorded, if the recorder says so. Not in the metadata's
-    /// bytes, but in an [`ORIG`](Origin) section.
+    /// Host, device and rank of the recording, if known. Stored in an [`ORIG`](Origin) section only.
     #[serde(default, with = "beside")]
     pub origin: Option<Box<Origin>>,
 }
 
 impl Metadata {
-    /// Metadata with no kernel and no location yet, chunks of the default size and the policy `stop`.
+    /// Creates metadata without kernels and locations, with chunks of the default size and the policy `stop`.
     pub fn new(tool: impl Into<String>, device: DeviceInfo, tracks: Vec<CodecSpec>) -> Self {
         Self {
             tool: tool.into(),
@@ -327,22 +321,22 @@ impl Metadata {
         }
     }
 
-    /// Adds a kernel; its index is the number of kernels before.
+    /// Adds a kernel. Its index is the number of kernels before it.
     #[must_use]
     pub fn with_kernel(mut self, name: impl Into<String>, source_file: impl Into<String>) -> Self {
         self.kernels.push(KernelInfo { name: name.into(), source_file: source_file.into() });
         self
     }
 
-    /// Adds a trace point whose place in the source is not known. Push to
-    /// [`locations`](Self::locations) to give one.
+    /// Adds a trace point without a source position. To set a position, push to
+    /// [`locations`](Self::locations).
     #[must_use]
     pub fn with_location(mut self, id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.locations.push(LocationInfo::new(id, name, description));
         self
     }
 
-    /// Adds a free-form pair.
+    /// Adds a property.
     #[must_use]
     pub fn with_property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((key.into(), value.into()));
@@ -356,31 +350,31 @@ impl Metadata {
         self
     }
 
-    /// The trace point with this id.
+    /// Returns the trace point with this id.
     pub fn location(&self, id: u16) -> Option<&LocationInfo> {
         self.locations.iter().find(|location| location.id == id)
     }
 
-    /// The value of a property; `None` if the file does not have it. Of several the last: recorders write
-    /// their own behind the user's.
+    /// Returns the value of a property, or `None`. The last of several values counts: recorders append their
+    /// properties after the user's.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Which loops were counted; `None` if the file does not say.
+    /// Returns which loops were counted, or `None` if the file does not say.
     pub fn counting(&self) -> Option<Counting> {
         self.property(COUNTING).and_then(Counting::from_name)
     }
 
-    /// Bytes of payload that a chunk of the pool can hold.
+    /// Returns the payload capacity of a chunk in the pool, in bytes.
     pub const fn payload_capacity(&self) -> u32 {
         self.chunk_bytes.saturating_sub(crate::chunk::CHUNK_HEADER_BYTES)
     }
 
-    /// Checks what a file may say.
+    /// Checks the metadata against the format.
     ///
     /// # Errors
-    /// The first contradiction found, as a [`MetadataError`].
+    /// The first contradiction found.
     pub fn check(&self) -> Result<(), MetadataError> {
         if self.tracks.is_empty() || self.tracks.len() > MAX_TRACKS {
             return Err(MetadataError::Tracks { found: self.tracks.len() });
@@ -410,10 +404,10 @@ impl Metadata {
         known.add(&self.locations, &self.tracks)
     }
 
-    /// The body of the metadata section.
+    /// Encodes the body of the metadata section.
     ///
     /// # Errors
-    /// What [`Metadata::check`] refuses; a body over [`MAX_METADATA_BYTES`].
+    /// An error of [`Metadata::check`], a body over [`MAX_METADATA_BYTES`].
     pub fn encode(&self) -> Result<Vec<u8>, MetadataError> {
         self.check()?;
         let body = postcard::to_allocvec(self)
@@ -425,11 +419,10 @@ impl Metadata {
         Ok(body)
     }
 
-    /// Reads the body of a metadata section at file offset `at`.
+    /// Decodes the body of a metadata section at file offset `at`.
     ///
     /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], bytes that are not metadata, bytes after it, contents that
-    /// [`Metadata::check`] refuses.
+    /// An error of [`Metadata::check`], a body over [`MAX_METADATA_BYTES`], undecodable or surplus bytes.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let metadata: Self = decode_body((SECTION, "metadata"), body, at)?;
@@ -438,8 +431,8 @@ impl Metadata {
     }
 }
 
-/// Deserialises a sequence of at most `N` elements. The announced length reserves nothing: a few bytes cannot
-/// make the reader allocate more than `N` elements.
+/// Deserialises a sequence of at most `N` elements. Does not allocate by the announced length, so a few bytes
+/// cannot cause an allocation of more than `N` elements.
 pub(super) fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

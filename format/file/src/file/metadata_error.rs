@@ -1,16 +1,16 @@
-//! What can be wrong with metadata.
+//! Errors in metadata.
 
 use crate::account::MAX_TRACKS;
 use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 
-/// Metadata that contradicts itself or the format.
+/// Metadata contradicts itself or the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// No track, or more than a launch can record.
+    /// There is no track, or more than a launch can record.
     #[error("{found} tracks are declared; a trace has 1 to {MAX_TRACKS}")]
     Tracks {
-        /// Tracks found.
+        /// Number of tracks.
         found: usize,
     },
     /// A codec's parameters are out of range.
@@ -18,21 +18,21 @@ pub enum MetadataError {
     Codec {
         /// The track.
         track: usize,
-        /// The parameter.
+        /// The invalid parameter.
         source: crate::codec::ParamError,
     },
-    /// The chunk size is no power of two in the range.
+    /// The chunk size is out of range or not a power of two.
     #[error(
         "chunks of {found} bytes; the size is a power of two from {MIN_CHUNK_BYTES} to {MAX_CHUNK_BYTES}"
     )]
     ChunkBytes {
-        /// Size found.
+        /// Size found, in bytes.
         found: u32,
     },
     /// A location has id 0.
     #[error("trace point {point} has the id 0; ids begin at 1: give it one that no other trace point has")]
     LocationZero {
-        /// The trace point: its name and, where it is known, its place in the source.
+        /// Name of the trace point and, if known, its source position.
         point: String,
     },
     /// A location's id does not fit a track's codec.
@@ -41,13 +41,13 @@ pub enum MetadataError {
          give it a smaller id, or record with a codec that carries larger ones (`raw` and `predict` do, up to 65535)"
     )]
     LocationTooLarge {
-        /// The trace point: its name and, where it is known, its place in the source.
+        /// Name of the trace point and, if known, its source position.
         point: String,
-        /// Its id.
+        /// Id of the trace point.
         id: u16,
-        /// The codec.
+        /// Name of the codec.
         codec: &'static str,
-        /// The codec's largest id.
+        /// Largest id of the codec.
         largest: u16,
     },
     /// Two locations share an id.
@@ -56,35 +56,35 @@ pub enum MetadataError {
          an id is unique in a program, over all of its kernels: give each its own"
     )]
     LocationTwice {
-        /// The id.
+        /// The shared id.
         id: u16,
-        /// The first: its name and, where it is known, its place in the source.
+        /// Name of the first trace point and, if known, its source position.
         first: String,
-        /// The second, in the same form.
+        /// The same for the second trace point.
         second: String,
     },
-    /// A location does not lie in an earlier one of the table.
+    /// A location's parent is unknown or does not have a smaller id.
     #[error(
         "trace point {point} (id {id}) lies in location {parent}: \
          a location lies in one of the table with a smaller id, or in 0"
     )]
     Parent {
-        /// The trace point: its name and, where it is known, its place in the source.
+        /// Name of the trace point and, if known, its source position.
         point: String,
-        /// Its id.
+        /// Id of the trace point.
         id: u16,
-        /// The id of what it is said to lie in.
+        /// Id of the parent.
         parent: u16,
     },
-    /// An addition without contents.
+    /// An addition is empty.
     #[error("it adds neither a kernel nor a location; leave the section out")]
     NothingAdded,
-    /// More of something than the format holds.
+    /// A count is over the format's limit.
     #[error("{found} {what}; the format holds at most {limit}")]
     TooMany {
-        /// What there is too much of.
+        /// Name of the counted items.
         what: &'static str,
-        /// How many were found.
+        /// Number found.
         found: u64,
         /// The limit.
         limit: u64,

@@ -45,7 +45,7 @@ fn every_cut_and_every_byte_more_is_refused() {
 #[test]
 fn numbers_longer_than_need_be_are_read_up_to_their_width() {
     let body = example().encode().unwrap();
-    // The pool's chunks, 300 in 32 bits.
+    // `pool_chunks`, 300 in 32 bits.
     let at = body.windows(2).position(|bytes| bytes == [0xac, 2]).unwrap();
     let with = |bytes: &[u8]| Metadata::decode(&[&body[..at], bytes, &body[at + 2..]].concat(), 0);
     assert_eq!(with(&[0xac, 0x82, 0x80, 0x80, 0]).unwrap(), example());

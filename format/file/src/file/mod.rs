@@ -1,4 +1,4 @@
-//! The bytes of a `.wtrc` file.
+//! The layout of a `.wtrc` file.
 //!
 //! ```text
 //! ┌──────────┐
@@ -8,41 +8,43 @@
 //! ├──────────┤
 //! │ ORIG     │ rank, host, device                            at most one
 //! │ MORE …   │ kernels and locations known later             before their launches
-//! │ TEXT …   │ texts that locations lie in                   any number
-//! │ LABL …   │ what the program called launches              any number
+//! │ TEXT …   │ texts that locations refer to                 any number
+//! │ CODE …   │ instructions of locations                     any number
+//! │ WAIT …   │ barriers and copies of waits                  any number
+//! │ LABL …   │ labels of launches                            any number
 //! │ STCK …   │ call stacks of launches                       any number
-//! │ UNTR …   │ launches that were not recorded               any number
+//! │ UNTR …   │ unrecorded launches                           any number
 //! ├──────────┤
 //! │ LNCH     │ one launch: kernel, grid, block               before its frames
 //! │ FRAM …   │ chunks of that launch, compressed             any number
-//! │ TIME     │ when the runs of the frame's chunks began     directly behind its frame
-//! │ ACCT …   │ its accounting, per warp                      any number
-//! │ SPAN     │ where and when these warps ran                directly behind their accounts
-//! │ SITE …   │ sites: instructions that touch memory         any number
+//! │ TIME     │ times of the runs in the frame's chunks       directly after its frame
+//! │ ACCT …   │ event counts, per warp                        any number
+//! │ SPAN     │ places and times of these warps               directly after their counts
+//! │ SITE …   │ sites: instructions that access memory        any number
 //! │ DATA …   │ addresses and values of the launch            any number
-//! │ DACC …   │ accounting of these, per warp                 any number
-//! │ BUFS …   │ memory that kernels can reach                 any number
-//! │ ENDS     │ why it did not run to its end                 if it did not
+//! │ DACC …   │ access counts, per warp                       any number
+//! │ BUFS …   │ memory that kernels can access                any number
+//! │ ENDS     │ reason for an incomplete launch               if it is incomplete
+//! │ HOST …   │ times of launches on the host's clocks        any number
 //! ├──────────┤
-//! │ INDX …   │ where each of these sections lies             any number
+//! │ INDX …   │ index: LNCH, FRAM, ACCT, ENDS, MORE, TEXT     any number
 //! ├──────────┤
-//! │ TAIL     │ 48 bytes: where the index begins              last
+//! │ TAIL     │ 48 bytes: offset of the index                 last
 //! └──────────┘
 //! ```
 //!
-//! Everything after the preamble is a section: a 24-byte header ([`SectionHeader`]) with tag, version, flags,
-//! length and checksums, then the body. All integers are little-endian. `docs/reference/format.md` is the
-//! specification; this module is its only implementation: each part's layout, encoder and parser stand in one
-//! file.
+//! After the preamble, a file consists of sections: a 24-byte header ([`SectionHeader`]) with tag, version,
+//! flags, length and checksums, then the body. All integers are little-endian. `docs/reference/format.md` is
+//! the specification. Each part's layout, encoder and parser are in one file of this module.
 //!
 //! # Reading is total
-//! Every parser takes any bytes and gives a value or a [`FormatError`] that names section, field, file offset
-//! and value. No parser allocates more than the constants in [`limits`] allow, whatever a length field says.
+//! Every parser accepts any bytes. It returns a value or a [`FormatError`] with section, field, file offset
+//! and value. Allocations are bounded by the constants in [`limits`], whatever a length field says.
 //!
 //! # Evolution
-//! A reader lists the versions that it understands ([`READABLE_VERSIONS`] for the file as a whole, one list
-//! for each section kind). A section whose meaning changes gets a new version number; a section that old
-//! readers may ignore carries [`FLAG_OPTIONAL`]. Unknown flag bits are refused.
+//! A reader lists the versions that it supports: [`READABLE_VERSIONS`] for the file, and one list per section
+//! kind. A section whose meaning changes gets a new version. A section that old readers may skip has
+//! [`FLAG_OPTIONAL`]. Readers reject unknown flag bits.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod accounts;

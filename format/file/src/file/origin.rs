@@ -1,7 +1,7 @@
-//! Where and as which part of a job a file was recorded: the `ORIG` section.
+//! Host, device and rank of a recording: the `ORIG` section.
 //!
-//! The body is an [`Origin`] in the metadata's encoding. The section is optional, and no index lists it: it
-//! stands behind the metadata.
+//! The body is an [`Origin`] in the metadata's encoding. The section is optional, not in the index, and
+//! follows the metadata.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,56 +13,54 @@ use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "ORIG";
 
-/// Where, when, and as which part of a job a file was recorded. What is not known is `None`.
+/// Host, device, rank and start of a recording. Unknown fields are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The job, as its launcher names it.
+    /// Name of the job, from its launcher.
     pub job: Option<String>,
-    /// What told the ranks: `torchrun`, `Open MPI`, `PMI` or `Slurm`.
+    /// Source of the ranks: `torchrun`, `Open MPI`, `PMI` or `Slurm`.
     pub launcher: Option<String>,
-    /// The process's number within the job, from 0.
+    /// Number of the process in the job, from 0.
     pub rank: Option<u32>,
-    /// How many processes the job has.
+    /// Number of processes in the job.
     pub ranks: Option<u32>,
-    /// The process's number among those of the job on its host, from 0.
+    /// Number of the process among the job's processes on its host, from 0.
     pub local_rank: Option<u32>,
     /// Name of the host.
     pub host: Option<String>,
-    /// The process's number on its host.
+    /// Process id on the host.
     pub process: Option<u32>,
-    /// The device's number within the process, from 0: of those that the process sees.
+    /// Number of the device among those visible to the process, from 0.
     pub device: Option<u32>,
-    /// The device's own name, as `nvidia-smi -L` prints it: `GPU-…`, of a part of a GPU `MIG-…`.
+    /// UUID of the device, as `nvidia-smi -L` prints it: `GPU-…`, or `MIG-…` for a part of a GPU.
     pub device_uuid: Option<String>,
-    /// When the recording began.
+    /// Start of the recording.
     pub began: Option<Began>,
-    /// What was found to be wrong or ambiguous with the above when it was recorded, in sentences; at most
-    /// [`MAX_ORIGIN_NOTES`].
+    /// Problems that the recorder found in the other fields, in sentences; at most [`MAX_ORIGIN_NOTES`].
     #[serde(deserialize_with = "bounded::<_, _, MAX_ORIGIN_NOTES>")]
     pub notes: Vec<String>,
 }
 
-/// A moment by two clocks of the host, in nanoseconds.
+/// A point in time on two clocks of the host, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
-    /// The real-time clock (`CLOCK_REALTIME`), since 1970-01-01 UTC.
+    /// Real-time clock (`CLOCK_REALTIME`), since 1970-01-01 UTC.
     pub realtime_ns: u64,
-    /// The monotonic clock (`CLOCK_MONOTONIC`), which goes on from an arbitrary moment, the same for all
-    /// processes of a host until it is started again.
+    /// Monotonic clock (`CLOCK_MONOTONIC`), since an arbitrary time, common to a host's processes.
     pub monotonic_ns: u64,
-    /// How far apart the two moments may be.
+    /// Maximum distance between the two readings.
     pub error_ns: u64,
 }
 
 impl Origin {
-    /// All of its texts.
+    /// Returns all texts.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let Self { job, launcher, host, device_uuid, notes, .. } = self;
         [job, launcher, host, device_uuid].into_iter().flatten().chain(notes)
     }
 
-    /// The section, header and body. Texts of more than [`MAX_ORIGIN_TEXT_BYTES`] are cut, and notes beyond
-    /// [`MAX_ORIGIN_NOTES`] left out.
+    /// Encodes the section, header and body, with at most [`MAX_ORIGIN_TEXT_BYTES`] of each text and
+    /// [`MAX_ORIGIN_NOTES`] notes.
     pub fn encode_section(&self) -> Vec<u8> {
         let mut fitting = self.clone();
         fitting.notes.truncate(MAX_ORIGIN_NOTES);
@@ -73,11 +71,11 @@ impl Origin {
         encode_section(SectionKind::Origin, &body)
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// Bytes that are no such structure, bytes after it, a text of more than [`MAX_ORIGIN_TEXT_BYTES`], more
-    /// than [`MAX_ORIGIN_NOTES`] notes, a rank that is not below the number of ranks.
+    /// Bytes that do not decode, bytes after them, a text over [`MAX_ORIGIN_TEXT_BYTES`], more than
+    /// [`MAX_ORIGIN_NOTES`] notes, a rank that is not below the number of ranks.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let mut found: Self = decode_body((SECTION, "origin"), body, at)?;

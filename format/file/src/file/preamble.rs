@@ -1,10 +1,10 @@
-//! The first 24 bytes.
+//! Preamble: the first 24 bytes of a file.
 //!
 //! ```text
 //! offset  size  field
 //!      0     8  magic     89 57 54 52 0d 0a 1a 0a
 //!      8     2  version   of the file as a whole
-//!     10     2  flags     zero; unknown bits are refused
+//!     10     2  flags     zero; readers reject unknown bits
 //!     12     8  reserved  zero
 //!     20     4  checksum  CRC-32 of the 20 bytes before
 //! ```
@@ -12,19 +12,19 @@
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
 
-/// The first eight bytes of every trace. As in PNG, a byte above 127, a CR LF and a LF make transfers that
-/// strip the eighth bit or translate line ends visible at once, and 1a stops `type` on a DOS prompt.
+/// First eight bytes of every trace. As in PNG, a byte above 127, a CR LF and an LF reveal transfers that
+/// clear the eighth bit or translate line ends, and 1a stops `type` on a DOS prompt.
 pub const MAGIC: [u8; 8] = *b"\x89WTR\r\n\x1a\n";
-/// The version that this build writes.
+/// File version that this build writes.
 pub const FILE_VERSION: u16 = 1;
-/// The versions that this build reads.
+/// File versions that this build reads.
 pub const READABLE_VERSIONS: &[u16] = &[1];
-/// Bytes of the preamble.
+/// Size of the preamble, in bytes.
 pub const PREAMBLE_BYTES: usize = 24;
 
 const PART: &str = "preamble";
 
-/// The preamble that this build writes.
+/// Encodes the preamble.
 pub fn encode_preamble() -> [u8; PREAMBLE_BYTES] {
     let mut bytes = Vec::with_capacity(PREAMBLE_BYTES);
     bytes.extend_from_slice(&MAGIC);
@@ -37,19 +37,19 @@ pub fn encode_preamble() -> [u8; PREAMBLE_BYTES] {
 /// Checks the start of a file. `bytes` may be longer than the preamble.
 ///
 /// # Errors
-/// Wrong magic (with a hint when the file looks damaged by a text-mode transfer), a version that this build
-/// does not read, flags or reserved bytes that are not zero, a wrong checksum, too few bytes.
+/// A wrong magic (with a hint at damage by a text-mode transfer), an unsupported version, nonzero flags or
+/// reserved bytes, a wrong checksum, missing bytes.
 pub fn check_preamble(bytes: &[u8]) -> Result<(), FormatError> {
     let start = &bytes[..bytes.len().min(PREAMBLE_BYTES)];
     let magic = &start[..start.len().min(MAGIC.len())];
-    // A file that ends inside a correct magic is short, not foreign; an empty file gets a hint of its own.
+    // A file that ends inside a correct magic is cut short, not foreign. An empty file has its own hint.
     if magic.is_empty() || !MAGIC.starts_with(magic) {
         return Err(FormatError::NotATrace { found: magic.to_vec(), hint: hint(magic) });
     }
     let mut fields = Fields::new(PART, start, 0);
     fields.take::<8>("magic")?;
     let version = fields.u16("version")?;
-    // The version comes first: a later one may give the rest of the preamble another meaning.
+    // Check the version first: a later version may change the rest of the preamble.
     if !READABLE_VERSIONS.contains(&version) {
         return Err(FormatError::Version {
             section: PART,

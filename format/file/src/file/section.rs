@@ -1,11 +1,11 @@
-//! The header in front of every section.
+//! Section headers.
 //!
 //! ```text
 //! offset  size  field
 //!      0     4  tag              four ASCII letters
 //!      4     2  version          of this kind of section
-//!      6     2  flags            bit 0: optional; other bits are refused
-//!      8     8  length           bytes of the body that follows
+//!      6     2  flags            bit 0: optional; readers reject other bits
+//!      8     8  length           bytes of the body
 //!     16     4  body checksum    CRC-32 of the body
 //!     20     4  header checksum  CRC-32 of the 20 bytes before
 //! ```
@@ -19,12 +19,12 @@ use super::launch::CHOSEN_VERSION;
 use super::limits::MAX_SECTION_BYTES;
 use super::tie::TIED_VERSION;
 
-/// Bytes of a section's header.
+/// Size of a section's header, in bytes.
 pub const SECTION_HEADER_BYTES: usize = 24;
-/// Flag: a reader that does not know the tag, or the section's version, may skip the section.
+/// Flag: a reader that does not support the tag or the version may skip the section.
 pub const FLAG_OPTIONAL: u16 = 1;
 
-/// The four letters that say what a section holds.
+/// Four letters that identify the kind of a section.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub [u8; 4]);
 
@@ -40,11 +40,10 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// Declares the kinds of sections: of each what it holds, its tag, the versions that this build reads, and the
-/// flags that it writes.
+/// Declares the section kinds: documentation, tag, readable versions, and the flags to write.
 macro_rules! section_kinds {
     ($($(#[$doc:meta])* $kind:ident = $tag:literal, $versions:expr, $flags:expr;)*) => {
-        /// The sections that this build knows.
+        /// Kind of a section.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum SectionKind {
@@ -52,24 +51,23 @@ macro_rules! section_kinds {
         }
 
         impl SectionKind {
-            /// Every kind, in the order in which a file holds them.
+            /// All kinds, in file order.
             pub const ALL: [Self; [$($tag),*].len()] = [$(Self::$kind),*];
 
-            /// The tag as text.
+            /// Returns the tag as text.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $tag,)*
                 }
             }
 
-            /// The section versions that this build reads.
+            /// Returns the section versions that this build reads.
             pub const fn readable_versions(self) -> &'static [u16] {
                 match self {
                     $(Self::$kind => &$versions,)*
                 }
             }
 
-            /// The flags that this build writes.
             const fn flags(self) -> u16 {
                 match self {
                     $(Self::$kind => $flags,)*
@@ -80,54 +78,54 @@ macro_rules! section_kinds {
 }
 
 section_kinds! {
-    /// What was recorded, where and how.
+    /// Device, kernels, codecs, locations and settings of the recording.
     Metadata = "META", [1], 0;
-    /// As which part of a job, and on which host and device.
+    /// Rank in a job, host and device.
     Origin = "ORIG", [1], FLAG_OPTIONAL;
-    /// Kernels and locations that became known while it was recorded.
+    /// Kernels and locations added during the recording.
     Additions = "MORE", [1], 0;
-    /// A text that locations lie in.
+    /// A source text that locations refer to.
     Text = "TEXT", [1], FLAG_OPTIONAL;
-    /// What the compiled code has at locations.
+    /// Instructions of locations in the compiled code.
     Code = "CODE", [1], FLAG_OPTIONAL;
-    /// What the compiled code tells of waits.
+    /// Barriers and copies of waits in the compiled code.
     Waits = "WAIT", [1], FLAG_OPTIONAL;
-    /// What the program called its launches.
+    /// Labels of launches.
     Labels = "LABL", [1], FLAG_OPTIONAL;
     /// Call stacks of the threads that made launches.
     Stacks = "STCK", [1], FLAG_OPTIONAL;
-    /// Launches that were not recorded, and notes on those that were.
+    /// Unrecorded launches, and notes on recorded ones.
     Unrecorded = "UNTR", [1], FLAG_OPTIONAL;
     /// One kernel launch.
     Launch = "LNCH", [1, CHOSEN_VERSION], 0;
-    /// Chunks.
+    /// Chunks of one launch and track.
     Frame = "FRAM", [1, RUNS_VERSION], 0;
-    /// When the runs of the frame before it began.
+    /// Times of the runs in the previous frame.
     Times = "TIME", [1, TIED_VERSION], FLAG_OPTIONAL;
-    /// Accounting of warps.
+    /// Event counts of warps.
     Accounts = "ACCT", [1], 0;
-    /// Where and when the warps of the accounts before it ran.
+    /// Places and times of the warps in the previous accounting section.
     Spans = "SPAN", [1, TIED_VERSION], FLAG_OPTIONAL;
-    /// Sites, whose addresses and values are recorded.
+    /// Sites with recorded addresses or values.
     Sites = "SITE", [1], FLAG_OPTIONAL;
     /// Addresses and values.
     Data = "DATA", [1], FLAG_OPTIONAL;
-    /// Accounting of warps' addresses and values.
+    /// Access counts of warps.
     DataAccounts = "DACC", [1], FLAG_OPTIONAL;
-    /// Memory that kernels can reach.
+    /// Memory that kernels can access.
     Buffers = "BUFS", [1], FLAG_OPTIONAL;
-    /// Why a launch did not run to its end.
+    /// Reason for an incomplete launch.
     EarlyEnd = "ENDS", [1], FLAG_OPTIONAL;
-    /// When launches ran by the host's clocks.
+    /// Times of launches on the host's clocks.
     Host = "HOST", [1], FLAG_OPTIONAL;
-    /// Where the sections are.
+    /// Offsets of sections.
     Index = "INDX", [1], 0;
-    /// Where the index is.
+    /// Offset of the index.
     Trailer = "TAIL", [1], 0;
 }
 
 impl SectionKind {
-    /// The tag in the file.
+    /// Returns the tag in the file.
     pub const fn tag(self) -> Tag {
         match self.name().as_bytes().first_chunk() {
             Some(letters) => Tag(*letters),
@@ -135,14 +133,13 @@ impl SectionKind {
         }
     }
 
-    /// The kind with this tag.
+    /// Returns the kind with this tag.
     pub fn from_tag(tag: Tag) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
-    /// The section version that this build writes. (A launch of which not every warp was chosen has a
-    /// [version of its own](super::LaunchInfo::version), and [frames of runs](super::encode_frame_of_runs) have
-    /// version 2.)
+    /// Returns the version that this build writes. Exceptions: [launches](super::LaunchInfo::version) and
+    /// [frames of runs](super::encode_frame_of_runs) can have version 2.
     pub const fn version(self) -> u16 {
         match self {
             Self::Times | Self::Spans => TIED_VERSION,
@@ -151,23 +148,23 @@ impl SectionKind {
     }
 }
 
-/// A section's header.
+/// Header of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionHeader {
-    /// What the section holds.
+    /// Kind of the section.
     pub tag: Tag,
     /// Version of this kind of section.
     pub version: u16,
     /// [`FLAG_OPTIONAL`] or 0.
     pub flags: u16,
-    /// Bytes of the body.
+    /// Size of the body, in bytes.
     pub length: u64,
     /// CRC-32 of the body.
     pub body_crc: u32,
 }
 
 impl SectionHeader {
-    /// The header of a section of `kind` with this body.
+    /// Creates the header of a section with this body.
     pub fn for_body(kind: SectionKind, body: &[u8]) -> Self {
         Self::for_parts(kind, kind.version(), &[body])
     }
@@ -180,7 +177,7 @@ impl SectionHeader {
         Self { tag: kind.tag(), version, flags: kind.flags(), length, body_crc }
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; SECTION_HEADER_BYTES] {
         let mut bytes = Vec::with_capacity(SECTION_HEADER_BYTES);
         bytes.extend_from_slice(&self.tag.0);
@@ -192,10 +189,10 @@ impl SectionHeader {
         bytes.try_into().expect("4 + 2 + 2 + 8 + 4 + 4 bytes")
     }
 
-    /// Reads the header at file offset `at`; `bytes` may be longer.
+    /// Decodes the header at file offset `at`. `bytes` may be longer.
     ///
     /// # Errors
-    /// Too few bytes, a wrong checksum, unknown flags, a length over [`MAX_SECTION_BYTES`].
+    /// Missing bytes, a wrong checksum, unknown flags, a length over [`MAX_SECTION_BYTES`].
     pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
         const PART: &str = "section header";
         let bytes = &bytes[..bytes.len().min(SECTION_HEADER_BYTES)];
@@ -225,20 +222,20 @@ impl SectionHeader {
         Ok(Self { tag, version, flags, length, body_crc })
     }
 
-    /// Whether a reader may skip the section when it does not know it.
+    /// Returns true if a reader that does not support the section may skip it.
     pub const fn optional(&self) -> bool {
         self.flags & FLAG_OPTIONAL != 0
     }
 
-    /// Bytes of the section, header included.
+    /// Returns the size of the section, header included, in bytes.
     pub const fn total_bytes(&self) -> u64 {
         self.length + SECTION_HEADER_BYTES as u64
     }
 
-    /// Tells what to do with the section at `at`: `Some(kind)` to read it, `None` to skip it.
+    /// Returns the kind of the section at `at`, or `None` to skip it.
     ///
     /// # Errors
-    /// The section is not optional, and its tag or its version is unknown.
+    /// The section is not optional and its tag or version is unknown.
     pub fn kind(&self, at: u64) -> Result<Option<SectionKind>, FormatError> {
         match SectionKind::from_tag(self.tag) {
             Some(kind) if kind.readable_versions().contains(&self.version) => Ok(Some(kind)),
@@ -254,17 +251,17 @@ impl SectionHeader {
     }
 }
 
-/// A section of `kind`: header and body.
+/// Encodes a section: header and body.
 pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
     encode_section_of(kind, &[body])
 }
 
-/// Encodes like [`encode_section`], for a body in parts, one behind the other.
+/// Like [`encode_section`], for a body in consecutive parts.
 pub(super) fn encode_section_of(kind: SectionKind, body: &[&[u8]]) -> Vec<u8> {
     encode_section_version(kind, kind.version(), body)
 }
 
-/// Encodes like [`encode_section_of`], in this version of the section.
+/// Like [`encode_section_of`], with an explicit version.
 pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[u8]]) -> Vec<u8> {
     let length = body.iter().map(|part| part.len()).sum::<usize>();
     let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + length);
@@ -276,7 +273,7 @@ pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[
 /// Checks the body of the section at file offset `at` against its header.
 ///
 /// # Errors
-/// The length or the checksum differs.
+/// A different length or checksum.
 pub fn check_body(
     kind: SectionKind,
     header: &SectionHeader,

@@ -1,7 +1,7 @@
-//! Sites: instructions that touch memory, and places at which the source names a value. The `SITE` section.
+//! Sites: instructions that access memory, and places where the source names a value. The `SITE` section.
 //!
-//! The body is a list in the metadata's encoding, of [`SiteInfo`]. The section is optional, and no index
-//! lists it. Sites of several sections add up.
+//! The body is a list of [`SiteInfo`] in the metadata's encoding. The section is optional and not in the
+//! index. A file may have several sections; their sites add up.
 
 use std::collections::HashSet;
 
@@ -14,17 +14,16 @@ use super::section::{SectionKind, encode_section};
 use crate::data::{Derived, MAX_SITE, SiteKind, SiteSpace, ValueType};
 
 const SECTION: &str = "SITE";
-/// The most sites that a section has.
 const MAX_SITES: usize = MAX_SITE as usize;
 
-/// How the bits of a value are to be read.
+/// Interpretation of a value's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SiteNumber {
-    /// Bits, or an integer without a sign.
+    /// Bits, or an unsigned integer.
     #[default]
     Unsigned,
-    /// An integer with a sign.
+    /// A signed integer.
     Signed,
     /// A float.
     Float,
@@ -43,38 +42,38 @@ impl From<ValueType> for SiteNumber {
 /// A site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteInfo {
-    /// Its number, 1 to [`MAX_SITE`], unique in a file.
+    /// Number of the site, 1 to [`MAX_SITE`], unique in a file.
     pub number: u16,
-    /// What it does.
+    /// Operation.
     pub kind: SiteKind,
-    /// Where its addresses point.
+    /// State space of its addresses.
     pub space: SiteSpace,
-    /// Bytes that a lane touches, or that a value has: all elements of a vector.
+    /// Size of a lane's access or of the value, in bytes, over all elements of a vector.
     pub bytes: u32,
-    /// Elements of a vector, at least 1.
+    /// Number of elements of a vector, at least 1.
     pub elements: u32,
-    /// How a value's bits are to be read.
+    /// Interpretation of a value's bits.
     pub number_is: SiteNumber,
-    /// Whether a predicate may switch lanes off.
+    /// True if a predicate may disable lanes.
     pub is_predicated: bool,
-    /// The cache operator, as PTX has it, without dots; or nothing.
+    /// Cache operator, as in PTX, without dots; or empty.
     pub cache: String,
-    /// Id of the location whose events execute it; 0 if there is none.
+    /// Id of the location whose events execute the site; 0 if none.
     pub location: u16,
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line, from 1; 0 is unknown.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Column, from 1; 0 is unknown.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
-    /// Name of a value; else nothing.
+    /// Name of a value; otherwise empty.
     pub name: String,
-    /// The site from which its addresses follow, so that the file has none of its own; `None`: it has.
+    /// Derivation from another site, instead of stored accesses; `None` if accesses are stored.
     pub derived: Option<Derived>,
 }
 
 impl SiteInfo {
-    /// A site of this kind, whose other fields are empty.
+    /// Creates a site. The other fields are empty.
     #[must_use]
     pub fn new(number: u16, kind: SiteKind, space: SiteSpace, bytes: u32) -> Self {
         let (cache, file, name) = (String::new(), String::new(), String::new());
@@ -98,14 +97,14 @@ impl SiteInfo {
         }
     }
 
-    /// A site of a value of this type and name.
+    /// Creates a site of a value with this type and name.
     #[must_use]
     pub fn of_value(number: u16, of: ValueType, name: impl Into<String>) -> Self {
         let site = Self::new(number, SiteKind::Value, SiteSpace::None, of.bytes());
         Self { number_is: of.into(), name: name.into(), ..site }
     }
 
-    /// The same at a place of the source.
+    /// Returns the site with this source position.
     #[must_use]
     pub fn at(self, location: u16, file: impl Into<String>, line: u32) -> Self {
         Self { location, file: file.into(), line, ..self }
@@ -115,10 +114,10 @@ impl SiteInfo {
 #[derive(Serialize, Deserialize)]
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_SITES>")] Vec<SiteInfo>);
 
-/// Makes the section, header and body, of sites.
+/// Encodes the section, header and body.
 ///
 /// # Errors
-/// What a reader would refuse: see [`decode_sites`].
+/// Sites that [`decode_sites`] rejects.
 pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
     let body = postcard::to_allocvec(&Body(sites.to_vec()))
         .expect("texts and integers in a sequence of known length");
@@ -126,13 +125,13 @@ pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
     Ok(encode_section(SectionKind::Sites, &body))
 }
 
-/// Reads the body of a section at file offset `at`.
+/// Decodes the body of a section at file offset `at`.
 ///
 /// # Errors
-/// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), bytes that are no list of sites,
-/// bytes after it; a number that is 0, over [`MAX_SITE`] or there twice; a site of no elements, or of more
-/// bytes than 2^16; a derived one without a root that is in the list and none itself, where one of them is a
-/// value, or whose offset does not fit its addresses.
+/// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES) or that does not decode, bytes after
+/// it; a number that is 0, over [`MAX_SITE`] or used twice; a site without elements or with more than 2^16
+/// bytes; a derived site that is a value or whose offset does not fit in its addresses, or a root that is a
+/// value, derived, or not in the list.
 pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> {
     let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
     let Body(sites) = decode_body((SECTION, "sites"), body, at)?;

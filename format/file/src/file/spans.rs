@@ -1,29 +1,27 @@
-//! Where and when warps ran: the `SPAN` section, directly behind an accounting section of track 0.
+//! Places and times of warps: the `SPAN` section, directly after an accounting section of track 0.
 //!
 //! ```text
 //! offset  size  field
-//!      0     4  section before, the checksum of the accounting section's body; version 1 has no such field
+//!      0     4  section before, the checksum of the accounting section's body; missing in version 1
 //!      4     4  warps         as many as the accounting section has
 //!      8     4  plain bytes   of the contents before compression, at most 48 for each warp and 1024
 //!     12     1  compression   0 none, 1 zstd
 //!     13     3  zero
-//!     16     …  contents, compressed or not: columns, one behind the other
+//!     16     …  contents, compressed or not: consecutive columns
 //! ```
 //!
 //! ```text
-//! state        for each warp of 32 bits: 0, nothing is known; 1, it began; 2, it ended, too; 3, it ended on
-//!              another multiprocessor
-//! sm           for each warp that began, of 32 bits: its multiprocessor then
-//! begin        for each of these, of 64 bits: the global timer, less that of the one before (0 for the first),
-//!              zigzag
-//! clock        for each of these, of 64 bits: the clock, less that of the last one before that began on the same
-//!              multiprocessor (0 if there is none), zigzag
-//! nanoseconds  for each warp that ended, of 64 bits: the global timer then, less that when it began, zigzag
-//! cycles       for each of these, of 64 bits: the clock then, less that when it began, zigzag
-//! moved        for each warp that ended elsewhere, of 32 bits: the multiprocessor on which it did
+//! state        for each warp, 32 bits: 0 unknown; 1 began; 2 also ended; 3 ended on another multiprocessor
+//! sm           for each warp that began, 32 bits: the multiprocessor at the begin
+//! begin        for each of these, 64 bits: the global timer, minus the previous one (0 if none), zigzag
+//! clock        for each of these, 64 bits: the clock, minus the clock of the previous warp that began on the
+//!              same multiprocessor (0 if none), zigzag
+//! nanoseconds  for each warp that ended, 64 bits: the global timer at the end, minus the begin, zigzag
+//! cycles       for each of these, 64 bits: the clock at the end, minus the begin, zigzag
+//! moved        for each warp that ended elsewhere, 32 bits: the multiprocessor at the end
 //! ```
 //!
-//! All differences are modulo 2^64.
+//! Differences are modulo 2^64.
 
 use std::collections::HashMap;
 
@@ -39,23 +37,22 @@ use super::tie::Tie;
 use crate::span::WarpSpan;
 
 const SECTION: &str = "SPAN";
-/// Bytes that a warp takes before compression at most, and all columns' own.
+/// Maximum size of a warp before compression, and of the columns' headers.
 const WARP_BYTES: u32 = 48;
 const COLUMN_BYTES: u32 = 1024;
-/// What the contents' `state` says.
+/// Values of the column `state`.
 const BEGAN: u32 = 1;
 const ENDED: u32 = 2;
 const MOVED: u32 = 3;
 
-/// The most bytes of contents for this many warps.
 fn most_bytes(warps: u32) -> u32 {
     warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
 }
 
-/// Makes the section, header and body, of consecutive warps, tied to that of their accounts.
+/// Encodes the section, header and body, for consecutive warps. `tie` identifies their accounting section.
 ///
 /// # Errors
-/// More than [`MAX_ACCOUNTS`] warps, or none; the compressor failed.
+/// More than [`MAX_ACCOUNTS`] warps, or a failure of the compressor.
 pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
@@ -97,11 +94,11 @@ pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> R
     encode_contents(SectionKind::Spans, fixed.as_flattened(), &plain, compression)
 }
 
-/// Reads the body of a section of this version at file offset `at`, behind accounts of `warps` warps.
+/// Decodes the body of a section of this version at file offset `at`, after accounts of `warps` warps.
 ///
 /// # Errors
-/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress to
-/// what the section says, columns that are none or contradict each other or the accounts.
+/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress as
+/// announced, columns that are invalid or contradict each other or the accounts.
 pub fn decode_spans(
     (version, body): (u16, &[u8]),
     at: u64,
@@ -152,7 +149,7 @@ pub fn decode_spans(
         if state == 0 {
             return span;
         }
-        // There are as many as there are such states.
+        // The columns have one value for each such state.
         let (sm, (begin, clock)) = began.next().unwrap_or_default();
         span.begin_sm = sm + 1;
         span.begin_timer = last_begin.wrapping_add(begin.unzigzag());
@@ -216,7 +213,7 @@ mod tests {
                 assert_eq!(decode(body, warps).unwrap(), spans);
                 assert!(decode(body, warps + 1).is_err(), "more accounts");
                 assert!(decode_spans((2, body), 0, tie(b"b"), warps).is_err(), "other accounts");
-                // Before, they did not say of which accounts they are.
+                // Version 1 does not identify the accounts.
                 assert_eq!(decode_spans((1, &body[4..]), 0, tie(b"b"), warps).unwrap(), spans);
             }
         }

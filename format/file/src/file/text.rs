@@ -1,4 +1,4 @@
-//! Texts that locations lie in, where no file has them: the `TEXT` section.
+//! Source texts that are not in files: the `TEXT` section.
 //!
 //! ```text
 //! offset  size  field
@@ -10,8 +10,8 @@
 //!      …     …  text         UTF-8, compressed or not
 //! ```
 //!
-//! Of a program that was compiled elsewhere the tracer may have no more than the PTX that it found in it.
-//! What a location's line says is then in that text, which the file keeps.
+//! For a program compiled elsewhere, the tracer may have only the PTX in its binary. The lines of locations
+//! then refer to that text, and the file keeps it.
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -20,19 +20,17 @@ use super::limits::{MAX_SECTION_BYTES, MAX_TEXT_BYTES, MAX_TEXT_NAME_BYTES};
 use super::section::{SectionKind, encode_section_of};
 
 const SECTION: &str = "TEXT";
-/// Bytes of the fixed part of the section's body.
 const FIXED_BYTES: usize = 16;
 
-/// A text under the name that locations give for their file.
+/// A source text, and the name under which locations refer to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    /// The name.
+    /// Name of the text.
     pub name: String,
-    /// The text.
+    /// Contents.
     pub text: String,
 }
 
-/// The fixed part, and the name.
 struct Header<'b> {
     name: &'b str,
     text_bytes: usize,
@@ -42,11 +40,11 @@ struct Header<'b> {
 }
 
 impl SourceText {
-    /// The section, header and body. A reader that does not know it may skip it.
+    /// Encodes the section, header and body. The section is optional.
     ///
     /// # Errors
-    /// A name that is empty or longer than [`MAX_TEXT_NAME_BYTES`], a text longer than [`MAX_TEXT_BYTES`], a
-    /// section that would be too large; the compressor failed.
+    /// A name that is empty or over [`MAX_TEXT_NAME_BYTES`], a text over [`MAX_TEXT_BYTES`], a section that
+    /// is too large, a failure of the compressor.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { name, text } = self;
         let large =
@@ -73,11 +71,11 @@ impl SourceText {
         Ok(encode_section_of(SectionKind::Text, &[&fixed, name.as_bytes(), stored]))
     }
 
-    /// Reads the body of a section at file offset `at`.
+    /// Decodes the body of a section at file offset `at`.
     ///
     /// # Errors
-    /// A wrong length, a length over its limit, name or text that is no UTF-8 or does not decompress to what
-    /// the section says.
+    /// A wrong or too large length, a name or text that is not UTF-8, a text that does not decompress as
+    /// announced.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let Header { name, text_bytes, stored_as, stored, stored_at } = header(body, at)?;
         let plain = decompress(SECTION, stored_as, stored, text_bytes, stored_at)?;
@@ -89,10 +87,10 @@ impl SourceText {
         Ok(Self { name: name.to_owned(), text })
     }
 
-    /// Reads the name, and how many bytes the text has, at most [`MAX_TEXT_BYTES`], without unpacking it.
+    /// Decodes the name and the size of the text (at most [`MAX_TEXT_BYTES`]) without decompressing the text.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), as far as the text does not matter.
+    /// Like [`decode`](Self::decode), without the checks of the text.
     pub fn decode_head(body: &[u8], at: u64) -> Result<(&str, usize), FormatError> {
         let Header { name, text_bytes, .. } = header(body, at)?;
         Ok((name, text_bytes))

@@ -1,26 +1,26 @@
-//! What ties a section to the one directly before it.
+//! Tie between a section and the section directly before it.
 
 use super::error::FormatError;
 use super::fields::Fields;
 use super::section::SectionHeader;
 
-/// Version of a section that belongs to the one before it and names that one.
+/// Version of a section that identifies the section it belongs to.
 pub(super) const TIED_VERSION: u16 = 2;
 
-/// What ties a section to the one directly before it, to which it belongs: the checksum of that one's body.
+/// Identifies the section directly before, to which a section belongs, by the checksum of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tie(u32);
 
 impl Tie {
-    /// Ties to the section with this header.
+    /// Creates the tie to the section with this header.
     pub const fn to(header: &SectionHeader) -> Self {
         Self(header.body_crc)
     }
 
-    /// Ties to a section that this build has encoded.
+    /// Creates the tie to an encoded section.
     ///
     /// # Panics
-    /// If these are not the bytes of a section.
+    /// If `section` does not begin with a valid section header.
     pub fn to_encoded(section: &[u8]) -> Self {
         Self::to(&SectionHeader::parse(section, 0).expect("a section that was encoded"))
     }
@@ -29,7 +29,7 @@ impl Tie {
         self.0.to_le_bytes()
     }
 
-    /// Reads the field of a section of this version, before all others; version 1 has none.
+    /// Reads and checks the tie, the first field of a section of this version. Version 1 has none.
     ///
     /// # Errors
     /// The section belongs to another one.

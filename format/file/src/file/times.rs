@@ -1,28 +1,26 @@
-//! When the runs of a frame's chunks began: the `TIME` section, directly behind the frame's.
+//! Times of the runs in a frame's chunks: the `TIME` section, directly after the frame's.
 //!
 //! ```text
 //! offset  size  field
-//!      0     4  section before, the checksum of the frame's body; version 1 has no such field
+//!      0     4  section before, the checksum of the frame's body; missing in version 1
 //!      4     4  runs          of all chunks of the frame, at most 2^21
-//!      8     4  step          cycles of the multiprocessor's clock that a unit of time has, at least 1
+//!      8     4  step          cycles of the multiprocessor's clock per unit of time, at least 1
 //!     12     4  plain bytes   of the contents before compression, at most 16 MiB
 //!     16     1  compression   0 none, 1 zstd
 //!     17     3  zero
-//!     20     …  contents, compressed or not: columns, one behind the other
+//!     20     …  contents, compressed or not: consecutive columns
 //! ```
 //!
-//! A *run* is an event that its lanes repeat: consecutive events of a chunk that are equal are a run, or
-//! several where the last two columns say so. The columns have elements of 32 bits
-//! (`docs/reference/codecs.md`):
+//! A *run* is a repeated event: consecutive equal events of a chunk are one run, or several if the last two
+//! columns say so. The columns have 32-bit elements (`docs/reference/codecs.md`):
 //!
 //! ```text
-//! runs     for each chunk of the frame, how many runs it has: at least one
-//! first    for each chunk, when the first event of its first run happened, in units, modulo 2^32
-//! steps    for each other run, when its first event happened, less the time of the run before, modulo 2^32,
-//!          zigzag
-//! split    the runs behind which the next run of their chunk is of the same event: the number of each, less
-//!          the number after the one before
-//! events   for each of these, how many events it has in its chunk
+//! runs     number of runs of each chunk, at least 1
+//! first    for each chunk, the time of its first run, in units, modulo 2^32
+//! steps    for each other run, its time minus the time of the previous run, modulo 2^32, zigzag
+//! split    each run whose next run in the chunk has the same event: its number minus the number after the
+//!          previous such run
+//! events   for each of these, its number of events in the chunk
 //! ```
 
 use warptrace_columns::Element;
@@ -39,29 +37,29 @@ use crate::chunk::TIME_BYTES;
 
 const SECTION: &str = "TIME";
 
-/// When the runs of a frame's chunks began.
+/// Times of the runs in a frame's chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameTimes {
     step: u32,
-    /// For each chunk its first run, and the number of all runs.
+    /// First run of each chunk, then the number of all runs.
     starts: Vec<u32>,
     times: Vec<u32>,
-    /// The number of a run, and how many events it has.
+    /// Number of a split run, and its number of events.
     splits: Vec<(u32, u32)>,
 }
 
-/// A run, as the device writes it into a chunk ([`crate::chunk`]).
+/// Decodes a run in the device's form ([`crate::chunk`]).
 fn from_device(run: &[u8; TIME_BYTES as usize]) -> (u32, u32) {
     let [a, b, c, d, e, f, g, h] = *run;
     (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
 }
 
 impl FrameTimes {
-    /// Makes the section, header and body, of chunks whose times are given as the device writes them
-    /// ([`crate::chunk`]), tied to their frame; `step` as the section has it.
+    /// Encodes the section, header and body. The times of `chunks` have the device's form ([`crate::chunk`]).
+    /// `tie` identifies their frame; `step` is the section's field.
     ///
     /// # Errors
-    /// More than [`MAX_FRAME_RUNS`] runs, contents over [`MAX_FRAME_BYTES`]; the compressor failed.
+    /// More than [`MAX_FRAME_RUNS`] runs, contents over [`MAX_FRAME_BYTES`], a failure of the compressor.
     pub fn encode_section<'a>(
         tie: Tie,
         chunks: impl Iterator<Item = &'a [u8]>,
@@ -92,17 +90,17 @@ impl FrameTimes {
             let runs = (first.len() + steps.len()) as u64;
             return Err(FormatError::too_large(SECTION, "runs", 0, runs, MAX_FRAME_RUNS));
         }
-        // Neighbouring warps begin at about the same time; steps are differences already.
+        // Neighbouring warps begin at about the same time; `steps` are already differences.
         let columns = [(&runs[..], 0), (&first, 1), (&steps, 0), (&split, 0), (&events, 0)];
         let fixed = [tie.encode(), count.to_le_bytes(), step.to_le_bytes()];
         Stored::new(SECTION, &columns, compression)?.encode(SectionKind::Times, fixed.as_flattened())
     }
 
-    /// Reads the body of a section of this version at file offset `at`, behind a frame of `chunks` chunks.
+    /// Decodes the body of a section of this version at file offset `at`, after a frame of `chunks` chunks.
     ///
     /// # Errors
-    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress to
-    /// what the section says, columns that are none or contradict each other or the frame.
+    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress as
+    /// announced, columns that are invalid or contradict each other or the frame.
     pub fn decode(
         (version, body): (u16, &[u8]),
         at: u64,
@@ -165,29 +163,29 @@ impl FrameTimes {
         tie.check(fields, version, "the checksum of the FRAM section before it, to which it belongs")
     }
 
-    /// Reads from the beginning of a body of this version, [`TIE_BYTES`](Self::TIE_BYTES) long or more,
-    /// whether the section is that of the frame before it.
+    /// Checks that a section belongs to the frame before it. `start` is the start of its body, at least
+    /// [`TIE_BYTES`](Self::TIE_BYTES) long.
     ///
     /// # Errors
-    /// It is of another frame.
+    /// The section belongs to another frame.
     pub fn is_of(version: u16, start: &[u8], at: u64, tie: Tie) -> Result<(), FormatError> {
         Self::check_tie(&mut Fields::new(SECTION, start, at), version, tie)
     }
 
-    /// Bytes of a body that say to which frame it belongs.
+    /// Size of the part of a body that identifies its frame, in bytes.
     pub const TIE_BYTES: usize = 4;
 
-    /// Cycles of the multiprocessor's clock that a unit of time has.
+    /// Returns the number of cycles of the multiprocessor's clock per unit of time.
     pub const fn step(&self) -> u32 {
         self.step
     }
 
-    /// Runs of all chunks.
+    /// Returns the number of runs of all chunks.
     pub fn runs(&self) -> usize {
         self.times.len()
     }
 
-    /// The times of the chunk with this number in its frame.
+    /// Returns the times of a chunk, given its number in the frame.
     ///
     /// # Panics
     /// If the frame has no such chunk.
@@ -202,53 +200,52 @@ impl FrameTimes {
     }
 }
 
-/// When the runs of a chunk began.
+/// Times of the runs in a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkTimes {
-    /// For each run, in units, modulo 2^32.
+    /// Time of each run, in units, modulo 2^32.
     times: Box<[u32]>,
-    /// The number of a run whose next one is of the same event, and how many events it has.
+    /// Number of a run whose next run has the same event, and its number of events.
     splits: Box<[(u32, u32)]>,
 }
 
 impl ChunkTimes {
-    /// Returns how many runs there are.
+    /// Returns the number of runs.
     pub const fn runs(&self) -> usize {
         self.times.len()
     }
 
-    /// Returns how many bytes of memory they take.
+    /// Returns the memory size of the times, in bytes.
     pub const fn held_bytes(&self) -> usize {
         size_of::<u32>() * self.times.len() + size_of::<(u32, u32)>() * self.splits.len()
     }
 
-    /// Goes through the runs with the events of the chunk.
+    /// Returns a walk over the runs, driven by the events of the chunk.
     pub fn walk(&self) -> RunWalk<'_> {
         let split = self.splits.first().map(|(run, _)| *run);
         RunWalk { times: self, next: 0, next_split: 0, split, last: None, left: 0 }
     }
 }
 
-/// A walk through a chunk's runs, as its events are given to it.
+/// Walk over a chunk's runs, driven by the chunk's events.
 #[derive(Clone, Debug)]
 pub struct RunWalk<'a> {
     times: &'a ChunkTimes,
-    /// The next run, and the next one that another run of its event follows.
+    /// Index of the next run; `next_split` is the index of the next split.
     next: usize,
     next_split: usize,
-    /// The number of the latter.
+    /// Run number of the next split.
     split: Option<u32>,
-    /// The event of the last run.
     last: Option<Event>,
-    /// Events that the last run still has; 0 if no run of the same event follows, and it takes all.
+    /// Remaining events of the last run, if it is split; otherwise 0.
     left: u32,
 }
 
 impl RunWalk<'_> {
-    /// Takes the next events of the chunk, `count` equal ones. Gives `each` part of them that belongs to one
-    /// run: how many they are, and if the run begins with them, when.
+    /// Takes the next `count` events of the chunk, all equal to `event`. Calls `each` for each part that
+    /// belongs to one run, with its number of events and, if it begins the run, the time.
     ///
-    /// Returns whether there were as many runs as it takes. If not, events and times are not of one chunk.
+    /// Returns false if the events do not match the runs: they then belong to different chunks.
     #[must_use]
     #[inline(always)]
     pub fn take(&mut self, event: Event, count: u32, mut each: impl FnMut(u32, Option<u32>)) -> bool {
@@ -259,7 +256,7 @@ impl RunWalk<'_> {
             && let Some(&time) = self.times.times.get(number)
             && count > 0
         {
-            // As most are: a run that has them all, behind one of another event.
+            // The common case: an unsplit run of all these events, after another event.
             (self.last, self.next) = (Some(event), number + 1);
             each(count, Some(time));
             return true;
@@ -296,13 +293,13 @@ impl RunWalk<'_> {
         true
     }
 
-    /// Whether the last run is one that another run of its event follows.
+    /// Returns true if the last run is a split.
     fn was_split(&self) -> bool {
         let last = self.next_split.checked_sub(1).and_then(|at| self.times.splits.get(at));
         last.is_some_and(|(run, _)| *run as usize + 1 == self.next)
     }
 
-    /// Returns whether all runs have been taken to their ends.
+    /// Returns true if all runs are complete.
     pub fn is_done(&self) -> bool {
         self.next == self.times.times.len() && self.left == 0 && !self.was_split()
     }

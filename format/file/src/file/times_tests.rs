@@ -43,7 +43,7 @@ fn what_is_written_is_read() {
 
 #[test]
 fn few_runs_are_stored_in_the_smallest_way() {
-    // Warps of a block begin together, at a time that follows from no other; then all take as long.
+    // Warps of a block begin together, at an unpredictable time; then all take equally long.
     let warp = |warp: u32| {
         let begin = (warp / 8).wrapping_mul(0x9e37_79b9);
         device(&[(begin, 0), (begin.wrapping_add(70_000), 0), (begin.wrapping_add(70_300), 0)])
@@ -73,7 +73,7 @@ fn damage_is_an_error() {
     assert!(decode(body, 2).is_err(), "another frame's");
     let other = FrameTimes::decode((2, body), 7, tie(b"g"), 3).unwrap_err().to_string();
     assert!(other.contains("the FRAM section before it"), "{other}");
-    // Before, they did not say of which frame they are.
+    // Version 1 does not identify the frame.
     assert_eq!(
         FrameTimes::decode((1, &body[4..]), 7, tie(b"g"), 3).unwrap(),
         decode(body, 3).unwrap(),
@@ -86,7 +86,7 @@ fn damage_is_an_error() {
         for bit in 0..8 {
             let mut damaged = body.to_vec();
             damaged[at] ^= 1 << bit;
-            // No panic, and never more than what the section can hold.
+            // No panic, and never more than the section can hold.
             if let Ok(times) = decode(&damaged, 3) {
                 assert!(times.runs() == 9);
             }
@@ -106,11 +106,11 @@ fn events_find_their_runs() {
             .all(|&(event, count)| walk.take(event, count, |events, begins| found.push((events, begins))));
         (found, all && walk.is_done())
     };
-    // Runs: a; b three times; b twice; b to the end of that row; a.
+    // Runs: a; b three times; b twice; b seven times; a.
     let expected = [(4, Some(100)), (3, Some(107)), (2, Some(109)), (7, Some(120)), (1, Some(119))];
     let (found, is_done) = walk(&[(a, 4), (b, 12), (a, 1)]);
     assert_eq!((&found[..], is_done), (&expected[..], true));
-    // However they are cut.
+    // The parts do not depend on how the events are divided.
     let (found, is_done) = walk(&[(a, 3), (a, 1), (b, 2), (b, 1), (b, 2), (b, 7), (a, 1)]);
     let begins: Vec<_> = found.iter().filter_map(|(_, begins)| *begins).collect();
     assert_eq!((begins, is_done), (vec![100, 107, 109, 120, 119], true));

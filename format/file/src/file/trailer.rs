@@ -1,7 +1,7 @@
-//! The trailer, which finds the index. The `TAIL` body, always the file's last 24 bytes:
+//! Trailer with the offset of the index. The `TAIL` body is always the file's last 24 bytes:
 //!
 //! ```text
-//!      0     8  index offset    of the first INDX header (of TAIL itself when there is no entry)
+//!      0     8  index offset    of the first INDX header (of TAIL itself without entries)
 //!      8     8  file length     in bytes, TAIL included
 //!     16     4  entries         in all index sections
 //!     20     4  index sections  consecutive, directly before TAIL
@@ -12,24 +12,24 @@ use super::fields::Fields;
 use super::limits::MAX_INDEXED_SECTIONS;
 use super::section::{SECTION_HEADER_BYTES, SectionHeader, SectionKind, check_body, encode_section};
 
-/// Bytes of the whole trailer section.
+/// Size of the trailer section, header included, in bytes.
 pub const TRAILER_BYTES: usize = SECTION_HEADER_BYTES + 24;
 
-/// The section at the very end of a finished file.
+/// Last section of a complete file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trailer {
-    /// File offset of the first index section's header; of the trailer when there is no entry.
+    /// File offset of the first index section's header; without entries, of the trailer.
     pub index_offset: u64,
     /// Length of the file in bytes, trailer included.
     pub file_length: u64,
-    /// Entries in all index sections.
+    /// Number of entries in all index sections.
     pub entries: u32,
-    /// Index sections.
+    /// Number of index sections.
     pub index_sections: u32,
 }
 
 impl Trailer {
-    /// The whole section.
+    /// Encodes the section, header and body.
     pub fn encode(&self) -> [u8; TRAILER_BYTES] {
         let mut body = Vec::with_capacity(24);
         body.extend_from_slice(&self.index_offset.to_le_bytes());
@@ -39,11 +39,11 @@ impl Trailer {
         encode_section(SectionKind::Trailer, &body).try_into().expect("24 bytes of header and of body")
     }
 
-    /// Reads the section whose bytes are `bytes` and which begins at file offset `at`.
+    /// Decodes the section at file offset `at`.
     ///
     /// # Errors
-    /// Not a trailer, a wrong checksum, a file length that is not `at` + [`TRAILER_BYTES`], an index that
-    /// does not lie before `at`, more entries than the format allows.
+    /// Another kind of section, a wrong checksum, a file length that is not `at` + [`TRAILER_BYTES`], an
+    /// index after `at`, more entries than the format allows, more index sections than entries.
     pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = SectionHeader::parse(bytes, at)?;
         if header.kind(at)? != Some(SectionKind::Trailer) {

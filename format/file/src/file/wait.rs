@@ -1,10 +1,9 @@
-//! What the compiled code tells of waits: the `WAIT` section.
+//! Waits in the compiled code: the `WAIT` section.
 //!
-//! The body is a list in the metadata's encoding, of the location's id (varint16), its barrier and its phase
-//! (strings), a list of copies, each the file (string), line and column (varint32), a byte: 1 if the
-//! copies are certain, else 0, and another place like that of a copy, behind a byte: 1 if there is one, else
-//! 0. The section is optional, and no index lists it. Of a location of no section it is not known what lanes
-//! wait at there.
+//! The body is a list in the metadata's encoding. Each entry has the location's id (varint16), its barrier
+//! and phase (strings), a list of copies (file as string, line and column as varint32), a byte (1 if the
+//! copies are certain, otherwise 0), and an optional place after a byte 0 or 1 (like a copy). The section is
+//! optional and not in the index. Without an entry, it is unknown what lanes wait for at a location.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,38 +14,38 @@ use super::metadata::{LocationInfo, bounded};
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "WAIT";
-/// The most copies that a wait has in a file.
+/// Maximum number of copies of a wait in a file.
 pub const MAX_WAIT_COPIES: usize = 64;
-/// The longest text of a wait that a file holds, in bytes.
+/// Maximum size of a text of a wait in a file, in bytes.
 const MAX_WAIT_TEXT: usize = 1024;
-/// Locations that a writer puts into one section, so that it is not too long.
+/// Number of locations per section, to limit its size.
 const LOCATIONS_AT_ONCE: usize = 128;
 
-/// What the compiled code tells of the wait that begins at a location.
+/// Wait that begins at a location, as far as the compiled code shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitInfo {
-    /// The barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` stands for what is known at run time only, as
-    /// in `mbarrier full+?`. Empty if lanes wait at none.
+    /// Barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` replaces a part known only at run time, as in
+    /// `mbarrier full+?`. Empty without a barrier.
     pub barrier: String,
-    /// The phase (parity) whose end is waited for, or `?`; empty if there are none.
+    /// Awaited phase (parity), or `?`; empty without phases.
     pub phase: String,
-    /// Where the asynchronous copies are issued that it waits for; at most [`MAX_WAIT_COPIES`].
+    /// Source positions of the awaited asynchronous copies, at most [`MAX_WAIT_COPIES`].
     #[serde(deserialize_with = "bounded::<_, _, MAX_WAIT_COPIES>")]
     pub copies: Vec<CopyPlace>,
-    /// Whether it waits for all of these, and for no others, whenever lanes come there.
+    /// True if lanes always wait for exactly these copies.
     pub is_certain: bool,
-    /// Where it waits, if that is not where the location is: in a block.
+    /// Source position of the wait, if the location is a block and has another position.
     pub at: Option<CopyPlace>,
 }
 
-/// Where an asynchronous copy is issued.
+/// Source position of an asynchronous copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CopyPlace {
     /// Source file.
     pub file: String,
     /// Line, from 1.
     pub line: u32,
-    /// Column from 1, or 0 when it is not known.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
@@ -54,9 +53,8 @@ pub struct CopyPlace {
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")] Vec<(u16, WaitInfo)>);
 
 impl WaitInfo {
-    /// The sections, header and body, of those of `locations` of whose wait something is known. Of more than
-    /// [`MAX_WAIT_COPIES`] copies the later ones are left out, and the others are not certain then; longer
-    /// texts than 1,024 bytes are cut.
+    /// Encodes the sections, each with header and body, for the locations with known waits. Drops copies over
+    /// [`MAX_WAIT_COPIES`] and then clears `is_certain`. Cuts texts over 1,024 bytes.
     pub fn encode_sections(locations: &[LocationInfo]) -> Vec<Vec<u8>> {
         let known: Vec<(u16, Self)> =
             locations.iter().filter_map(|info| Some((info.id, info.wait.as_deref()?.fitting()))).collect();
@@ -76,11 +74,11 @@ impl WaitInfo {
         Self { barrier: cut(&self.barrier), phase: cut(&self.phase), copies, is_certain, at }
     }
 
-    /// Reads the body of a section at file offset `at`: ids of locations, and what is known of their waits.
+    /// Decodes the body of a section at file offset `at`: ids of locations, and their waits.
     ///
     /// # Errors
     /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
-    /// locations or [`MAX_WAIT_COPIES`] copies of one, bytes that are no such list, bytes after it.
+    /// locations or [`MAX_WAIT_COPIES`] copies of one, bytes that do not decode, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "waits"), body, at)?;
         Ok(found)

@@ -1,4 +1,4 @@
-//! Payloads that no encoder wrote: data or an error that says where, never a panic.
+//! Payloads that no encoder wrote: decoders return data or an error with its position, and never panic.
 
 use crate::common::{params, stream};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ proptest! {
             let ok = decoder.decode_into(&payload, count, &mut decoded).is_ok();
             prop_assert_eq!(decoded.len(), if ok { count as usize } else { 0 });
         }
-        // The decoder still works after all that.
+        // The decoder still works afterwards.
         for (count, payload) in encode_stream(spec, &events, 480) {
             let mut decoded = Vec::new();
             prop_assert!(decoder.decode_into(&payload, count, &mut decoded).is_ok());
@@ -52,7 +52,7 @@ proptest! {
     }
 }
 
-/// The hash is exactly the two bytes before.
+/// The hash is exactly the two previous bytes.
 const EXACT: CodecSpec = CodecSpec::Ecl(EclParams { hash_bits: 16, shift: 8, window_bits: 8 });
 
 #[test]
@@ -70,11 +70,11 @@ fn each_fault_is_named_with_its_place() {
     );
     assert_eq!(error(&good[..1], 2), CodecError::TruncatedGroup { offset: 0, literals: 2, left: 0 });
 
-    // 01 ff ff ff, then a match's count and nothing after it.
+    // 01 ff ff ff, then a match's count without a literal.
     let open = [0x21, 0x01, 0xff, 0x00, 0x01];
     assert_eq!(error(&open, 2), CodecError::MissingLiteral { offset: 5 });
 
-    // One event announced: 01 ff ff ff, then the count 1 and the literal 01, which is the sixth byte. That
+    // One event announced: 01 ff ff ff, then the count 1 and the literal 01, which is the sixth byte. The
     // count is the first byte of the group at offset 3.
     assert_eq!(error(&good, 1), CodecError::TooManyEvents { expected: 1, offset: 3 });
     assert_eq!(error(&good, 3), CodecError::TooFewEvents { expected: 3, found: 2, stray: 0, offset: 9 });
@@ -140,7 +140,7 @@ fn a_small_payload_cannot_expand_without_bound() {
 
 #[test]
 fn a_decoder_outlives_its_range_of_positions() {
-    // Each empty chunk that announces the most events uses up 2^30 positions of 2^32.
+    // Each empty chunk that announces the most events uses up 2^30 of 2^32 positions.
     let events = [Event { location: 5, mask: u32::MAX }; 300];
     let params = EclParams::new(4, 1, 6).unwrap();
     let (count, payload) = encode_stream(CodecSpec::Ecl(params), &events, 480).remove(0);

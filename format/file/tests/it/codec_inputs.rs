@@ -1,11 +1,11 @@
-//! The real BFS trace, and the stream of an N-body kernel.
+//! Inputs from real programs: a BFS trace, and the stream of an N-body kernel.
 
 use crate::common::{bfs_streams, cut};
 use warptrace_format::codec::ecl::reference;
 use warptrace_format::codec::{CodecSpec, Decoder, EclParams, encode_stream};
 use warptrace_format::{Event, RAW_EVENT_BYTES};
 
-/// Payload bytes of all chunks of `stream`, after they were decoded and compared.
+/// Decodes and compares all chunks of `stream`. Returns the size of their payloads.
 fn encoded_bytes(spec: CodecSpec, stream: &[Event], capacity: u32) -> usize {
     let mut decoder = Decoder::new(spec);
     let mut decoded = Vec::with_capacity(stream.len());
@@ -26,8 +26,8 @@ fn the_bfs_trace_comes_back() {
     let Some(streams) = bfs_streams() else { return };
     let raw: usize = streams.iter().map(|stream| stream.len() * RAW_EVENT_BYTES as usize).sum();
     assert_eq!((streams.len(), raw), (128, 797_545));
-    // The last column is the ratio that a model of the algorithm gave, written in another language before
-    // this code existed: x 100, rounded down. Unlimited chunks, and a window that holds each whole stream.
+    // The last column is 100 times the ratio, rounded down, from a model of the algorithm in another
+    // language. The model predates this code. Chunks are unlimited, and the window holds each whole stream.
     for (hash_bits, shift, ratio) in [(14, 7, 206), (14, 2, 201), (10, 2, 183), (10, 6, 207), (9, 2, 183)] {
         let params = EclParams::new(hash_bits, shift, 20).unwrap();
         let spec = CodecSpec::Ecl(params);
@@ -51,7 +51,7 @@ fn the_bfs_trace_comes_back() {
 
 #[test]
 fn a_stream_like_n_bodys_reaches_the_predicted_ratio() {
-    // 50,000 inner iterations with every lane active: 250,000 bytes. The model's bytes for one warp.
+    // 50,000 inner iterations with all lanes active: 250,000 bytes. The bytes are the model's for one warp.
     let stream = vec![Event { location: 1, mask: u32::MAX }; 50_000];
     for (hash_bits, shift, bytes) in
         [(14, 7, 2920), (14, 2, 597), (9, 2, 595), (8, 2, 594), (10, 2, 595), (10, 6, 2920)]

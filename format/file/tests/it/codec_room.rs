@@ -1,4 +1,4 @@
-//! `has_room` is a bound that holds, and the bound is tight.
+//! `has_room` is a valid and tight bound.
 
 use crate::common::{few_values, params, stream};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use warptrace_format::codec::ecl::encoder::MAX_PUSH_GROWTH;
 use warptrace_format::codec::{EclParams, EclState, RawState};
 use warptrace_format::{Event, SliceMemory};
 
-/// The most bytes by which any push, with a finish after it, lengthens what was in the payload before.
+/// Returns the largest growth of a payload by one push and the finish after it.
 fn largest_growth(params: EclParams, events: &[Event]) -> u32 {
     let mut work = vec![0; params.work_bytes() as usize];
     let mut out = vec![0; (events.len() + 1) * MAX_PUSH_GROWTH as usize];
@@ -27,7 +27,7 @@ fn largest_growth(params: EclParams, events: &[Event]) -> u32 {
 proptest! {
     #[test]
     fn a_push_and_a_finish_stay_below_the_bound(params in params(), events in stream()) {
-        // Each event is tried with a copy of everything behind it.
+        // Each event copies the whole state, so limit the events.
         let events = &events[..events.len().min(120)];
         prop_assert!(largest_growth(params, events) <= MAX_PUSH_GROWTH);
     }
@@ -66,8 +66,7 @@ fn room_ends_where_one_more_event_might_not_fit() {
 
 #[test]
 fn room_ends_at_a_gibibyte_of_events() {
-    // The words are position, base, …: a chunk that has taken almost 2^30 bytes, and one that has room for
-    // exactly one event more.
+    // The words are position, base, …: chunks of almost 2^30 bytes, and with room for exactly one event.
     let with_taken = |taken: u32| EclState::from_words(&[7 + taken, 7, 0, 0, 0, 0, 0, 0]);
     assert!(with_taken((1 << 30) - 5).has_room(u32::MAX));
     assert!(!with_taken((1 << 30) - 4).has_room(u32::MAX));

@@ -1,4 +1,4 @@
-//! Runs of equal events, encoded in one step, against the same events one by one.
+//! Compares runs of equal events, encoded in one step, with the same events one by one.
 
 use crate::common::params;
 use proptest::prelude::*;
@@ -7,7 +7,6 @@ use warptrace_format::codec::{
 };
 use warptrace_format::{Event, SliceMemory};
 
-/// Chunks as a warp writes them that is given runs.
 fn encode_runs(spec: CodecSpec, runs: &[(Event, u32)], capacity: u32) -> Vec<(u32, Vec<u8>)> {
     let mut work = vec![0; spec.work_bytes() as usize];
     let mut work = SliceMemory(&mut work);
@@ -86,7 +85,7 @@ fn decode(spec: CodecSpec, chunks: &[(u32, Vec<u8>)]) -> Vec<Event> {
     events
 }
 
-/// Runs as kernels make them: few events, masks from full to single lanes, lengths from 1 to some thousands.
+/// Runs like in kernels: few events, masks from full to single lanes, lengths from 1 to some thousands.
 fn runs() -> impl Strategy<Value = Vec<(Event, u32)>> {
     let mask = prop_oneof![Just(u32::MAX), Just(0xffff), Just(0x0101_0101), 1..=u32::MAX];
     let event = (1..8_u16, mask).prop_map(|(location, mask)| Event { location, mask });
@@ -104,7 +103,7 @@ proptest! {
 
     #[test]
     fn raw_runs_make_the_same_chunks(mut runs in runs(), capacity in 6..600_u32) {
-        // Locations of two bytes, which differ.
+        // Locations with two different bytes.
         runs.iter_mut().for_each(|(event, _)| event.location *= 0x1203);
         prop_assert_eq!(
             encode_runs(CodecSpec::Raw, &runs, capacity),
@@ -136,7 +135,7 @@ fn a_run_longer_than_a_chunk_may_announce_goes_on_in_the_next() {
 
 #[test]
 fn a_long_ecl_run_is_the_reference_stream() {
-    // As N-body's inner loop: one event fifty thousand times, then another.
+    // Like N-body's inner loop: one event fifty thousand times, then another.
     let runs = [
         (Event { location: 1, mask: u32::MAX }, 1),
         (Event { location: 3, mask: u32::MAX }, 50_000),

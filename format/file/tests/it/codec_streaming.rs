@@ -1,4 +1,4 @@
-//! The streaming encoder and decoder against the whole-buffer reference, over many streams and parameters.
+//! Compares the streaming encoder and decoder with the whole-buffer reference.
 
 use crate::common::{cut, few_values, params, stream};
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use warptrace_format::codec::ecl::reference;
 use warptrace_format::codec::{CodecSpec, Decoder, EclParams, EclState, RawState, encode_stream};
 use warptrace_format::{Event, Memory, SliceMemory};
 
-/// One chunk as a warp writes it: the state goes to words and back between any two steps. `work` is as the
-/// last chunk left it.
+/// Encodes one chunk like a warp: converts the state to words and back between steps. Keeps `work` from the
+/// last chunk.
 fn encode_chunk(params: EclParams, work: &mut [u8], events: &[Event]) -> Vec<u8> {
     let mut work = SliceMemory(work);
     let mut out = vec![0xaa; events.len() * MAX_PUSH_GROWTH as usize];
@@ -73,7 +73,7 @@ proptest! {
                 decoder.decode_into(payload, *count, &mut decoded).unwrap();
             }
             prop_assert_eq!(&decoded, &events);
-            // Each chunk decodes alone, also last first.
+            // Each chunk decodes alone, also in reverse order.
             for (count, payload) in chunks.iter().rev() {
                 let mut chunk = Vec::new();
                 decoder.decode_into(payload, *count, &mut chunk).unwrap();
@@ -85,8 +85,8 @@ proptest! {
 
 #[test]
 fn a_chunk_left_open_does_not_disturb_the_next() {
-    // The hash reaches back over eight bytes, so an entry that the dropped chunk left can look like one of
-    // the new chunk: same positions, and the new bytes there may agree.
+    // The hash spans eight bytes, so an entry of the dropped chunk can look like one of the new chunk: the
+    // positions are equal, and the new bytes there may agree.
     let params = EclParams::new(8, 1, 8).unwrap();
     for seed in 0..50 {
         let mut memory = vec![0; params.work_bytes() as usize];
@@ -108,9 +108,9 @@ fn a_chunk_left_open_does_not_disturb_the_next() {
 
 #[test]
 fn a_match_nearer_than_an_event_goes_byte_by_byte() {
-    // From position 5 on the bytes have period 4, so the open match lies 4 bytes back and expects as the
-    // fifth byte of an event the first one of the same event, not what the ring (W = 64) still holds there.
-    // The last event's fifth byte is that stale byte: byte 1 for the event at 65.
+    // From position 5 the bytes have period 4, so the open match is 4 bytes back. As the fifth byte of an
+    // event it expects the first byte of the same event, instead of the old byte in the ring (W = 64). The
+    // last event's fifth byte is that old byte: byte 1 for the event at 65.
     let params = EclParams::new(16, 8, 6).unwrap();
     let mut bytes = vec![200, 99, 98, 97, 96];
     bytes.extend((5..69).map(|i| 1 + i as u8 % 4));
@@ -134,7 +134,7 @@ fn positions_start_again_after_two_gibibytes() {
             reference_chunk(params, &events),
             "chunk {chunk}"
         );
-        // 2,500 bytes a chunk: the first starts below the limit and ends above it, the second starts again.
+        // 2,500 bytes per chunk: the first starts below the limit and ends above it, the second restarts.
         let position = SliceMemory(&mut work).get32(params.position_at());
         assert_eq!(position, [RESTART_AT - 1 + 2500, 2500, 5000][chunk]);
     }

@@ -1,5 +1,4 @@
-//! Bytes worked out by hand from the rules in `docs/reference/codecs.md`, for each stage and for whole
-//! chunks.
+//! Bytes derived by hand from the rules in `docs/reference/codecs.md`, for each stage and for whole chunks.
 
 use warptrace_format::codec::ecl::lza2::{Emitted, Lza2State};
 use warptrace_format::codec::ecl::reference;
@@ -8,10 +7,10 @@ use warptrace_format::codec::raw::PAYLOAD_EVENT_BYTES;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams, decode_chunk, encode_stream};
 use warptrace_format::{Event, RAW_EVENT_BYTES, SliceMemory};
 
-/// L = 16 and s = 8: the hash is exactly the two bytes before, so nothing collides.
+/// L = 16 and s = 8: the hash is exactly the two previous bytes, so nothing collides.
 const EXACT: EclParams = EclParams { hash_bits: 16, shift: 8, window_bits: 8 };
 
-/// The stage as a warp runs it, and the whole-buffer form beside it; both must give the same.
+/// Runs the streaming stage and the whole-buffer form, and checks that they agree.
 fn lza2(params: EclParams, input: &[u8]) -> Vec<u8> {
     let mut work = vec![0; params.work_bytes() as usize];
     let mut work = SliceMemory(&mut work);
@@ -59,17 +58,17 @@ fn lza2_counts_what_followed_the_same_two_bytes() {
     // r  0 1 2 3 4 5 6 7 8
     //    a b c a b c a b d
     // r 0 to 4: the contexts -, a, ab, bc, ca are new: five literals.
-    // r 5: context ab, stored at r = 2. From there c a b agree, then d is the last byte, which is never
-    // taken: count 3, literal d.
+    // r 5: context ab, stored at r = 2. From there c a b agree, then d is the last byte, which is never part
+    // of a match: count 3, literal d.
     assert_eq!(lza2(EXACT, b"abcabcabd"), b"abcab\x03d");
 }
 
 #[test]
 fn lza2_never_takes_the_last_byte() {
-    // As above, but the last byte agrees too: still a count of 3 and a literal. The streaming form has taken
-    // four bytes by then and gives one back.
+    // Like the last test, but the last byte agrees too: still a count of 3 and a literal. The streaming form
+    // has matched four bytes and turns the last one into the literal.
     assert_eq!(lza2(EXACT, b"abcabcabc"), b"abcab\x03c");
-    // The candidate at r = 5 is there, the last byte is not taken: a count of 0.
+    // The candidate at r = 5 exists, but the last byte is never part of a match: a count of 0.
     assert_eq!(lza2(EXACT, b"abcabc"), b"abcab\x00c");
 }
 
@@ -93,12 +92,13 @@ fn lza2_takes_no_candidate_with_less_than_two_bytes_before_it() {
 
 #[test]
 fn lza2_ends_a_match_at_255() {
-    // Three literals as above, then p = r - 1 for ever: 255 taken (r 3 to 257), the literal (r 258), and
-    // again 255 (r 259 to 513) with the literal at r = 514. 515 zeros in all, the last of them a literal.
+    // Three literals as in the last test, then always p = r - 1: 255 matched (r 3 to 257), the literal (r
+    // 258), and again 255 (r 259 to 513) with the literal at r = 514. 515 zeros in total, the last one a
+    // literal.
     assert_eq!(lza2(EXACT, &[0; 515]), [0, 0, 0, 255, 0, 255, 0]);
-    // One byte less: the second match stops at 254 for the literal's sake.
+    // One byte less: the second match stops at 254 to leave the literal.
     assert_eq!(lza2(EXACT, &[0; 514]), [0, 0, 0, 255, 0, 254, 0]);
-    // One byte more: a third candidate with nothing to take.
+    // One byte more: a third candidate without a byte to match.
     assert_eq!(lza2(EXACT, &[0; 516]), [0, 0, 0, 255, 0, 255, 0, 0, 0]);
 }
 
@@ -116,8 +116,8 @@ fn lza2_refuses_a_candidate_whose_context_differs() {
 
 #[test]
 fn lza2_forgets_what_left_the_ring() {
-    // The context "ab" comes back `distance` bytes later. W = 64: a distance of 62 leaves its two bytes in
-    // the ring (62 + 2 = W), 63 does not.
+    // The context "ab" recurs `distance` bytes later. W = 64: a distance of 62 leaves its two bytes in the
+    // ring (62 + 2 = W), 63 does not.
     let params = EclParams { window_bits: 6, ..EXACT };
     for (distance, found) in [(62, true), (63, false)] {
         let mut input = b"abc".to_vec();

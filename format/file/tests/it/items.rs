@@ -1,4 +1,4 @@
-//! Runs and cycles: expanded they are the events, and loops cost what their encoding costs.
+//! Runs and cycles: they expand to the events, and loops cost as much as their encoding.
 
 use crate::common::{bfs_streams, stream};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn specs() -> impl Strategy<Value = CodecSpec> {
     prop_oneof![2 => predict, 1 => Just(CodecSpec::Raw), 1 => Just(CodecSpec::Ecl(EclParams::DEFAULT))]
 }
 
-/// Items as they came: the body and how often.
+/// Decodes chunks into items: body and repetitions.
 fn items(spec: CodecSpec, chunks: &[(u32, Vec<u8>)]) -> Vec<(Vec<Event>, u32)> {
     let mut decoder = Decoder::new(spec);
     let mut items = Vec::new();
@@ -30,7 +30,7 @@ fn expanded(items: &[(Vec<Event>, u32)]) -> Vec<Event> {
     items.iter().flat_map(|(body, times)| (0..*times).flat_map(|_| body.iter().copied())).collect()
 }
 
-/// Loops in loops: bodies that are repeated, with single events and other loops between.
+/// Nested loops: repeated bodies, with single events and other loops between them.
 fn loops() -> impl Strategy<Value = Vec<Event>> {
     let event =
         (1_u16..=40, 0_u32..4).prop_map(|(location, part)| Event { location, mask: u32::MAX >> (7 * part) });

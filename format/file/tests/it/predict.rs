@@ -1,5 +1,4 @@
-//! The codec `predict`: streams come back, the bound on growth holds, and the parts agree with plain
-//! definitions.
+//! The codec `predict`: round trips, the bound on growth, and comparisons with simple definitions.
 
 use crate::common::{bfs_streams, few_values, stream};
 use proptest::prelude::*;
@@ -58,7 +57,7 @@ proptest! {
         let chunks = encode_stream(CodecSpec::Predict(params), &events, capacity);
         prop_assert!(chunks.iter().all(|(_, payload)| payload.len() <= capacity as usize));
         prop_assert_eq!(decoded(params, &chunks), &events[..]);
-        // Each chunk decodes alone, also last first.
+        // Each chunk decodes alone, also in reverse order.
         let mut decoder = Decoder::new(CodecSpec::Predict(params));
         for (count, payload) in chunks.iter().rev() {
             let mut chunk = Vec::new();
@@ -131,8 +130,7 @@ proptest! {
             (true, 1 + n),
         ];
         let shortest = shortest.iter().filter(|form| form.0).map(|form| form.1).min();
-        // All lanes have one form, so that there is one encoding only: longer by one bit if the base is one
-        // lane or none.
+        // A full set has only one encoding, one bit longer than necessary if the base has at most one lane.
         let shortest = if here == n { Some(2) } else { shortest };
         prop_assert_eq!(Some(lanes::encode(mask, base).length), shortest);
     }
@@ -177,7 +175,6 @@ proptest! {
     }
 }
 
-/// Masks of few and of many lanes.
 fn base() -> impl Strategy<Value = u32> {
     (any::<u32>(), any::<u32>(), any::<u32>(), 0..5).prop_map(|(a, b, c, kind)| match kind {
         0 => a & b & c,
@@ -196,7 +193,7 @@ fn work_memory_may_hold_anything_before_a_chunk() {
         let mut work = vec![0x5b; params.work_bytes() as usize];
         let mut out = vec![0; 1000];
         let mut state = PredictState::new();
-        // A chunk left open, then another one.
+        // A chunk that is not finished, then another one.
         for end in [20, 60] {
             state.begin_chunk(&params, &mut SliceMemory(&mut work));
             for event in &events[..end] {
@@ -211,7 +208,7 @@ fn work_memory_may_hold_anything_before_a_chunk() {
 
 #[test]
 fn the_bound_is_reached() {
-    // The last event has the longest form of each field: more than 2^15 hits before it, a location far off,
+    // The last event has the longest form of each field: more than 2^15 hits before it, a distant location,
     // and a bit for each of 32 lanes in a mask two levels up.
     let at = |location, mask| Event { location, mask };
     let mut events = vec![at(4, u32::MAX), at(8, 0xff), at(12, 0xf)];
@@ -259,7 +256,7 @@ fn a_chunk_of_the_most_events_comes_back() {
 
 #[test]
 fn an_n_body_warp_takes_four_bytes() {
-    // The force kernel's warp: enter, 16,384 interactions, first or later step.
+    // A warp of the force kernel: entry, 16,384 interactions, first or later step.
     for last in [4, 5] {
         let mut events = vec![Event { location: 3, mask: u32::MAX }; 16_386];
         events[0].location = 1;

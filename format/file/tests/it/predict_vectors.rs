@@ -1,7 +1,6 @@
-//! Payloads of `predict` worked out by hand from the tables in `docs/reference/codecs.md`, and the
-//! faults of others.
+//! Payloads of `predict` derived by hand from the tables in `docs/reference/codecs.md`, and errors.
 //!
-//! Bits stand in the order in which they are written, each byte's lowest first.
+//! Bits are in write order, the lowest of each byte first.
 
 use warptrace_format::Event;
 use warptrace_format::codec::{
@@ -15,7 +14,6 @@ fn events(events: &[(u16, u32)]) -> Vec<Event> {
     events.iter().map(|&(location, mask)| Event { location, mask }).collect()
 }
 
-/// Both directions.
 fn check(payload: &[u8], expected: &[(u16, u32)]) {
     let expected = events(expected);
     let count = expected.len() as u32;
@@ -25,7 +23,7 @@ fn check(payload: &[u8], expected: &[(u16, u32)]) {
 
 #[test]
 fn an_event_that_repeats_is_its_first() {
-    // First event, location 1 and all lanes: 1. The rest are hits that no miss follows.
+    // First event, location 1 and all lanes: 1. The rest are hits without a later miss.
     check(&[0x01], &[(1, ALL); 2]);
     check(&[0x01], &[(1, ALL); 1000]);
     assert_eq!(encode_stream(SPEC, &[], 480), []);
@@ -99,7 +97,7 @@ fn each_fault_is_named_with_its_place() {
         CodecError::BadCode { event: 1, offset: 0, bit: 4, field: "lane" }
     );
 
-    // The loop above, announced too short, and a byte that nothing asks for.
+    // The loop above with too few announced events, and a surplus byte.
     assert_eq!(error(&[0x3b, 0x0d], 3), CodecError::TooManyEvents { expected: 3, offset: 0 });
     assert_eq!(error(&[0x3b, 0x0d], 1), CodecError::TooManyEvents { expected: 1, offset: 0 });
     assert_eq!(error(&[0x3b, 0x0d, 0x00], 4), CodecError::TooManyEvents { expected: 4, offset: 1 });

@@ -1,4 +1,4 @@
-//! The decoder of `ecl`: total over any bytes, in memory fixed by the parameters.
+//! Decoder of `ecl`. It accepts any bytes, in memory fixed by the parameters.
 
 use super::EclParams;
 use super::lza2::{CONTEXT_BYTES, MAX_CHUNK_RAW_BYTES, MAX_COUNT, RESTART_AT};
@@ -10,27 +10,27 @@ use crate::event::{Event, RAW_EVENT_BYTES};
 pub const MAX_CHUNK_EVENTS: u32 = MAX_CHUNK_RAW_BYTES / RAW_EVENT_BYTES;
 /// Decoded bytes between two deliveries of events.
 const BLOCK_BYTES: usize = 1 << 14;
-/// A match and its literal.
+/// Size of a match and its literal.
 const MAX_TOKEN_BYTES: usize = MAX_COUNT as usize + 1;
 
-/// Decodes chunks of one set of parameters, one after the other, in memory allocated once: the table, and W
-/// bytes of history with 16 KiB of decoded bytes behind them.
+/// Decoder for chunks with the same parameters. Its memory is allocated once: the table, and W bytes of
+/// history plus 16 KiB of decoded bytes.
 #[derive(Clone, Debug)]
 pub struct EclDecoder {
     params: EclParams,
-    /// Absolute positions, as in the encoder; entries from before the chunk are recognised by their value.
+    /// Absolute positions, as in the encoder. The value of an entry shows whether it is older than the chunk.
     table: Box<[u32]>,
-    /// The last decoded bytes of the chunk: a straight buffer that is shifted down when it is full.
+    /// Last decoded bytes of the chunk: a linear buffer, shifted down when it is full.
     history: Box<[u8]>,
-    /// Absolute position at which the next chunk starts; beyond every entry of the table.
+    /// Absolute position of the next chunk, above every entry of the table.
     position: u32,
 }
 
 impl EclDecoder {
-    /// A decoder for streams with these parameters.
+    /// Creates a decoder for streams with these parameters.
     ///
     /// # Panics
-    /// If the parameters are out of range; those of a file are checked when it is opened.
+    /// If the parameters are out of range. Opening a file checks its parameters.
     pub fn new(params: EclParams) -> Self {
         params.check().expect("parameters are checked before a decoder is made for them");
         Self {
@@ -41,18 +41,18 @@ impl EclDecoder {
         }
     }
 
-    /// The parameters given to [`new`](Self::new).
+    /// Returns the decoder's parameters.
     pub fn params(&self) -> EclParams {
         self.params
     }
 
-    /// Decodes one chunk's payload and gives its events to `sink` in order.
+    /// Decodes one chunk's payload and passes its events to `sink` in order.
     ///
-    /// Time and calls are bounded by `events`, which the chunk's header announces; memory does not grow.
+    /// `events`, from the chunk's header, bounds the time and the number of calls. Memory does not grow.
     ///
     /// # Errors
-    /// [`CodecError`] where the payload is not the encoding of exactly `events` events, or holds one that no
-    /// trace can contain. Events before the fault may have been given to `sink`.
+    /// [`CodecError`] if the payload is not the encoding of exactly `events` events, or holds an event that
+    /// no trace contains. Events before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -66,11 +66,10 @@ impl EclDecoder {
         })
     }
 
-    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
-    /// that other tracers recorded.
+    /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), less [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
+    /// Like [`decode`](Self::decode), without [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -98,7 +97,7 @@ impl EclDecoder {
         }
         let base = self.position;
         let mut remaining = events * RAW_EVENT_BYTES;
-        // Set before anything can fail: whatever this chunk leaves in the table lies below.
+        // Set before any error return: every table entry of this chunk is below it.
         self.position = base + remaining;
 
         let params = self.params;
@@ -106,7 +105,7 @@ impl EclDecoder {
         let max_distance = params.max_distance();
         let table = &mut self.table[..];
         let history = &mut self.history[..];
-        // The byte at absolute position `origin + at` goes to `history[at]`.
+        // The byte at absolute position `origin + at` is `history[at]`.
         let mut origin = base;
         let mut at = 0;
         let mut hash = 0;
@@ -173,17 +172,16 @@ impl EclDecoder {
     }
 }
 
-/// Cuts decoded bytes into events.
+/// Splits decoded bytes into events.
 struct Delivery<S> {
     sink: S,
-    /// Where in the history the next event starts.
+    /// Start of the next event in the history.
     from: usize,
-    /// Number of the next event in the chunk.
     number: u32,
 }
 
 impl<S: FnMut(u32, Event) -> Result<(), CodecError>> Delivery<S> {
-    /// Delivers the whole events of `history` from `from` on.
+    /// Delivers the complete events of `history` from `from` on.
     fn deliver(&mut self, history: &[u8]) -> Result<(), CodecError> {
         let (whole, _) = history[self.from..].as_chunks::<{ RAW_EVENT_BYTES as usize }>();
         for bytes in whole {

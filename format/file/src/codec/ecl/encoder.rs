@@ -1,4 +1,4 @@
-//! The encoder of `ecl`: one warp's state between two events.
+//! Encoder of `ecl`: one warp's state between two events.
 
 use super::EclParams;
 use super::lza2::{Emitted, Lza2State, MAX_CHUNK_RAW_BYTES};
@@ -6,19 +6,19 @@ use super::rle::RleState;
 use crate::event::{Event, RAW_EVENT_BYTES};
 use crate::memory::Memory;
 
-/// Most bytes by which one [`EclState::push`], with the finish after it, can lengthen the payload.
+/// Most bytes by which one [`EclState::push`], with the finish after it, extends the payload.
 ///
-/// Each of the event's five bytes makes LZa2 emit at most a count and a literal, now or at the finish: ten
-/// bytes. Of ten bytes RLE makes at most eleven: a byte adds itself, and a count byte where it opens a group;
-/// after the first opened group another one needs a repeat (which adds nothing) or 16 literals in between.
+/// For each of the event's five bytes LZa2 emits at most a count and a literal, now or at the finish: ten
+/// bytes. RLE turns them into at most eleven: a byte adds itself, and a count byte if it opens a group. A
+/// second group requires a repeat (which adds nothing) or 16 literals after the first one.
 pub const MAX_PUSH_GROWTH: u32 = 11;
 
-/// State of one warp's encoder: eight words that the warp keeps wherever it likes.
+/// Encoder state of one warp: eight words, stored wherever the warp likes.
 ///
-/// The tables lie in `work` ([`EclParams::work_bytes`] bytes, of which the table and the word behind the ring
-/// are zeroed before the first use and never again; or [`prepare`](Self::prepare) is called), the payload in
-/// `out`. Call, for each chunk, [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while
-/// [`has_room`](Self::has_room) says so, then [`finish_chunk`](Self::finish_chunk).
+/// The tables are in `work` ([`EclParams::work_bytes`] bytes), the payload is in `out`. Before the first use,
+/// either zero the table and the word after the ring, or call [`prepare`](Self::prepare). For each chunk call
+/// [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while [`has_room`](Self::has_room) returns
+/// true, then [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
 /// use warptrace_format::codec::{EclParams, ecl::EclState};
@@ -49,26 +49,26 @@ impl EclState {
     /// Number of `u32` words of the state.
     pub const WORDS: usize = 8;
 
-    /// A state before its first chunk. Its words are all zero.
+    /// Creates a state before its first chunk. All its words are 0.
     #[inline(always)]
     pub const fn new() -> Self {
         Self { lza2: Lza2State::new(), rle: RleState::new() }
     }
 
-    /// Makes tables with any content ready for the first chunk.
+    /// Prepares tables with any content for the first chunk.
     #[inline(always)]
     pub fn prepare<W: Memory>(params: &EclParams, work: &mut W) {
         Lza2State::prepare(params, work);
     }
 
-    /// The state that [`to_words`](Self::to_words) gave.
+    /// Restores a state from the words of [`to_words`](Self::to_words).
     #[inline(always)]
     pub const fn from_words(words: &[u32; Self::WORDS]) -> Self {
         let [a, b, c, d, e, f, g, h] = *words;
         Self { lza2: Lza2State::from_words([a, b, c, d, e, f]), rle: RleState::from_words([g, h]) }
     }
 
-    /// The state as words, to be kept until the next event.
+    /// Returns the state as words, to keep until the next event.
     #[inline(always)]
     pub const fn to_words(&self) -> [u32; Self::WORDS] {
         let [a, b, c, d, e, f] = self.lza2.to_words();
@@ -76,19 +76,18 @@ impl EclState {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Starts a chunk from a fresh codec state; what an earlier chunk left open is dropped.
+    /// Starts a chunk from a fresh codec state. Discards an unfinished chunk.
     ///
-    /// `work` may hold what any earlier stream with the same parameters left there.
+    /// `work` may hold the tables of any earlier stream with the same parameters.
     #[inline(always)]
     pub fn begin_chunk<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
         self.lza2.begin(params, work);
         self.rle = RleState::new();
     }
 
-    /// Appends one event, whose location is 1 to 255 (the high byte is dropped).
+    /// Appends one event with a location from 1 to 255 (the high byte is dropped).
     ///
-    /// Writes at most [`MAX_PUSH_GROWTH`] bytes of `out`, from the end of what is written so far, so ask
-    /// [`has_room`](Self::has_room) before.
+    /// The caller checks [`has_room`](Self::has_room) first: `out` grows by up to [`MAX_PUSH_GROWTH`] bytes.
     #[inline(always)]
     pub fn push<W: Memory, O: Memory>(
         &mut self,
@@ -111,11 +110,11 @@ impl EclState {
         }
     }
 
-    /// Appends `event` `count` times (at least once), or as often as it fits into `capacity` bytes; returns
-    /// how often.
+    /// Appends `event` up to `count` times (at least 1), as often as it fits into `capacity` bytes. Returns
+    /// the number of appended events.
     ///
-    /// The payload is the one that as many [`push`](Self::push)es make. [`has_room`](Self::has_room) has said
-    /// that the event fits once.
+    /// The payload is the same as with single [`push`](Self::push)es. The caller checks
+    /// [`has_room`](Self::has_room) first.
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,
@@ -128,7 +127,7 @@ impl EclState {
     ) -> u32 {
         let bytes = event.cut();
         let mut taken = 0;
-        // Whether the ring was left behind.
+        // Set if the ring is incomplete.
         let mut skipped = false;
         while taken < count && (taken == 0 || self.has_room(capacity)) {
             let copies = self.lza2.take_copies(params, work, bytes, taken, count - taken);
@@ -146,7 +145,7 @@ impl EclState {
         taken
     }
 
-    /// Ends the chunk (flushes the open match and the open group) and gives the payload's length in bytes.
+    /// Ends the chunk: flushes the open match and the open group. Returns the payload's length in bytes.
     #[inline(always)]
     pub fn finish_chunk<W: Memory, O: Memory>(
         &mut self,
@@ -159,14 +158,14 @@ impl EclState {
         self.rle.finish(out)
     }
 
-    /// Whether one more event and the finish after it fit into `capacity` bytes of payload.
+    /// Returns true if one more event, with the finish after it, fits into `capacity` bytes of payload.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
         self.rle.length() + MAX_PUSH_GROWTH <= capacity
             && self.lza2.taken() <= MAX_CHUNK_RAW_BYTES - RAW_EVENT_BYTES
     }
 
-    /// A loop, not two calls, so that the code of the run stage exists once.
+    /// A loop instead of two calls, so that the run stage's code exists once.
     #[inline(always)]
     fn emit<O: Memory>(&mut self, out: &mut O, mut emitted: Emitted) {
         while emitted.len != 0 {

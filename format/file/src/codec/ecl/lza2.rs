@@ -1,39 +1,37 @@
-//! LZa2: the match stage. A count of bytes that repeat what followed the same context, then a literal.
-//!
-//! There are no distances and no flags: encoder and decoder look up the same candidate, so the decoder knows
-//! whether a count follows. See `docs/reference/codecs.md` for the rules.
+//! LZa2: the match stage. It emits a count of bytes that repeat the continuation of an equal context, then a
+//! literal. It emits no distances and no flags: encoder and decoder look up the same candidate, so the
+//! decoder knows whether a count follows. `docs/reference/codecs.md` has the rules.
 
 use super::EclParams;
 use crate::event::RAW_EVENT_BYTES;
 use crate::memory::Memory;
 
-/// n: bytes of context that must agree before a position is a candidate.
+/// n: bytes of context that must be equal at a candidate.
 pub const CONTEXT_BYTES: u32 = 2;
-/// Largest count; the literal after it always follows.
+/// Largest count. A literal always follows a count.
 pub const MAX_COUNT: u32 = 255;
-/// Most bytes the stage may take in one chunk. With [`RESTART_AT`] it keeps absolute positions inside `u32`.
+/// Most bytes of one chunk. With [`RESTART_AT`] this keeps absolute positions inside `u32`.
 pub const MAX_CHUNK_RAW_BYTES: u32 = 1 << 30;
-/// A chunk that would start beyond this position clears the table and starts again from 0.
+/// A chunk that would start at or after this position clears the table and restarts at 0.
 pub const RESTART_AT: u32 = 1 << 31;
-/// Stands in the work memory's position word while a chunk is open, so that a chunk which was never finished
-/// makes the next one clear the table instead of finding positions of its own range in it.
+/// Value of the work memory's position word while a chunk is open. After an unfinished chunk it makes the
+/// next one clear the table, which may hold positions in the new chunk's range.
 const OPEN: u32 = u32::MAX;
 
-/// What one byte of input makes the stage emit: nothing while a match goes on, a literal, or a count and a
-/// literal.
+/// Output for one input byte: nothing while a match continues, a literal, or a count and a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emitted {
     /// The bytes, the first in the low eight bits.
     pub bytes: u32,
-    /// How many: 0, 1 or 2.
+    /// Number of bytes: 0, 1 or 2.
     pub len: u32,
 }
 
-/// The encoder's state: six words, all zero at the start.
+/// Encoder state: six words, all zero at the start.
 ///
-/// Positions are absolute: they go on from chunk to chunk, and from stream to stream in the same work memory,
-/// so an entry of the table that is older than the chunk is recognised by its value and the table needs no
-/// clearing. 0 is no valid candidate, so zeroed work memory is an empty table.
+/// Positions are absolute: they increase from chunk to chunk, and from stream to stream in the same work
+/// memory. So the value of a table entry shows whether it is older than the chunk, and the table needs no
+/// clearing. 0 is not a valid candidate, so zeroed work memory is an empty table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lza2State {
@@ -41,9 +39,9 @@ pub struct Lza2State {
     position: u32,
     /// Absolute position of the chunk's first byte.
     base: u32,
-    /// p of the open match: the position whose byte is expected next; 0 if there was no candidate.
+    /// p of the open match: the position of the expected next byte; 0 without a candidate.
     match_at: u32,
-    /// Bytes that the open match has taken; 0 between tokens.
+    /// Bytes in the open match; 0 between tokens.
     count: u32,
     /// h.
     hash: u32,
@@ -52,7 +50,7 @@ pub struct Lza2State {
 }
 
 impl Lza2State {
-    /// A state that has seen nothing; call [`begin`](Self::begin) before the first byte.
+    /// Creates a state. Call [`begin`](Self::begin) before the first byte.
     pub const fn new() -> Self {
         Self { position: 0, base: 0, match_at: 0, count: 0, hash: 0, context: 0 }
     }
@@ -66,16 +64,16 @@ impl Lza2State {
         [self.position, self.base, self.match_at, self.count, self.hash, self.context]
     }
 
-    /// Makes tables with any content such that the next [`begin`](Self::begin) clears them.
+    /// Makes the next [`begin`](Self::begin) clear the tables, which may have any content.
     #[inline(always)]
     pub fn prepare<W: Memory>(params: &EclParams, work: &mut W) {
         work.set32(params.position_at(), RESTART_AT);
     }
 
-    /// Starts a chunk: nothing before it is a candidate.
+    /// Starts a chunk. Earlier positions are no candidates.
     ///
-    /// `work` is either zeroed or what an earlier chunk with the same parameters left there. The table is
-    /// cleared only when positions run out (after 2 GiB of events) or when the last chunk was never finished.
+    /// `work` is zeroed or holds the tables of an earlier chunk with the same parameters. The table is
+    /// cleared only when positions run out (after 2 GiB of events) or after an unfinished chunk.
     #[inline(always)]
     pub fn begin<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
         let mut position = work.get32(params.position_at());
@@ -87,13 +85,13 @@ impl Lza2State {
         *self = Self { position, base: position, match_at: 0, count: 0, hash: 0, context: 0 };
     }
 
-    /// Bytes taken since [`begin`](Self::begin).
+    /// Returns the number of bytes since [`begin`](Self::begin).
     #[inline(always)]
     pub const fn taken(&self) -> u32 {
         self.position - self.base
     }
 
-    /// Takes one byte (the low eight bits of `byte`, the others zero).
+    /// Appends one byte: the low eight bits of `byte`. The other bits are 0.
     #[inline(always)]
     pub fn push<W: Memory>(&mut self, params: &EclParams, work: &mut W, byte: u32) -> Emitted {
         let ring_at = params.ring_at();
@@ -126,14 +124,14 @@ impl Lza2State {
         emitted
     }
 
-    /// Takes a whole event if the open match goes on over all its five bytes, else does nothing and gives
-    /// `false`; `low` holds the event's first four bytes, lowest first, `high` the fifth.
+    /// Appends a whole event if the open match continues over its five bytes. Otherwise does nothing and
+    /// returns `false`. `low` holds the event's first four bytes, lowest first; `high` holds the fifth.
     ///
-    /// Does what five [`push`](Self::push)es do, but the five bytes expected are read before anything depends
-    /// on them, so a long match waits for memory once an event and not once a byte.
+    /// Equivalent to five calls of [`push`](Self::push). But it reads the five expected bytes before it uses
+    /// any, so a long match waits for memory once per event instead of once per byte.
     #[inline(always)]
     pub fn take_event<W: Memory>(&mut self, params: &EclParams, work: &mut W, low: u32, high: u32) -> bool {
-        // A nearer candidate would expect bytes of this very event, which are not in the ring yet.
+        // A nearer candidate would expect bytes of this event, which are not in the ring yet.
         let far_enough = self.position - self.match_at >= RAW_EVENT_BYTES;
         if self.count == 0 || self.count > MAX_COUNT - RAW_EVENT_BYTES || !far_enough {
             return false;
@@ -142,7 +140,7 @@ impl Lza2State {
         let ring_mask = params.window() - 1;
         let expected = |i: u32| u32::from(work.get8(ring_at + ((self.match_at + i) & ring_mask)));
         let expected_low = expected(0) | (expected(1) << 8) | (expected(2) << 16) | (expected(3) << 24);
-        // Not `||`: the fifth byte is to be read along with the others.
+        // `|` instead of `||`, so that the fifth byte is read together with the others.
         if (expected_low != low) | (expected(4) != high) {
             return false;
         }
@@ -161,14 +159,13 @@ impl Lza2State {
         true
     }
 
-    /// Takes up to `left` more copies of an event of which `copies` have just been taken one by one, as long
-    /// as the open match goes on over all of them; returns how many. Leaves the ring behind: see
-    /// [`restore_ring`](Self::restore_ring).
+    /// Appends up to `left` more copies of an event, as long as the open match continues over all of them.
+    /// Returns their number. The caller has just appended `copies` copies one by one. The ring is incomplete
+    /// afterwards: see [`restore_ring`](Self::restore_ring).
     ///
-    /// A match at a distance of one event predicts copies for ever. Of what the copies write to the table,
-    /// only the last one's positions stay, under the same five hashes again and again, because a hash forgets
-    /// what is older than ceil(L / s) bytes. Of the ring, the search for the next candidate reads at most the
-    /// last two copies.
+    /// A match at a distance of one event predicts copies indefinitely. All copies write to the same five
+    /// table entries, because a hash depends only on the last ceil(L / s) bytes; only the last copy's
+    /// positions remain. The search for the next candidate reads at most the last two copies from the ring.
     #[inline(always)]
     pub fn take_copies<W: Memory>(
         &mut self,
@@ -203,7 +200,7 @@ impl Lza2State {
         taken
     }
 
-    /// Writes the last `copies` copies of `event`, just taken, into the ring again, or as many as it holds.
+    /// Writes the last `copies` appended copies of `event` to the ring, or as many as it holds.
     #[inline(always)]
     pub fn restore_ring<W: Memory>(
         &mut self,
@@ -217,7 +214,7 @@ impl Lza2State {
         let most = params.window() / RAW_EVENT_BYTES + 1;
         let copies = if copies < most { copies } else { most };
         let [a, b, c, d, e] = event;
-        // The bytes that come next, lowest first, over and over.
+        // The next bytes, lowest first, repeated cyclically.
         let mut next = u64::from(u32::from_le_bytes([a, b, c, d])) | u64::from(e) << 32;
         let mut at = self.position - copies * RAW_EVENT_BYTES;
         while at != self.position {
@@ -233,8 +230,8 @@ impl Lza2State {
         }
     }
 
-    /// Ends the chunk: an open match gives back its last byte, which becomes the literal after the count.
-    /// Leaves the position in `work` for the next chunk.
+    /// Ends the chunk: the last byte of an open match becomes the literal after the count. Stores the
+    /// position in `work` for the next chunk.
     #[inline(always)]
     pub fn finish<W: Memory>(&mut self, params: &EclParams, work: &mut W) -> Emitted {
         work.set32(params.position_at(), self.position);
@@ -246,14 +243,14 @@ impl Lza2State {
         Emitted { bytes, len: 2 }
     }
 
-    /// The candidate for `position`, or 0.
+    /// Returns the candidate for `position`, or 0.
     #[inline(always)]
     fn candidate<W: Memory>(&self, params: &EclParams, work: &W, entry: u32) -> u32 {
         let ring_at = params.ring_at();
         let ring_mask = params.window() - 1;
         let found = work.get32(entry);
-        // Two bounds in one comparison: the candidate's context lies in this chunk (found >= base + 2; this
-        // also refuses entries of earlier chunks and the 0 of a cleared table) and still in the ring.
+        // One comparison checks two bounds: the candidate's context lies in this chunk (found >= base + 2,
+        // which also rejects entries of earlier chunks and the 0 of a cleared table) and still in the ring.
         let limit = self.taken().saturating_sub(CONTEXT_BYTES).min(params.max_distance());
         let distance = self.position.wrapping_sub(found);
         if distance.wrapping_sub(1) >= limit {
@@ -265,8 +262,7 @@ impl Lza2State {
     }
 }
 
-/// Forgets every position. Inline although it is rare: for a call in a branch the GPU's compiler saves
-/// convergence barriers.
+/// Clears the table. Inlined although rare: for a call in a branch the GPU's compiler saves barriers.
 #[inline(always)]
 fn clear_table<W: Memory>(params: &EclParams, work: &mut W) {
     let mut at = 0;

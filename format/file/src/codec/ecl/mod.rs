@@ -1,16 +1,16 @@
-//! `ecl`: CUT, then LZa2, then RLE, as the warp runs.
+//! `ecl`: CUT, then LZa2, then RLE, while the warp runs.
 //!
-//! Source: Azimi Moghaddam, "ECL-Tracer", MS thesis, Texas State University, 2017, chapters 4.2 to 4.4. The
-//! exact rules are in `docs/reference/codecs.md`, what was tried before in `docs/contributors/decisions/ecl.md`.
+//! Source: Azimi Moghaddam, "ECL-Tracer", MS thesis, Texas State University, 2017, chapters 4.2 to 4.4.
+//! Rules: `docs/reference/codecs.md`; earlier attempts: `docs/contributors/decisions/ecl.md`.
 //!
 //! ```text
 //! event ──CUT──> 5 bytes ──LZa2──> counts and literals ──RLE──> groups, in the chunk's payload
 //! ```
 //!
-//! - [`lza2`]: both directions of the match stage; [`rle`]: both directions of the run stage.
-//! - [`encoder`]: [`EclState`], what a warp runs: no allocation, a few accesses to memory a byte.
-//! - [`decoder`]: [`EclDecoder`], which takes any bytes (feature `std`).
-//! - [`mod@reference`]: the algorithm on whole buffers, naive on purpose (feature `std`).
+//! - [`lza2`]: the match stage; [`rle`]: the run stage.
+//! - [`encoder`]: [`EclState`], which a warp runs: no allocation, a few memory accesses per byte.
+//! - [`decoder`]: [`EclDecoder`], which accepts any bytes (feature `std`).
+//! - [`mod@reference`]: the algorithm on whole buffers, deliberately simple (feature `std`).
 
 #[cfg(feature = "std")]
 pub mod decoder;

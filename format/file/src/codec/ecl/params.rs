@@ -1,13 +1,13 @@
-//! The stream parameters of `ecl`, and the layout of the memory an encoder works in.
+//! Parameters of `ecl`, and the layout of an encoder's work memory.
 
 use core::ops::RangeInclusive;
 
 use crate::codec::ParamError;
 
-/// Parameters of the `ecl` codec, written into the file so that a decoder needs no agreement at build time.
+/// Parameters of the `ecl` codec. A file stores them, so that a decoder needs no agreement at build time.
 ///
-/// The fields are as a file holds them and can be anything; [`EclParams::new`] makes only valid ones, and
-/// [`EclParams::check`] must have accepted what came from elsewhere before a codec is given it.
+/// The fields can hold any values. [`EclParams::new`] creates only valid parameters; [`EclParams::check`]
+/// must accept parameters from elsewhere before a codec uses them.
 ///
 /// ```
 /// use warptrace_format::codec::EclParams;
@@ -23,14 +23,14 @@ use crate::codec::ParamError;
 pub struct EclParams {
     /// L: the hash table has 2^L entries. 4 to 16.
     pub hash_bits: u8,
-    /// s: the hash is shifted left by this many bits for each byte. 1 to 8.
+    /// s: each byte shifts the hash left by this many bits. 1 to 8.
     pub shift: u8,
     /// log2 W: the history ring holds W = 2^window_bits bytes. 6 to 20.
     pub window_bits: u8,
 }
 
-/// Bytes at the end of the work memory that hold the position at which the next chunk starts; one word is
-/// used, the rest keeps the size a multiple of 16.
+/// Size of the end of the work memory, in bytes. One word holds the position of the next chunk; the rest pads
+/// the size to a multiple of 16.
 const TAIL_BYTES: u32 = 16;
 
 impl EclParams {
@@ -41,15 +41,11 @@ impl EclParams {
     /// Valid values of log2 W.
     pub const WINDOW_BITS: RangeInclusive<u8> = 6..=20;
 
-    /// The parameters used when nothing else is asked for: 1,296 bytes a warp, so that 32 warps (the largest
-    /// block) stay inside 48 KiB of shared memory. `docs/contributors/decisions/ecl.md` has the comparison.
+    /// Default parameters: 1,296 bytes per warp, so that 32 warps (the largest block) fit into 48 KiB of
+    /// shared memory. `docs/contributors/decisions/ecl.md` has the comparison.
     pub const DEFAULT: Self = Self { hash_bits: 8, shift: 2, window_bits: 8 };
 
-    /// Checks and makes parameters.
-    ///
-    /// - `hash_bits`: L, the hash table has 2^L entries; 4 to 16.
-    /// - `shift`: s, the hash moves left by this many bits for each byte; 1 to 8.
-    /// - `window_bits`: log2 W, the history ring holds W bytes; 6 to 20.
+    /// Creates parameters from the values of the fields.
     ///
     /// # Errors
     /// [`ParamError`] names the first parameter that is out of range.
@@ -61,10 +57,10 @@ impl EclParams {
         }
     }
 
-    /// Whether each parameter is in its range.
+    /// Checks that each parameter is in range.
     ///
     /// # Errors
-    /// [`ParamError`] names the first parameter that is not.
+    /// [`ParamError`] names the first parameter that is out of range.
     pub const fn check(self) -> Result<(), ParamError> {
         if self.hash_bits < *Self::HASH_BITS.start() || self.hash_bits > *Self::HASH_BITS.end() {
             return Err(ParamError::HashBits(self.hash_bits));
@@ -78,26 +74,25 @@ impl EclParams {
         Ok(())
     }
 
-    /// Entries of the hash table, 2^L.
+    /// Returns the number of entries of the hash table, 2^L.
     #[inline(always)]
     pub const fn table_entries(self) -> u32 {
         1 << self.hash_bits
     }
 
-    /// W: bytes of the history ring.
+    /// Returns W, the size of the history ring in bytes.
     #[inline(always)]
     pub const fn window(self) -> u32 {
         1 << self.window_bits
     }
 
-    /// The largest distance back at which an earlier position is still a candidate: W - 2, because the two
-    /// bytes of context before it must still be in the ring.
+    /// Returns the largest distance of a candidate: W - 2, as the ring must hold the two bytes before it.
     #[inline(always)]
     pub const fn max_distance(self) -> u32 {
         self.window() - 2
     }
 
-    /// Bytes of memory one encoder works in; a multiple of 16.
+    /// Returns the size of an encoder's work memory, in bytes: a multiple of 16.
     ///
     /// ```text
     /// offset     size  field
@@ -111,25 +106,24 @@ impl EclParams {
         self.position_at() + TAIL_BYTES
     }
 
-    /// Offset of the ring in the work memory, which is also the size of the table before it, in bytes.
+    /// Returns the offset of the ring in the work memory. This is the size of the table before it, in bytes.
     #[inline(always)]
     pub const fn ring_at(self) -> u32 {
         4 << self.hash_bits
     }
 
-    /// Offset of the word that carries the position from one chunk to the next.
+    /// Returns the offset of the word that holds the next chunk's position.
     #[inline(always)]
     pub const fn position_at(self) -> u32 {
         self.ring_at() + self.window()
     }
 
-    /// The last bytes that a hash depends on: ceil(L / s).
+    /// Returns the number of last bytes on which a hash depends: ceil(L / s).
     #[inline(always)]
     pub(crate) const fn hash_span(self) -> u32 {
         (self.hash_bits as u32).div_ceil(self.shift as u32)
     }
 
-    /// The hash after one more byte.
     #[inline(always)]
     pub(crate) const fn next_hash(self, hash: u32, byte: u32) -> u32 {
         ((hash << self.shift) ^ byte) & (self.table_entries() - 1)

@@ -1,11 +1,10 @@
-//! The algorithm on whole buffers, as plainly as it can be said: what the streaming code is tested against.
+//! Reference algorithm on whole buffers, for tests of the streaming code.
 //!
-//! Nothing here is shared with the encoder or the decoder, and nothing is fast. Rules:
-//! `docs/reference/codecs.md`.
+//! It shares no code with the encoder and the decoder. Rules: `docs/reference/codecs.md`.
 
 use super::EclParams;
 
-/// The table, the hash and everything before the current position; what both directions keep.
+/// State of both directions: the table, the hash and the bytes before the current position.
 struct Model {
     params: EclParams,
     last: Vec<Option<usize>>,
@@ -18,7 +17,6 @@ impl Model {
         Self { params, last: vec![None; 1 << params.hash_bits], hash: 0, bytes: Vec::new() }
     }
 
-    /// The candidate for the current position.
     fn candidate(&self) -> Option<usize> {
         let window = 1 << self.params.window_bits;
         let r = self.bytes.len();
@@ -34,7 +32,7 @@ impl Model {
     }
 }
 
-/// LZa2 of a whole stream, from fresh state.
+/// Compresses a whole stream with LZa2, from fresh state.
 pub fn lza2_compress(params: EclParams, input: &[u8]) -> Vec<u8> {
     let mut model = Model::new(params);
     let mut output = Vec::new();
@@ -57,7 +55,7 @@ pub fn lza2_compress(params: EclParams, input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// The inverse of [`lza2_compress`]; `None` where a count has no literal after it.
+/// Decompresses a stream of [`lza2_compress`]. Returns `None` if a count has no literal after it.
 pub fn lza2_decompress(params: EclParams, input: &[u8]) -> Option<Vec<u8>> {
     let mut model = Model::new(params);
     let mut input = input.iter().copied().peekable();
@@ -73,7 +71,7 @@ pub fn lza2_decompress(params: EclParams, input: &[u8]) -> Option<Vec<u8>> {
     Some(model.bytes)
 }
 
-/// RLE of a whole buffer.
+/// Compresses a whole buffer with RLE.
 pub fn rle_compress(input: &[u8]) -> Vec<u8> {
     let mut output = Vec::new();
     let mut rest = input;
@@ -91,7 +89,7 @@ pub fn rle_compress(input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// The inverse of [`rle_compress`]; `None` where the input ends inside a group.
+/// Decompresses a buffer of [`rle_compress`]. Returns `None` if the input ends inside a group.
 pub fn rle_decompress(input: &[u8]) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     let mut rest = input;

@@ -1,9 +1,9 @@
 //! RLE: the last stage, over the counts and literals of LZa2.
 //!
-//! A group is one count byte, then 1 to 16 literals of which each differs from the one before it; the last
-//! literal repeats 0 to 15 further times. The count byte holds `literals - 1` in its low four bits and the
-//! repeats in its high four. The encoder ends a group when its repeats end, when a 17th literal would follow,
-//! or at 15 repeats; the last of 16 literals may repeat like any other.
+//! A group is one count byte, then 1 to 16 literals, each different from the one before it. The last literal
+//! repeats 0 to 15 more times. The count byte holds `literals - 1` in its low four bits and the repeats in
+//! its high four bits. The encoder ends a group when its repeats end, at 15 repeats, or before a 17th
+//! literal. The last of 16 literals may repeat too.
 
 use crate::memory::Memory;
 
@@ -13,18 +13,18 @@ pub const MAX_LITERALS: u32 = 16;
 pub const MAX_REPEATS: u32 = 15;
 /// Bits of the count byte that hold `literals - 1`.
 pub const LITERALS_MASK: u32 = 0x0f;
-/// Position of the repeats in the count byte.
+/// Bit position of the repeats in the count byte.
 pub const REPEATS_SHIFT: u32 = 4;
 
-/// The open group, packed: literals in bits 0..8, repeats in 8..16, the last literal in 16..24.
-/// No group is open while literals is 0.
+/// The packed open group: literals in bits 0..8, repeats in 8..16, the last literal in 16..24. With 0
+/// literals, no group is open.
 const REPEAT: u32 = 1 << 8;
 const LAST_SHIFT: u32 = 16;
 
-/// The encoder's state: two words, all zero at the start.
+/// Encoder state: two words, all zero at the start.
 ///
-/// Literals go straight to the output, behind a count byte that is filled in when the group ends, so no
-/// buffer is needed. One [`push`](Self::push) writes at most two bytes and reads none.
+/// Literals go directly to the output, after a count byte that is written when the group ends. So the state
+/// needs no buffer. One [`push`](Self::push) writes at most two bytes and reads none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RleState {
@@ -33,7 +33,7 @@ pub struct RleState {
 }
 
 impl RleState {
-    /// Nothing written, no group open.
+    /// Creates a state with no output and no open group.
     pub const fn new() -> Self {
         Self { length: 0, group: 0 }
     }
@@ -46,25 +46,25 @@ impl RleState {
         [self.length, self.group]
     }
 
-    /// Bytes of output so far, the open group's count byte included.
+    /// Returns the number of output bytes, the open group's count byte included.
     #[inline(always)]
     pub const fn length(&self) -> u32 {
         self.length
     }
 
-    /// Takes one byte (the low eight bits of `byte`, the others zero).
+    /// Appends one byte: the low eight bits of `byte`. The other bits are 0.
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, byte: u32) {
-        // Selects and conditional writes, no branches: see `Memory::set8_if`.
+        // Selects and conditional writes instead of branches: see `Memory::set8_if`.
         let open = self.group & 0xffff;
         let repeats = (open != 0) & (byte == self.group >> LAST_SHIFT);
-        // No repeats yet and fewer than 16 literals: both in one comparison.
+        // No repeats yet and fewer than 16 literals, in one comparison.
         let joins = (open != 0) & (open < MAX_LITERALS) & !repeats;
         let opens = !repeats & !joins;
         let group = if repeats { self.group + REPEAT } else { self.group };
         let closes = (repeats & (open >> 8 == MAX_REPEATS - 1)) | (opens & (open != 0));
         self.close_if(closes, out, group);
-        // A new group begins with its count byte, which is filled in later.
+        // A new group begins with its count byte, written later.
         let at = self.length + u32::from(opens);
         out.set8_if(!repeats, at, byte as u8);
         self.length = if repeats { self.length } else { at + 1 };
@@ -73,7 +73,7 @@ impl RleState {
         self.group = if repeats { group } else { (byte << LAST_SHIFT) | literals };
     }
 
-    /// Ends the open group, if there is one, and gives the length of the output in bytes.
+    /// Ends the open group, if any. Returns the length of the output in bytes.
     #[inline(always)]
     pub fn finish<O: Memory>(&mut self, out: &mut O) -> u32 {
         self.close_if(self.group != 0, out, self.group);
@@ -81,7 +81,7 @@ impl RleState {
         self.length
     }
 
-    /// Fills in the count byte of `group`, which lies just before its literals.
+    /// Writes the count byte of `group`, which lies just before its literals.
     #[inline(always)]
     fn close_if<O: Memory>(&self, condition: bool, out: &mut O, group: u32) {
         let literals = group & 0xff;
@@ -91,44 +91,42 @@ impl RleState {
     }
 }
 
-/// The decoder: takes groups apart, byte by byte. It accepts any grouping, not only the encoder's choice.
+/// Byte-wise decoder of groups. Accepts any grouping, not only the encoder's choice.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug)]
 pub struct RleReader<'a> {
     payload: &'a [u8],
-    /// Next byte to read.
+    /// Offset of the next byte.
     at: usize,
-    /// End of the open group's literals.
     literals_end: usize,
-    /// Repeats of the group's last literal that are left.
+    /// Remaining repeats of the group's last literal.
     repeats: u8,
 }
 
 #[cfg(feature = "std")]
 impl<'a> RleReader<'a> {
-    /// Reads `payload` from its start.
+    /// Creates a reader at the start of `payload`.
     pub const fn new(payload: &'a [u8]) -> Self {
         Self { payload, at: 0, literals_end: 0, repeats: 0 }
     }
 
-    /// Whether every byte was taken.
+    /// Returns true if no byte is left.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
         self.at == self.payload.len() && self.repeats == 0
     }
 
-    /// Offset in the payload of the next byte: of its count byte if it opens a group, of the literal if it
-    /// repeats one.
+    /// Returns the offset of the next byte: its count byte if it opens a group, the literal if it repeats.
     #[inline(always)]
     pub const fn offset(&self) -> usize {
         if self.at == self.literals_end && self.repeats != 0 { self.at - 1 } else { self.at }
     }
 
-    /// Takes the next byte.
+    /// Returns the next byte.
     ///
     /// # Errors
-    /// [`CodecError::TruncatedGroup`](crate::codec::CodecError::TruncatedGroup) where the payload ends inside
-    /// a group; also when it [`is_empty`](Self::is_empty), as a group without its count byte.
+    /// [`CodecError::TruncatedGroup`](crate::codec::CodecError::TruncatedGroup) if the payload ends inside a
+    /// group, or if the reader [`is_empty`](Self::is_empty): the count byte is then missing.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would need an Option around each Result")]
     pub fn next(&mut self) -> Result<u8, crate::codec::CodecError> {

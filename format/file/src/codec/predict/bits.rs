@@ -1,14 +1,14 @@
-//! A payload's bits.
+//! Bit reader.
 
 use crate::codec::error::CodecError;
 
-/// A payload's bits, lowest first.
+/// Bits of a payload, lowest first.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     pub(super) payload: &'a [u8],
-    /// Bits read.
+    /// Number of bits read.
     pub(super) at: usize,
-    /// Number of the event that is being read, for errors.
+    /// Number of the current event, for errors.
     pub(super) event: u32,
 }
 
@@ -17,21 +17,21 @@ impl Bits<'_> {
         Ok(self.read(1)? != 0)
     }
 
-    /// The next `count` bits, at most 32.
+    /// Reads `count` bits, at most 32.
     pub(super) fn read(&mut self, count: u32) -> Result<u32, CodecError> {
         let bits = self.window() & ((1 << count) - 1);
         self.skip(count)?;
         Ok(bits as u32)
     }
 
-    /// The next 57 bits or more; zeros behind the payload's end. No part of the code is longer.
+    /// Returns at least the next 57 bits, with zeros after the payload's end. No part of the code is longer.
     #[inline(always)]
     pub(super) fn window(&self) -> u64 {
         let (from, end) = (self.at / 8, self.payload.len());
         let window = match self.payload.get(from..from + 8).and_then(|bytes| bytes.first_chunk::<8>()) {
             Some(bytes) => u64::from_le_bytes(*bytes),
             None => match self.payload.last_chunk::<8>() {
-                // The last eight bytes, less those before.
+                // The last eight bytes, without the bytes before `from`.
                 Some(bytes) => {
                     u64::from_le_bytes(*bytes).checked_shr(8 * (from + 8 - end) as u32).unwrap_or(0)
                 }
@@ -41,13 +41,12 @@ impl Bits<'_> {
         window >> (self.at % 8)
     }
 
-    /// All that is left of a payload of less than eight bytes.
+    /// Returns all remaining bits of a payload shorter than eight bytes.
     fn short_window(&self) -> u64 {
         let rest = self.payload.get(self.at / 8..).unwrap_or_default();
         rest.iter().rev().fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
     }
 
-    /// Goes on by `count` bits that were looked at.
     #[inline(always)]
     pub(super) fn skip(&mut self, count: u32) -> Result<(), CodecError> {
         self.at += count as usize;
@@ -57,7 +56,7 @@ impl Bits<'_> {
         Ok(())
     }
 
-    /// Whether nothing follows but the zeros that fill the last byte. No code is so short a string of zeros.
+    /// Returns true if only the zeros that fill the last byte follow. Every code is longer than such zeros.
     #[inline(always)]
     pub(super) fn is_at_end(&self) -> bool {
         if self.at + 8 <= 8 * self.payload.len() {

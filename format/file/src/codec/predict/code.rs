@@ -1,42 +1,40 @@
-//! The code's tables, but for lanes (see [`lanes`]).
+//! The code's tables, except for lanes (see [`lanes`]).
 //!
-//! Bits are written lowest first. In the tables the leftmost is written first; a number of *n* bits has its
-//! lowest bit first.
+//! Bits, also of numbers, are written lowest first. In the tables the leftmost bit is first.
 
 use super::lanes;
 use super::stack::Relation;
 
-/// Bits to be written, the first one lowest.
+/// Bits to write, the first one lowest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     /// The bits; those from `length` on are 0.
     pub bits: u64,
-    /// How many: at most 64.
+    /// Number of bits, at most 64.
     pub length: u32,
 }
 
 impl Code {
-    /// No bits.
+    /// The empty code.
     pub const NONE: Self = Self { bits: 0, length: 0 };
 
-    /// The low `length` bits of `bits`; those above must be 0.
+    /// Creates a code of the low `length` bits of `bits`. The other bits must be 0.
     #[inline(always)]
     pub const fn new(bits: u32, length: u32) -> Self {
         Self { bits: bits as u64, length }
     }
 
-    /// These bits, then those of `next`.
+    /// Returns this code followed by `next`.
     #[inline(always)]
     pub const fn then(self, next: Self) -> Self {
         Self { bits: self.bits | (next.bits << self.length), length: self.length + next.length }
     }
 }
 
-/// The largest number of a long run's bits stands for a run written in full, in this many bits.
+/// Bits of a run written in full, which the largest width of a long run announces.
 pub const FULL_RUN_BITS: u32 = 24;
 
-/// What opens a miss: the number of hits before it (below 2^24), and whether the location was the expected
-/// one.
+/// Encodes the head of a miss: the number of hits before it (below 2^24), and if the location was expected.
 ///
 /// ```text
 /// 1               no hit, another location
@@ -48,7 +46,7 @@ pub const FULL_RUN_BITS: u32 = 24;
 /// ```
 #[inline(always)]
 pub const fn head(run: u32, located: bool) -> Code {
-    // Selects: to a GPU each branch is one more place where lanes wait for each other.
+    // Selects: lanes of a GPU wait for each other at each branch.
     let located = located as u32;
     let over = run.wrapping_sub(3);
     let width = 31_u32.wrapping_sub(over.leading_zeros());
@@ -65,11 +63,11 @@ pub const fn head(run: u32, located: bool) -> Code {
     }
 }
 
-/// Lowest and highest difference of each width of [`location`]; the highest ones follow on -1 and +2.
+/// Lowest and highest difference of the 4-bit (`NEAR`) and the 5-bit form (`FAR`) of [`location`].
 pub(crate) const NEAR: (i32, i32) = (-6, 12);
 pub(crate) const FAR: (i32, i32) = (-22, 28);
 
-/// A location after `last` that was not expected.
+/// Encodes an unexpected location after `last`.
 ///
 /// ```text
 /// 1         last + 1
@@ -83,8 +81,8 @@ pub(crate) const FAR: (i32, i32) = (-22, 28);
 #[inline(always)]
 pub const fn location(last: u32, location: u32) -> Code {
     let difference = location as i32 - last as i32;
-    // Selects; and the shortest ones by arithmetic, for of three cases compilers make a table, which a GPU
-    // would have to load.
+    // Selects, and arithmetic for the shortest codes: for these three cases compilers generate a table, which
+    // a GPU would have to load.
     let (is_before, number) = (difference < 0, difference as u32);
     let (near, far) =
         (if is_before { NEAR.0 } else { NEAR.0 + 3 }, if is_before { FAR.0 } else { FAR.0 + 19 });
@@ -98,7 +96,7 @@ pub const fn location(last: u32, location: u32) -> Code {
     Code::new(bits, length)
 }
 
-/// A relation.
+/// Encodes a relation.
 ///
 /// ```text
 /// 1      the last mask
@@ -117,9 +115,9 @@ pub const fn relation(relation: Relation) -> Code {
     }
 }
 
-/// An event that is the one before once more, and was not expected, after `run` hits.
+/// Encodes an unexpected repetition of the previous event, after `run` hits.
 ///
-/// Its mask is its own nearest; see [`MaskForm`](super::mask::MaskForm) for what is written of it.
+/// The nearest relation of its mask is `SAME`; [`MaskForm`](super::mask::MaskForm) has the form of the mask.
 #[inline(always)]
 pub const fn again(run: u32, located: bool) -> Code {
     let rest = if located {
@@ -130,15 +128,15 @@ pub const fn again(run: u32, located: bool) -> Code {
     head(run, located).then(rest)
 }
 
-/// The first location that has no short form at the start of a chunk; see [`first`].
+/// First location without a short form at the start of a chunk; see [`first`].
 pub const FIRST_SHORT_END: u32 = 34;
 
-/// A chunk's first event if it has a short form.
+/// Encodes a chunk's first event in its short form. Returns `None` if it has none.
 ///
 /// ```text
 /// 1      location 1, all lanes
 /// 01 x   location 2 + x (x 5 bits), all lanes
-/// 00     anything else: a location after 0, then a mask as where the location was not expected
+/// 00     other events: a location after 0, then a mask as after an unexpected location
 /// ```
 #[inline(always)]
 pub const fn first(location: u32, mask: u32) -> Option<Code> {

@@ -1,4 +1,4 @@
-//! The decoder of `predict`: total over any bytes, in memory fixed by the parameters.
+//! Decoder of `predict`. It accepts any bytes, in memory fixed by the parameters.
 
 use super::bits::Bits;
 use super::fast::{self, Expand};
@@ -10,39 +10,38 @@ use crate::codec::error::{CodecError, check_event};
 use crate::codec::item::{Item, MAX_BODY};
 use crate::event::Event;
 
-/// Decodes chunks of one set of parameters, one after the other, in memory allocated once: the slots,
-/// and a body's events.
+/// Decoder for chunks with the same parameters. Allocates once: the slots and a body's events.
 #[derive(Clone, Debug)]
 pub struct PredictDecoder {
     params: PredictParams,
     slots: Box<[Slot]>,
-    /// Where a cycle is looked for.
+    /// Events of a possible cycle.
     body: Box<[Event; MAX_BODY]>,
 }
 
 impl PredictDecoder {
-    /// A decoder for streams with these parameters.
+    /// Creates a decoder for streams with these parameters.
     ///
     /// # Panics
-    /// If the parameters are out of range; those of a file are checked when it is opened.
+    /// If the parameters are out of range. Opening a file checks its parameters.
     pub fn new(params: PredictParams) -> Self {
         params.check().expect("parameters are checked before a decoder is made for them");
         let slots = vec![Slot::default(); params.slots() as usize].into();
         Self { params, slots, body: Box::new([Event::default(); MAX_BODY]) }
     }
 
-    /// The parameters given to [`new`](Self::new).
+    /// Returns the decoder's parameters.
     pub fn params(&self) -> PredictParams {
         self.params
     }
 
-    /// Decodes one chunk's payload and gives its events to `sink` in order.
+    /// Decodes one chunk's payload and passes its events to `sink` in order.
     ///
-    /// Time and calls are bounded by `events`, which the chunk's header announces; memory does not grow.
+    /// `events`, from the chunk's header, bounds the time and the number of calls. Memory does not grow.
     ///
     /// # Errors
-    /// [`CodecError`] where the payload is not the encoding of exactly `events` events, or holds one that no
-    /// trace can contain. Events before the fault may have been given to `sink`.
+    /// [`CodecError`] if the payload is not the encoding of exactly `events` events, or holds an event that
+    /// no trace contains. Events before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -52,10 +51,10 @@ impl PredictDecoder {
         self.run(payload, events, check_event, &mut EachEvent(sink))
     }
 
-    /// Decodes like [`decode`](Self::decode), but appends the events to `to`.
+    /// Like [`decode`](Self::decode), but appends the events to `to`.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode); events before the fault may have been appended.
+    /// Like [`decode`](Self::decode). Events before the fault may already be in `to`.
     pub fn decode_into(
         &mut self,
         payload: &[u8],
@@ -65,12 +64,11 @@ impl PredictDecoder {
         self.run(payload, events, check_event, to)
     }
 
-    /// Decodes like [`decode`](Self::decode), but gives events that repeat by prediction as one item: an
-    /// event that follows itself, or a body of up to [`MAX_BODY`] events that leads the slots back to where
-    /// they were.
+    /// Like [`decode`](Self::decode), but passes predicted repetitions to `sink` as one item each: a repeated
+    /// event, or a body of up to [`MAX_BODY`] events that returns the state to its start.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode); items before the fault may have been given to `sink`.
+    /// Like [`decode`](Self::decode). Items before the fault may already be in `sink`.
     pub fn decode_items(
         &mut self,
         payload: &[u8],
@@ -80,11 +78,10 @@ impl PredictDecoder {
         self.run(payload, events, check_event, &mut EachItem(sink))
     }
 
-    /// Decodes like [`decode`](Self::decode), but lets events with location 0 or mask 0 pass: for streams
-    /// that other tracers recorded.
+    /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
     ///
     /// # Errors
-    /// As [`decode`](Self::decode), less [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
+    /// Like [`decode`](Self::decode), without [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -112,30 +109,30 @@ impl PredictDecoder {
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt")
         {
-            // SAFETY: the processor has all features that the function asks for.
+            // SAFETY: the processor has all features that the function requires.
             return unsafe { warp.chunk_bmi2(payload, events) };
         }
         warp.chunk::<fast::Portable>(payload, events)
     }
 }
 
-/// Events among which the first search for a cycle goes on; the next goes twice as far, up to [`MAX_BODY`].
+/// Events in the first search for a cycle. The next searches double it, up to [`MAX_BODY`].
 const FIRST_SEARCH: usize = 8;
 
-/// What the encoder knew beyond where it was, and where events go.
+/// Decoder state except for the context, and the output.
 ///
-/// Where the warp is goes from function to function by value, so that it stays in registers.
+/// The context is passed between functions by value, so that it stays in registers.
 struct Warp<'a, C, O> {
     slots: &'a mut [Slot],
     body: &'a mut [Event; MAX_BODY],
-    /// Whether an event can be: its number, the event.
+    /// Checks an event, given its number.
     check: C,
     output: &'a mut O,
 }
 
 impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, O> {
     /// # Safety
-    /// The processor has these features.
+    /// The processor must have these features.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn chunk_bmi2(self, payload: &[u8], events: u32) -> Result<(), CodecError> {
@@ -179,7 +176,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
                     input = after;
                     miss
                 }
-                // What is wrong, and where, is found field by field.
+                // Decodes field by field, to find the error and its place.
                 _ => {
                     let (after, miss) = fields::read_miss(input, context, slot, located)?;
                     input = after;
@@ -193,7 +190,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         self.hits(&mut context, input.event, events - input.event)
     }
 
-    /// Goes on to an event.
+    /// Advances to an event.
     #[inline(always)]
     fn step(
         &self,
@@ -209,7 +206,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(event)
     }
 
-    /// Delivers an event and goes on from it.
+    /// Delivers an event and advances to it.
     #[inline(always)]
     fn enter(
         &mut self,
@@ -228,13 +225,13 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         context.last as usize & (self.slots.len() - 1)
     }
 
-    /// This many events as the slots expect them.
+    /// Decodes `hits` events that the slots expect.
     #[inline(always)]
     fn hits(&mut self, context: &mut Context, number: u32, hits: u32) -> Result<(), CodecError> {
         if hits < O::WORTH_A_SEARCH {
             return self.few_hits(context, number, hits);
         }
-        // A copy of its own: what another function may write to has to be in memory from then on.
+        // A copy, because a context that another function can write to has to stay in memory.
         let mut moved = *context;
         let result = self.many_hits(&mut moved, number, hits);
         *context = moved;
@@ -257,7 +254,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(())
     }
 
-    /// Goes on to the event that a slot expects.
+    /// Advances to the event that a slot expects.
     #[inline(always)]
     fn expected(&self, context: &mut Context, number: u32, slot: Slot) -> Result<Event, CodecError> {
         fast::expected(context, slot);
@@ -266,20 +263,20 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(event)
     }
 
-    /// The last event this many times more: its slot is empty, and stays so.
+    /// Repeats the last event. Its slot is empty and stays empty.
     #[inline(always)]
     fn same_again(&mut self, context: &Context, times: u32) {
         self.output.run(Event { location: context.last as u16, mask: context.mask }, times);
     }
 
-    /// Hits change no slot, so the next event depends on the last one and the stack alone: where they come
-    /// back, so does all that followed them. The state is compared with that at a mark, which moves on in
-    /// growing steps, because the first events may lead into the cycle without being part of it (Brent, "An
-    /// improved Monte Carlo factorization algorithm", 1980, section 3).
+    /// Decodes hits with a search for a cycle. Hits change no slot, so the next event depends only on the
+    /// last event and the stack: when both recur, so do all later events. The state is compared with a mark,
+    /// which moves in growing steps, because the first events may precede the cycle (Brent, "An improved
+    /// Monte Carlo factorization algorithm", 1980, section 3).
     #[inline(never)]
     fn many_hits(&mut self, context: &mut Context, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
-        // A run needs no body to be remembered.
+        // A run needs no stored body.
         if self.slots[self.slot_index(context)].expected == 0 {
             self.same_again(context, hits);
             return Ok(());
@@ -319,7 +316,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(())
     }
 
-    /// Delivers events that turned out not to be a cycle.
+    /// Delivers stored events that are not a cycle.
     fn each_of_body(&mut self, length: usize) {
         for &event in &self.body[..length] {
             self.output.event(event);

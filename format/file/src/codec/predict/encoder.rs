@@ -1,4 +1,4 @@
-//! The encoder of `predict`: one warp's state between two events.
+//! Encoder of `predict`: one warp's state between two events.
 
 use super::code::{self, Code};
 use super::mask::MaskForm;
@@ -7,27 +7,26 @@ use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
 use crate::event::Event;
 use crate::memory::Memory;
 
-/// Most bits by which one [`PredictState::push`] can lengthen the payload: 33 for the hits before it, 21 for
-/// the location, 6 for the relation, 33 for the lanes.
+/// Most bits by which one [`PredictState::push`] extends the payload: 33 for the hits before it, 21 for the
+/// location, 6 for the relation, 33 for the lanes.
 pub const MAX_PUSH_BITS: u32 = 93;
-/// Most bits by which an event that is the one before again can: 33 for the hits, then 4 for location and
-/// mask, or 5 for the mask alone.
+/// Most bits for a repetition of the last event: 33 for the hits, 4 for location and mask or 5 for the mask.
 pub const MAX_AGAIN_BITS: u32 = 38;
-/// Most bits by which [`PredictState::push_run`] can lengthen it: its second event may miss too, but behind a
-/// miss it has only 2 bits for the hits.
+/// Most bits by which one [`PredictState::push_run`] extends the payload. Its second event may miss too, but
+/// after a miss the hits take only 2 bits.
 const MAX_RUN_BITS: u32 = MAX_PUSH_BITS + 7;
-/// Most bytes that one [`PredictState::push_run`] needs in a fresh chunk. The payload is written in words.
+/// Most bytes of one [`PredictState::push_run`] in a fresh chunk. The payload is written in words.
 pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_RUN_BITS.div_ceil(32);
 
-/// Stands in `last` before the first event. No location, and no slot's step leads away from it, so that the
-/// first event of a chunk is always a miss.
+/// Value of `last` before the first event. It is not a location, and no slot's step leads from it to one, so
+/// a chunk's first event is always a miss.
 pub const NOWHERE: u32 = 1 << 31;
 
-/// State of one warp's encoder: four words that the warp keeps wherever it likes.
+/// Encoder state of one warp: four words, stored wherever the warp likes.
 ///
-/// Slots and stack lie in `work` ([`PredictParams::work_bytes`] bytes, with any content before a chunk), the
-/// payload in `out`, which is 4-byte aligned. Call, for each chunk, [`begin_chunk`](Self::begin_chunk), then
-/// [`push`](Self::push) while [`has_room`](Self::has_room) says so, then
+/// Slots and stack are in `work` ([`PredictParams::work_bytes`] bytes, with any content before a chunk). The
+/// payload is in `out`, which is 4-byte aligned. For each chunk call [`begin_chunk`](Self::begin_chunk), then
+/// [`push`](Self::push) while [`has_room`](Self::has_room) returns true, then
 /// [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
@@ -53,11 +52,9 @@ pub const NOWHERE: u32 = 1 << 31;
 pub struct PredictState {
     /// Location of the last event, or [`NOWHERE`].
     last: u32,
-    /// Mask of the last event.
     mask: u32,
-    /// Events in the chunk.
     events: u32,
-    /// Bits written, those included that still wait in `work` for their word to be full.
+    /// Bits written, including the pending bits in `work` that do not fill a word.
     bits: u32,
 }
 
@@ -65,26 +62,26 @@ impl PredictState {
     /// Number of `u32` words of the state.
     pub const WORDS: usize = 4;
 
-    /// A state before its first chunk. Its words are all zero.
+    /// Creates a state before its first chunk. All its words are 0.
     #[inline(always)]
     pub const fn new() -> Self {
         Self { last: 0, mask: 0, events: 0, bits: 0 }
     }
 
-    /// The state that [`to_words`](Self::to_words) gave.
+    /// Restores a state from the words of [`to_words`](Self::to_words).
     #[inline(always)]
     pub const fn from_words(words: &[u32; Self::WORDS]) -> Self {
         let [last, mask, events, bits] = *words;
         Self { last, mask, events, bits }
     }
 
-    /// The state as words, to be kept until the next event.
+    /// Returns the state as words, to keep until the next event.
     #[inline(always)]
     pub const fn to_words(&self) -> [u32; Self::WORDS] {
         [self.last, self.mask, self.events, self.bits]
     }
 
-    /// Starts a chunk from a fresh codec state; what an earlier chunk left open is dropped.
+    /// Starts a chunk from a fresh codec state. Discards an unfinished chunk.
     #[inline(always)]
     pub fn begin_chunk<W: Memory>(&mut self, params: &PredictParams, work: &mut W) {
         let mut at = 0;
@@ -98,8 +95,7 @@ impl PredictState {
 
     /// Appends one event with any location.
     ///
-    /// Writes at most [`MAX_PUSH_BITS`] bits of `out`, from the end of what is written so far, so ask
-    /// [`has_room`](Self::has_room) before.
+    /// Appends at most [`MAX_PUSH_BITS`] bits to `out`. The caller checks [`has_room`](Self::has_room) first.
     #[inline(always)]
     pub fn push<W: Memory, O: Memory>(
         &mut self,
@@ -111,7 +107,7 @@ impl PredictState {
         let slot_at = params.slot_at(self.last);
         let [expected, seen] = work.get64(slot_at);
         let location = u32::from(event.location);
-        // The expected location with the same mask: all of the slot's other bits are 0. `|`, for one branch.
+        // True unless location and mask are as expected and the slot's other bits are 0. `|` for one branch.
         if (expected ^ self.last ^ location) | (event.mask ^ self.mask) != 0 {
             self.push_other(params, work, out, event, slot_at, Slot { expected, seen });
         }
@@ -120,12 +116,11 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Appends `event` `count` times (at least once), or as often as a chunk allows; returns how often, at
-    /// least once.
+    /// Appends `event` up to `count` times (at least 1), as often as a chunk allows. Returns the number of
+    /// appended events, at least 1.
     ///
-    /// After the second of equal events the slot of their location expects one more, so the rest are hits,
-    /// and are counted in one step. Ask [`has_room`](Self::has_room) before: it leaves room for the first
-    /// two.
+    /// After two equal events the slot expects the same event, so the rest are hits, counted in one step. The
+    /// caller checks [`has_room`](Self::has_room) first: it includes room for the first two events.
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,
@@ -145,14 +140,13 @@ impl PredictState {
         taken
     }
 
-    /// Appends the last event once more: what [`push`](Self::push) comes to for it, where most is known
-    /// beforehand.
+    /// Appends the last event again: [`push`](Self::push) for this case, simplified.
     #[inline(always)]
     fn push_again<W: Memory, O: Memory>(&mut self, params: &PredictParams, work: &mut W, out: &mut O) {
         let slot_at = params.slot_at(self.last);
         let [expected, seen] = work.get64(slot_at);
         let slot = Slot { expected, seen };
-        // A slot that is all zero but for the mask seen expects just this.
+        // A slot that is zero except for the seen mask expects this event.
         if expected != 0 {
             let mut tail = Tail::load(work, params.tail_at());
             let located = slot.step() == 0;
@@ -168,8 +162,8 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Writes a miss or another mask, and changes the state by it. Inline, because around a call the
-    /// GPU's compiler reloads uniform registers.
+    /// Writes a miss or a change of mask, and updates the state. Inlined, because around a call the GPU's
+    /// compiler reloads uniform registers.
     #[inline(always)]
     fn push_other<W: Memory, O: Memory>(
         &mut self,
@@ -183,7 +177,7 @@ impl PredictState {
         let mut tail = Tail::load(work, params.tail_at());
         let step = self.last ^ u32::from(event.location);
         let base = tail.stack.base(slot.relation(), self.mask);
-        // In the first event's step the bit of `NOWHERE` is set.
+        // The first event's step has the bit of `NOWHERE`.
         let located = slot.step() == step;
         if !located || slot.mask(base) != event.mask {
             let nearest = tail.stack.nearest(self.mask, event.mask);
@@ -216,8 +210,8 @@ impl PredictState {
         tail.store(work, params.tail_at());
     }
 
-    /// Ends the chunk and gives the payload's length in bytes. Hits after the last miss are not written: the
-    /// chunk says how many events it has.
+    /// Ends the chunk and returns the payload's length in bytes. Hits after the last miss are not written:
+    /// the chunk header holds the number of events.
     #[inline(always)]
     pub fn finish_chunk<W: Memory, O: Memory>(
         &mut self,
@@ -231,13 +225,13 @@ impl PredictState {
         self.bits.div_ceil(8)
     }
 
-    /// Whether one more event, or a run of it, and the finish after it fit into `capacity` bytes of payload.
+    /// Returns true if one more event or run fits into `capacity` bytes of payload, including the finish.
     #[inline(always)]
     pub const fn has_room(&self, capacity: u32) -> bool {
         ((self.bits + MAX_RUN_BITS + 31) & !31) / 8 <= capacity && self.events < MAX_CHUNK_EVENTS
     }
 
-    /// Appends a code to the payload, whole words at a time.
+    /// Appends a code to the payload in whole words.
     #[inline(always)]
     fn write<O: Memory>(&mut self, out: &mut O, tail: &mut Tail, code: Code) {
         let used = self.bits % 32;
@@ -246,7 +240,7 @@ impl PredictState {
         self.bits += code.length;
         let filled = used + code.length;
         let next = (bits >> 32) as u32;
-        // What the shift above lost. With 64 bits filled `used` is not 0, for no code has this many.
+        // The bits lost by the shift above. With 64 bits filled `used` is not 0: no code has 64 bits.
         let lost = (code.bits >> ((64 - used) % 64)) as u32;
         out.set32_if(filled >= 32, word_at, bits as u32);
         out.set32_if(filled >= 64, word_at + 4, next);
@@ -255,12 +249,12 @@ impl PredictState {
     }
 }
 
-/// The part of the state that only a miss or a change of mask needs, at the end of the work memory.
+/// Part of the state at the end of the work memory. Only a miss or a change of mask needs it.
 struct Tail {
     /// Bits that do not fill a word of the payload yet, lowest first; the others are 0.
     pending: u32,
     stack: Stack,
-    /// Events up to and with the last miss.
+    /// Events up to and including the last miss.
     mark: u32,
 }
 

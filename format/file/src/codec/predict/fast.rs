@@ -1,8 +1,7 @@
-//! A miss read at once, without a branch but for what is rare.
+//! Decoding of a whole miss at once, with branches only for rare cases.
 //!
-//! What a miss says hardly follows from the misses before it, so a branch on it is a mispredicted one, at the
-//! price of many instructions. Each field's form is looked up instead, and every form is computed by the same
-//! instructions.
+//! The fields of a miss hardly depend on earlier misses, so branches on them are often mispredicted, at a
+//! high cost. A table lookup gives each field's form instead, and all forms share the same instructions.
 
 use std::hint::select_unpredictable as select;
 
@@ -12,22 +11,21 @@ use super::fields::{Context, Miss};
 use super::stack::{Relation, Stack};
 use super::tables::{FORMS, HEAD_BITS, HEADS, Head, LANES, LOCATED, LOCATIONS, RANKS};
 
-/// The bits of a window that are surely there: it starts inside a byte.
+/// Number of valid bits in a window, which may start inside a byte.
 const WINDOW_BITS: u32 = 57;
-/// Most bits of a mask: its form, a bit that says so, a bit for each lane.
+/// Most bits of a mask: its form, a bit for the form of the lanes, one bit per lane.
 const MASK_BITS: u32 = 7 + 1 + 32;
 
-/// What a processor may have an instruction for.
+/// Operation with a special instruction on some processors.
 pub(super) trait Expand {
-    /// Does what [`lanes::expand`](super::lanes::expand) does.
+    /// Equivalent to [`lanes::expand`](super::lanes::expand).
     fn expand(bits: u32, base: u32) -> u32;
 }
 
-/// Any processor.
 pub(super) struct Portable;
 
 impl Expand for Portable {
-    /// The steps of [`lanes::compress`](super::lanes::compress), backwards and for all 32 bits. Source:
+    /// Runs the steps of [`lanes::compress`](super::lanes::compress) backwards, for all 32 bits. Source:
     /// Warren, "Hacker's Delight", 2nd edition, section 7-5.
     #[inline(always)]
     fn expand(bits: u32, base: u32) -> u32 {
@@ -52,7 +50,7 @@ impl Expand for Portable {
     }
 }
 
-/// Processors with BMI2; others must not come here.
+/// Processors with BMI2. Use on other processors is undefined behaviour.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Bmi2;
 
@@ -60,21 +58,19 @@ pub(super) struct Bmi2;
 impl Expand for Bmi2 {
     #[inline(always)]
     fn expand(bits: u32, base: u32) -> u32 {
-        // SAFETY: the decoder takes this type only where the processor was found to have the instruction.
+        // SAFETY: the decoder selects this type only after it has detected the instruction on this processor.
         unsafe { std::arch::x86_64::_pdep_u32(bits, base) }
     }
 }
 
-/// The head of a miss, of length 0 if it has more hits than the table.
+/// Looks up the head of a miss. Its length is 0 if it is longer than the table's bits.
 #[inline(always)]
 pub(super) fn head(window: u64) -> Head {
     HEADS[(window & ((1 << HEAD_BITS) - 1)) as usize]
 }
 
-/// The miss that `slot` did not expect, and its number of bits, but for its head, behind which `input`
-/// stands.
-///
-/// `None`, if anything in it cannot be; whether the payload is so long is not looked at.
+/// Decodes a miss of `slot` after its head. Returns the miss and its bits without the head, or `None` if a
+/// field is invalid. Does not check the payload's length.
 #[inline(always)]
 pub(super) fn miss<E: Expand>(
     input: &Bits<'_>,
@@ -128,10 +124,10 @@ pub(super) fn miss<E: Expand>(
     ))
 }
 
-/// Does what [`Stack::after`] does.
+/// Equivalent to [`Stack::after`].
 ///
-/// All masks of the stack hold `last` strictly or have all lanes, so nothing leaves the stack where a mask
-/// goes inside, and where `last` comes again what leaves is all lanes.
+/// Each mask of the stack strictly contains `last` or has all lanes. So a strict subset of `last` pops
+/// nothing, and an equal mask pops only masks with all lanes.
 #[inline(always)]
 pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
     const ALL: u32 = u32::MAX;
@@ -149,11 +145,10 @@ pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
     Stack([select(inside, last, a), select(inside, a, b), select(inside, b, c), select(inside, c, d)])
 }
 
-/// Goes on to the event that a slot expects.
+/// Advances to the event that a slot expects.
 ///
-/// Programs take their ways in habits, so unlike in a miss a branch here is mostly a predicted one: then
-/// nothing waits for the masks before. For the commonest relations what the mask is says also what becomes of
-/// the stack.
+/// Programs repeat their paths, so a branch here, unlike in a miss, is mostly predicted. Execution then does
+/// not wait for earlier masks. For the most frequent relations the relation alone determines the new stack.
 #[inline(always)]
 pub(super) fn expected(context: &mut Context, slot: Slot) {
     context.last ^= slot.step();
@@ -170,7 +165,7 @@ pub(super) fn expected(context: &mut Context, slot: Slot) {
     }
     let mask = slot.mask(context.stack.base(slot.relation(), before));
     context.mask = mask;
-    // The other side leaves all as it is, if there are two sides.
+    // The other side leaves the stack unchanged, if both sides have lanes.
     if kind != 3 || before == 0 || mask == 0 {
         context.stack = context.stack.after(before, mask);
     }

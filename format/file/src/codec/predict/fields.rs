@@ -1,7 +1,6 @@
-//! The fields of an event, read one by one: the definition of what a payload says, and of where it goes
-//! wrong.
+//! Field-by-field decoding of an event: the definition of the code and of its errors.
 //!
-//! [`fast`](super::fast) reads a whole miss at once, and comes back here for what is not as usual.
+//! [`fast`](super::fast) decodes a whole miss at once, and falls back to this module in unusual cases.
 
 use super::Slot;
 use super::bits::Bits;
@@ -10,7 +9,7 @@ use super::lanes;
 use super::stack::{Relation, Stack};
 use crate::codec::error::CodecError;
 
-/// Where a warp is: the event before, and the masks around it.
+/// Decoder context: the previous event and the stack of masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) stack: Stack,
@@ -18,16 +17,14 @@ pub(super) struct Context {
     pub(super) mask: u32,
 }
 
-/// What a miss says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Miss {
     pub(super) location: u32,
     pub(super) mask: u32,
-    /// What the slot learns.
+    /// The slot after the miss.
     pub(super) slot: Slot,
 }
 
-/// The location and the mask of a chunk's first event.
 pub(super) fn read_first(input: &mut Bits<'_>, context: Context) -> Result<(u32, u32), CodecError> {
     if input.bit()? {
         return Ok((1, u32::MAX));
@@ -40,7 +37,7 @@ pub(super) fn read_first(input: &mut Bits<'_>, context: Context) -> Result<(u32,
     Ok((location, mask))
 }
 
-/// An event that `slot` did not expect, but for its head.
+/// Reads a miss of `slot`, without its head.
 #[cold]
 #[inline(never)]
 pub(super) fn read_miss<'a>(
@@ -79,7 +76,7 @@ fn read_related_mask(input: &mut Bits<'_>, context: Context) -> Result<(u32, Rel
     Ok((read_lanes(input, context.stack.base(relation, context.mask))?, relation, false))
 }
 
-/// See [`code::head`](super::code::head). Hits, and whether the location was the expected one.
+/// Reads the head ([`code::head`](super::code::head)): the hits, and whether the location was expected.
 #[cold]
 #[inline(never)]
 pub(super) fn read_head(mut input: Bits<'_>) -> Result<(Bits<'_>, u32, bool), CodecError> {
@@ -89,7 +86,7 @@ pub(super) fn read_head(mut input: Bits<'_>) -> Result<(Bits<'_>, u32, bool), Co
     Ok((input, hits, is_located(bits, hits, before)))
 }
 
-/// The hits of a head, and its bits before the one that says whether the location was the expected one.
+/// Returns the hits of a head, and the number of bits before its last bit (the location was expected).
 pub(super) const fn head_form(bits: u32) -> (u32, u32) {
     match bits.trailing_zeros() {
         0 => (0, 0),
@@ -103,12 +100,12 @@ pub(super) const fn head_form(bits: u32) -> (u32, u32) {
     }
 }
 
-/// Whether a head of this form says that the location was the expected one; without hits its length does.
+/// Returns true if the head says that the location was expected. Without hits its length says so.
 pub(super) const fn is_located(bits: u64, hits: u32, before: u32) -> bool {
     if hits == 0 { before == 1 } else { bits >> before & 1 != 0 }
 }
 
-/// See [`code::location`](super::code::location).
+/// Reads a location ([`code::location`](super::code::location)).
 fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     let start = input.at;
     let bits = input.window() as u32;
@@ -123,11 +120,11 @@ fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     }
 }
 
-/// The bits of the longest location that is a difference.
+/// Bits of the longest location that is a difference.
 pub(super) const LONGEST_DIFFERENCE: u32 = 9;
 
-/// A location's difference to the one before, and its bits: if they are more than [`LONGEST_DIFFERENCE`], all behind
-/// the first five are the location itself.
+/// Returns a location's difference to the previous one, and its bits. If it has more than
+/// [`LONGEST_DIFFERENCE`] bits, the bits after the first five are the location itself.
 pub(super) const fn location_form(bits: u32) -> (i32, u32) {
     match bits.trailing_zeros() {
         0 => (1, 1),
@@ -145,14 +142,14 @@ pub(super) const fn location_form(bits: u32) -> (i32, u32) {
     }
 }
 
-/// See [`code::relation`](super::code::relation).
+/// Reads a relation ([`code::relation`](super::code::relation)).
 fn read_relation(input: &mut Bits<'_>) -> Result<Relation, CodecError> {
     let (number, length) = relation_form(input.window() as u32);
     input.skip(length)?;
     Ok(Relation::from_low_bits(number))
 }
 
-/// The number of a relation, and its bits.
+/// Returns the number of a relation, and its bits.
 pub(super) const fn relation_form(bits: u32) -> (u32, u32) {
     match bits & 3 {
         1 | 3 => (0, 1),
@@ -161,7 +158,7 @@ pub(super) const fn relation_form(bits: u32) -> (u32, u32) {
     }
 }
 
-/// See [`lanes`].
+/// Reads a set of lanes ([`lanes`]).
 fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
     let start = input.at;
     let bits = input.window();
@@ -193,7 +190,7 @@ fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
     Ok(if without { base & !found } else { found })
 }
 
-/// Does what [`lanes::lane`] does; full warps are worth a short cut.
+/// Like [`lanes::lane`], with a shortcut for full warps.
 fn lane(rank: u32, base: u32) -> Option<u32> {
     if base == u32::MAX && rank < 32 { Some(1 << rank) } else { lanes::lane(rank, base) }
 }

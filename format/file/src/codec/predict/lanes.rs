@@ -1,7 +1,6 @@
-//! A set of lanes inside a larger one, in few bits.
+//! Code of a set of lanes inside a larger set, the base.
 //!
-//! With n lanes in the base and w = ceil(log2 n), whichever is shortest of (the first one if equal, in this
-//! order):
+//! With n lanes in the base and w = ceil(log2 n), the encoder uses the first of the shortest codes:
 //!
 //! ```text
 //! 01           all
@@ -14,17 +13,16 @@
 
 use super::code::Code;
 
-/// Bits of a rank among `lanes` lanes.
+/// Returns the number of bits of a rank among `lanes` lanes.
 #[inline(always)]
 pub const fn rank_bits(lanes: u32) -> u32 {
     if lanes < 2 { 0 } else { 32 - (lanes - 1).leading_zeros() }
 }
 
-/// The code of `mask`, a subset of `base`.
+/// Encodes `mask`, a subset of `base`.
 #[inline(always)]
 pub const fn encode(mask: u32, base: u32) -> Code {
-    // Selects, and one branch: to a GPU each branch inside others is one more place where lanes may wait for
-    // each other.
+    // Selects and one branch: lanes of a GPU may wait for each other at each nested branch.
     let missing = base & !mask;
     let lanes = base.count_ones();
     let width = rank_bits(lanes);
@@ -37,7 +35,7 @@ pub const fn encode(mask: u32, base: u32) -> Code {
     if (gone != 0) & !one_gone & !one_here & !two_gone & !two_here {
         return Code::new(1, 1).then(Code::new(compress(mask, base), lanes));
     }
-    // How often a 0 stands before the 1; 5 for no 1.
+    // Number of zeros before the first 1; 5 without a 1.
     let zeros = if gone == 0 { 1 } else { 2 + one_here as u32 + 2 * two_gone as u32 + 3 * two_here as u32 };
     let prefix = Code::new((1 << zeros) & 0b1_1111, if zeros < 5 { zeros + 1 } else { 5 });
     let few = if one_gone | two_gone { missing } else { mask };
@@ -46,22 +44,22 @@ pub const fn encode(mask: u32, base: u32) -> Code {
     prefix.then(first).then(if two_gone | two_here { second } else { Code::NONE })
 }
 
-/// Lanes of `base` below `lane`.
+/// Returns the number of lanes of `base` below `lane`.
 #[inline(always)]
 const fn rank(lane: u32, base: u32) -> u32 {
     (base & ((1_u32 << (lane & 31)).wrapping_sub(1))).count_ones()
 }
 
-/// The bits of `mask` at the lanes of `base`, moved together to the low end.
+/// Returns the bits of `mask` at the lanes of `base`, moved together to the low end.
 ///
-/// There is no such instruction on a GPU. In three steps the bits of each byte are moved together, of all
-/// bytes at once: each moves those that have an odd number of groups of absent lanes still below them. Then
-/// the bytes are. Source: Warren, "Hacker's Delight", 2nd edition, section 7-4.
+/// A GPU has no such instruction. Three steps compress all bytes at once: each step moves the bits with an
+/// odd number of remaining groups of absent lanes below them. Then the bytes are joined. Source: Warren,
+/// "Hacker's Delight", 2nd edition, section 7-4.
 #[inline(always)]
 pub const fn compress(mask: u32, base: u32) -> u32 {
     let mut bits = mask & base;
     let mut places = base;
-    // Bit i: parity of the absent lanes of its byte below i that are still to be skipped.
+    // Bit i: parity of the absent lanes below i in its byte that are still to be skipped.
     let mut absent = !base << 1 & 0xfefe_fefe;
     let mut step = 0;
     while step < 3 {
@@ -82,7 +80,7 @@ pub const fn compress(mask: u32, base: u32) -> u32 {
         | (fourth as u32) << (base & 0xff_ffff).count_ones()
 }
 
-/// The inverse of [`compress`]: the low bits of `bits` at the lanes of `base`.
+/// Moves the low bits of `bits` to the lanes of `base`. The inverse of [`compress`].
 pub const fn expand(bits: u32, base: u32) -> u32 {
     let (mut bits, mut places, mut mask) = (bits, base, 0);
     while places != 0 {
@@ -96,7 +94,7 @@ pub const fn expand(bits: u32, base: u32) -> u32 {
     mask
 }
 
-/// The lane of `base` with this rank, as a mask; `None` if `base` has not that many lanes.
+/// Returns the lane of `base` with this rank, as a mask, or `None` if `base` has too few lanes.
 pub const fn lane(rank: u32, base: u32) -> Option<u32> {
     if rank >= base.count_ones() { None } else { Some(expand(1 << rank, base)) }
 }

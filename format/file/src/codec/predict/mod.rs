@@ -1,26 +1,23 @@
-//! `predict`: whole events predicted from the location before, runs of hits as one number, misses in a few
-//! bits.
+//! `predict`: predicts whole events by the previous location. A run of hits is a number, a miss a few bits.
 //!
-//! After an event at location L, slot L mod S says which event is expected: a location, and a mask that is
-//! either given by its relation to the masks before it (the same, the other side of a branch, back to those
-//! outside of it) or the mask seen here last. A location that always follows another is thus predicted
-//! whatever the masks are. A hit is counted. A miss writes the hits before it and what differs, as a code of
-//! bits without padding.
+//! After an event at location L, slot L mod S holds the expected event: a location and a mask. The mask is
+//! given by its relation to earlier masks (equal, the other side of a branch, back to an outer mask), or is
+//! the mask last seen here. So a location that always follows another is predicted for any mask. A hit is
+//! counted. A miss writes the number of hits before it and the differing fields as bits, without padding.
 //!
 //! ```text
 //! event ──slot of the last location──> hit: count it
 //!                                 └──> miss: [hits] [location] [relation] [lanes] ──bits──> payload
 //! ```
 //!
-//! The exact rules and the code's tables are in `docs/reference/codecs.md`, what else was tried in
-//! `docs/contributors/decisions/predict.md`.
+//! `docs/reference/codecs.md` has the exact rules and the code's tables,
+//! `docs/contributors/decisions/predict.md` the rejected alternatives.
 //!
-//! - [`encoder`]: [`PredictState`], what a warp runs: on a hit one load of 16 bytes, one of 8 and one store
-//!   of 16.
-//! - [`decoder`]: [`PredictDecoder`], which takes any bytes (feature `std`). `fields` reads field by field,
-//!   and says what is wrong; `fast` reads a miss at once, by `tables`; `output` is where events go.
-//! - [`stack`]: the masks around the current one; [`lanes`]: a subset of lanes as few bits; [`mask`]: how a
-//!   miss says its mask; [`code`]: the rest of the code's tables.
+//! - [`encoder`]: [`PredictState`], which a warp runs. A hit loads 16 and 8 bytes and stores 16 bytes.
+//! - [`decoder`]: [`PredictDecoder`], which accepts any bytes (feature `std`). `fields` reads field by field
+//!   and finds errors; `fast` reads a miss at once, with `tables`; `output` delivers events.
+//! - [`stack`]: the masks around the current one; [`lanes`]: the code of a subset of lanes; [`mask`]: the
+//!   forms of a miss's mask; [`code`]: the other tables of the code.
 
 #[cfg(feature = "std")]
 mod bits;
@@ -46,18 +43,18 @@ pub use decoder::PredictDecoder;
 pub use encoder::PredictState;
 pub use params::PredictParams;
 
-/// Most events of a chunk. A chunk of a few bytes can announce as many, so this bounds a decoder's work.
+/// Most events of a chunk. Bounds a decoder's work: a chunk of a few bytes can announce as many.
 pub const MAX_CHUNK_EVENTS: u32 = 1 << 24;
 
-/// What a slot expects, in its first word; the second is the mask seen here last.
+/// Prediction of a slot. The first word holds the expected event, the second the mask last seen here.
 ///
 /// ```text
-/// bit 0   16 bits  expected location, xor the location before it: 0 is the same again
-/// bit 16   4 bits  expected relation (see `stack`): 0 is the same mask
-/// bit 20   1 bit   the mask seen here last is expected, whatever the relation
+/// bit 0   16 bits  expected location, xor the location before it: 0 for the same location
+/// bit 16   4 bits  expected relation (see `stack`): 0 for the same mask
+/// bit 20   1 bit   the mask last seen here is expected, whatever the relation
 /// ```
 ///
-/// An empty slot, all zero, expects the event before once more.
+/// An empty slot, all zero, expects the previous event again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// The first word.
@@ -69,14 +66,14 @@ pub struct Slot {
 const SEEN_EXPECTED: u32 = 1 << 20;
 
 impl Slot {
-    /// Makes the slot after a miss: what happened is expected next time.
+    /// Creates the slot after a miss: it expects the event that happened.
     #[inline(always)]
     pub const fn learned(step: u32, relation: stack::Relation, by_seen: bool, mask: u32) -> Self {
         let by_seen = if by_seen { SEEN_EXPECTED } else { 0 };
         Self { expected: step | (relation.number() << 16) | by_seen, seen: mask }
     }
 
-    /// Makes the slot after a miss, with the relation of this slot if it is `kept`, else the nearest one.
+    /// Creates the slot after a miss. Keeps this slot's relation if `kept`, otherwise uses the nearest one.
     #[inline(always)]
     pub const fn learns(
         self,
@@ -91,31 +88,31 @@ impl Slot {
         Self { expected: step | if kept { kept_bits } else { other } | by_seen, seen: mask }
     }
 
-    /// The slot after an event that was that before once more, and was not expected.
+    /// Creates the slot after an unexpected repetition of the previous event.
     #[inline(always)]
     pub const fn same_again(mask: u32) -> Self {
         Self::learned(0, stack::Relation::SAME, false, mask)
     }
 
-    /// Expected location, xor the location before it.
+    /// Returns the expected location, xor the location before it.
     #[inline(always)]
     pub const fn step(self) -> u32 {
         self.expected & 0xffff
     }
 
-    /// Expected relation.
+    /// Returns the expected relation.
     #[inline(always)]
     pub const fn relation(self) -> stack::Relation {
         stack::Relation::from_low_bits(self.expected >> 16)
     }
 
-    /// Whether the mask seen here last is expected, whatever the relation.
+    /// Returns true if the mask last seen here is expected, whatever the relation.
     #[inline(always)]
     pub const fn by_seen(self) -> bool {
         self.expected & SEEN_EXPECTED != 0
     }
 
-    /// Expected mask, where `base` is what [`relation`](Self::relation) gives.
+    /// Returns the expected mask. `base` is the mask of the slot's [`relation`](Self::relation).
     #[inline(always)]
     pub const fn mask(self, base: u32) -> u32 {
         if self.by_seen() { self.seen } else { base }

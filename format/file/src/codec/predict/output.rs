@@ -1,27 +1,21 @@
-//! Where decoded events go: each form of delivery takes a run, a cycle and a single event in its cheapest
-//! way.
+//! Output of decoded events. Each implementation delivers runs, cycles and events in its cheapest way.
 
 use crate::codec::item::Item;
 use crate::event::Event;
 
-/// Hits from which on it is worth to look for a cycle among them, where one saves the events; and where it
-/// saves only the way to them.
+/// Number of hits from which the search for a cycle pays off: if a cycle is delivered as one item, and if the
+/// search saves only decoding.
 const WORTH_AN_ITEM: u32 = 16;
 const WORTH_A_COPY: u32 = 128;
 
 pub(super) trait Output {
-    /// Hits from which on it is worth to look for a cycle among them.
     const WORTH_A_SEARCH: u32 = WORTH_A_COPY;
 
-    /// One event.
     fn event(&mut self, event: Event);
-    /// An event several times in a row.
     fn run(&mut self, event: Event, times: u32);
-    /// Any item.
     fn item(&mut self, item: Item<'_>);
 }
 
-/// Items as they are found.
 pub(super) struct EachItem<'a, S>(pub(super) &'a mut S);
 
 impl<S: FnMut(Item<'_>)> Output for EachItem<'_, S> {
@@ -43,7 +37,6 @@ impl<S: FnMut(Item<'_>)> Output for EachItem<'_, S> {
     }
 }
 
-/// Events one by one.
 pub(super) struct EachEvent<'a, S>(pub(super) &'a mut S);
 
 impl<S: FnMut(Event)> Output for EachEvent<'_, S> {
@@ -63,10 +56,10 @@ impl<S: FnMut(Event)> Output for EachEvent<'_, S> {
     }
 }
 
-/// Runs from which on a bulk copy is worth its call.
+/// Length of a run from which a bulk copy pays off.
 const LONG_RUN: u32 = 8;
 
-/// A buffer grows with what was decoded, not with what a chunk announces.
+/// The buffer grows with the decoded events, not with the number that a chunk announces.
 impl Output for Vec<Event> {
     #[inline(always)]
     fn event(&mut self, event: Event) {

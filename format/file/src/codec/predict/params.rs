@@ -1,14 +1,13 @@
-//! The stream parameters of `predict`, and the layout of the memory an encoder works in.
+//! Parameter of `predict`, and the layout of an encoder's work memory.
 
 use core::ops::RangeInclusive;
 
 use crate::codec::ParamError;
 
-/// Parameters of the `predict` codec, written into the file so that a decoder needs no agreement at build
-/// time.
+/// Parameter of the `predict` codec. A file stores it, so that a decoder needs no agreement at build time.
 ///
-/// The field is as a file holds it and can be anything; [`PredictParams::new`] makes only valid ones, and
-/// [`PredictParams::check`] must have accepted what came from elsewhere before a codec is given it.
+/// The field can hold any value. [`PredictParams::new`] creates only valid parameters;
+/// [`PredictParams::check`] must accept parameters from elsewhere before a codec uses them.
 ///
 /// ```
 /// use warptrace_format::codec::PredictParams;
@@ -22,27 +21,25 @@ use crate::codec::ParamError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 pub struct PredictParams {
-    /// log2 S: there are S = 2^slot_bits slots. 2 to 10.
+    /// log2 S: the table has S = 2^slot_bits slots. 2 to 10.
     pub slot_bits: u8,
 }
 
-/// Bytes of the work memory behind the slots.
+/// Size of the work memory after the slots, in bytes.
 const TAIL_BYTES: u32 = 32;
 
 impl PredictParams {
     /// Valid values of log2 S.
     pub const SLOT_BITS: RangeInclusive<u8> = 2..=10;
 
-    /// The parameters used when nothing else is asked for: 32 slots, 288 bytes a warp, so that 32 warps (the
-    /// largest block) take 9 KiB of shared memory. `docs/contributors/decisions/predict.md` has the comparison.
+    /// Default parameters: 32 slots, 288 bytes per warp, so that 32 warps (the largest block) take 9 KiB of
+    /// shared memory. `docs/contributors/decisions/predict.md` has the comparison.
     pub const DEFAULT: Self = Self { slot_bits: 5 };
 
-    /// Checks and makes parameters.
-    ///
-    /// - `slot_bits`: log2 S, where S is the number of slots; 2 to 10.
+    /// Creates parameters from log2 S.
     ///
     /// # Errors
-    /// [`ParamError`] names the parameter if it is out of range.
+    /// [`ParamError`] if `slot_bits` is out of range.
     pub const fn new(slot_bits: u8) -> Result<Self, ParamError> {
         let params = Self { slot_bits };
         match params.check() {
@@ -51,10 +48,10 @@ impl PredictParams {
         }
     }
 
-    /// Whether the parameter is in its range.
+    /// Checks that the parameter is in range.
     ///
     /// # Errors
-    /// [`ParamError`] names the parameter if it is not.
+    /// [`ParamError`] if it is not.
     pub const fn check(self) -> Result<(), ParamError> {
         if self.slot_bits < *Self::SLOT_BITS.start() || self.slot_bits > *Self::SLOT_BITS.end() {
             return Err(ParamError::SlotBits(self.slot_bits));
@@ -62,13 +59,13 @@ impl PredictParams {
         Ok(())
     }
 
-    /// S: the number of slots.
+    /// Returns S, the number of slots.
     #[inline(always)]
     pub const fn slots(self) -> u32 {
         1 << self.slot_bits
     }
 
-    /// Bytes of memory one encoder works in; a multiple of 16.
+    /// Returns the size of an encoder's work memory, in bytes: a multiple of 16.
     ///
     /// ```text
     /// offset    size  field
@@ -83,13 +80,13 @@ impl PredictParams {
         self.tail_at() + TAIL_BYTES
     }
 
-    /// Offset of what lies behind the slots, which only a miss or a change of mask reads.
+    /// Returns the offset of the memory after the slots. Only a miss or a change of mask reads it.
     #[inline(always)]
     pub const fn tail_at(self) -> u32 {
         8 << self.slot_bits
     }
 
-    /// Offset of the slot for events that follow one at `location`.
+    /// Returns the offset of the slot for events after an event at `location`.
     #[inline(always)]
     pub const fn slot_at(self, location: u32) -> u32 {
         (location & (self.slots() - 1)) << 3

@@ -1,71 +1,69 @@
-//! The masks around the current one: where a warp comes from when lanes part, and goes back to when they
-//! meet.
+//! Stack of the masks around the current one: lanes diverge from them and reconverge to them.
 //!
-//! Structured control flow nests: lanes that enter a branch are a subset of those outside, the other side of
-//! the branch is the rest of those outside, and behind it they meet again. The stack holds the masks outside,
-//! the innermost first. What a deeper nesting pushes out at the bottom is replaced by all lanes.
+//! Structured control flow nests: the lanes that enter a branch are a subset of the outer mask, the other
+//! side of the branch is the rest, and after the branch all of them reconverge. The stack holds the outer
+//! masks, innermost first. Deeper nesting drops masks at the bottom; all lanes take their place.
 
 use super::Slot;
 
-/// Masks that the stack holds.
+/// Number of masks in the stack.
 pub const DEPTH: usize = 4;
 
-/// How a mask lies to the masks before it: inside which of them, and whether disjoint from the last one.
+/// Relation of a mask to earlier masks: which one contains it, and if it is disjoint from the last one.
 ///
 /// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes.
-/// With `disjoint` the last mask's lanes are left out: that is the other side of a branch.
+/// `disjoint` excludes the lanes of the last mask, for the other side of a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relation(u32);
 
 impl Relation {
-    /// Inside the last mask; as a prediction: the same mask.
+    /// Inside the last mask. As a prediction: the same mask.
     pub const SAME: Self = Self(0);
-    /// One more than the largest number of a relation; level 0 has no `disjoint`, so 1 is not one either.
+    /// One more than the largest relation number. Level 0 has no `disjoint`, so 1 is not a relation either.
     pub const END: u32 = 12;
 
-    /// The relation with this level (0 to 5); `disjoint` only from level 1 on.
+    /// Creates the relation of a level (0 to 5). `disjoint` requires level 1 or more.
     #[inline(always)]
     pub const fn new(level: u32, disjoint: bool) -> Self {
         Self((level << 1) | disjoint as u32)
     }
 
-    /// The relation in the low four bits of a slot's field.
+    /// Returns the relation in the low four bits of a slot's field.
     #[inline(always)]
     pub const fn from_low_bits(bits: u32) -> Self {
         Self(bits & 15)
     }
 
-    /// Twice the level, plus 1 if disjoint.
+    /// Returns twice the level, plus 1 if disjoint.
     #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// 0 for the last mask, 1 to 4 for the stack's, 5 for all lanes.
+    /// Returns 0 for the last mask, 1 to 4 for the stack's masks, 5 for all lanes.
     #[inline(always)]
     pub const fn level(self) -> u32 {
         self.0 >> 1
     }
 
-    /// Whether the last mask's lanes are left out.
+    /// Returns true if the last mask's lanes are excluded.
     #[inline(always)]
     pub const fn disjoint(self) -> bool {
         self.0 & 1 != 0
     }
 }
 
-/// A set of relations: a bit for each, and the same 16 bits higher, so that the bits of a slot from 16 on
-/// tell which to look at.
+/// Set of relations: one bit each. The upper 16 bits are a copy: bits 16 to 20 of a slot select a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relations(u32);
 
 impl Relations {
-    /// Relations to a mask that has lanes, after the mask `last`, by its nearest one. If that gives just this
-    /// mask (`exact`): those that give it too. Else: those whose base holds it. (None gives it then.)
+    /// Returns the relations of a nonempty `mask` after `last`, from its nearest one. If `exact` (its base is
+    /// `mask`): all with base `mask`. Otherwise no base is `mask`: all whose base contains it.
     #[inline(always)]
     pub const fn new(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
-        // A bit for each level from the nearest on, without `disjoint` or with it. Masks of other levels are
-        // larger, unless they have all lanes.
+        // One bit for each level from the nearest on, without `disjoint` or with it. Masks of outer levels
+        // are larger, unless they have all lanes.
         const LEVELS: u32 = 0b0101_0101_0101;
         let (first, disjoint) = (nearest.number(), nearest.disjoint());
         let all = if exact {
@@ -78,27 +76,27 @@ impl Relations {
         Self((all & 0xfff) * 0x1_0001)
     }
 
-    /// Whether that of a slot is among them.
+    /// Returns true if the set contains the slot's relation.
     #[inline(always)]
     pub const fn has(self, slot: Slot) -> bool {
         self.0 >> (slot.expected >> 16 & 31) & 1 != 0
     }
 }
 
-/// The masks outside the current one, innermost first. Each holds the one before it, and the first the
-/// current one.
+/// Masks around the current one, innermost first. Each mask contains the one before it; the first one
+/// contains the current mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack(pub [u32; DEPTH]);
 
 impl Stack {
-    /// All lanes, all the way.
+    /// The stack of a full warp: all lanes at each level.
     pub const EMPTY: Self = Self([u32::MAX; DEPTH]);
 
-    /// The mask that a relation speaks of, or all it can have lanes of; `last` is the current mask.
+    /// Returns the mask at a relation's level, without the current mask `last` if the relation is disjoint.
     #[inline(always)]
     pub const fn base(self, relation: Relation, last: u32) -> u32 {
         let [a, b, c, d] = self.0;
-        // Selects, which a `match` would not become: a GPU would jump through a table.
+        // Selects. A `match` would become a jump through a table on a GPU.
         let level = relation.level();
         let outside = if level >= 1 { a } else { last };
         let outside = if level >= 2 { b } else { outside };
@@ -108,14 +106,13 @@ impl Stack {
         if relation.disjoint() { outside & !last } else { outside }
     }
 
-    /// The relation of `mask` to the smallest mask that holds it, disjoint from `last` if they share no lane.
-    ///
-    /// If `mask` is one of the stack's or the rest of one, this is the relation whose base it is.
+    /// Returns the relation of `mask` to the smallest mask that contains it, disjoint from `last` if they
+    /// share no lane. If `mask` equals a stack mask or the rest of one, the relation's base is `mask`.
     #[inline(always)]
     pub const fn nearest(self, last: u32, mask: u32) -> Relation {
         let [a, b, c, d] = self.0;
-        // Each mask holds the one before it, so counting those that do not hold `mask` gives the first that
-        // does.
+        // Each mask contains the one before it, so the number of masks that do not contain `mask` is the
+        // level of the first one that does.
         let level = (mask & !last != 0) as u32
             + (mask & !a != 0) as u32
             + (mask & !b != 0) as u32
@@ -124,10 +121,10 @@ impl Stack {
         Relation::new(level, (level != 0) & (mask & last == 0))
     }
 
-    /// The stack when `mask` follows `last`.
+    /// Returns the stack after `mask` follows `last`.
     ///
-    /// A strict subset goes inside: `last` is pushed. Anything else comes out of what does not hold it
-    /// strictly. The same mask changes nothing.
+    /// A strict subset of `last` pushes `last`. The same mask changes nothing. Any other mask pops the masks
+    /// that do not strictly contain it.
     #[inline(always)]
     pub const fn after(self, last: u32, mask: u32) -> Self {
         const ALL: u32 = u32::MAX;
@@ -145,7 +142,7 @@ impl Stack {
     }
 }
 
-/// 1 if `mask` lies not strictly inside `outside`.
+/// Returns 1 if `mask` is not strictly inside `outside`.
 #[inline(always)]
 const fn leaves(outside: u32, mask: u32) -> u32 {
     ((mask & !outside != 0) | (mask == outside)) as u32

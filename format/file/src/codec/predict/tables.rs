@@ -1,20 +1,18 @@
-//! What the first bits of each field say, looked up at once. The definitions are in [`fields`](super::fields) and
-//! [`lanes`](super::lanes).
+//! Lookup tables for the first bits of the fields in [`fields`](super::fields) and [`lanes`](super::lanes).
 
 use super::fields::{head_form, is_located, location_form, relation_form};
 
-/// Bits that tell a head of few hits.
+/// Bits of the lookup of a head. Longer heads have many hits.
 pub(super) const HEAD_BITS: u32 = 12;
 const LOCATION_BITS: u32 = 9;
-/// The place in [`LOCATIONS`] of a miss that wrote no location.
+/// Index in [`LOCATIONS`] of a miss without a written location.
 pub(super) const LOCATED: usize = 1 << LOCATION_BITS;
-/// The bits of a mask's form: those of a relation, behind two others.
+/// Bits of a mask's form: a relation after two other bits.
 const MASK_BITS: u32 = 7;
-/// The place in [`LANES`] of a mask that wrote no lanes: it has all of its base.
+/// Index in [`LANES`] of a mask without written lanes: it has all lanes of its base.
 const ALL_UNSAID: u8 = 32;
 
-/// Hits and whether the location was the expected one; a length of 0 for what is longer than the table's
-/// bits.
+/// Hits, and whether the location was expected. Length 0 if the head has more bits than the table.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) hits: u8,
@@ -48,8 +46,8 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
     heads
 };
 
-/// A location is `last` xor the slot's step, as far as these masks let them, plus a difference, plus the bits
-/// behind the first five, as far as `number` lets them.
+/// A location is `last` xor the slot's step, plus a difference, plus the bits after the first five; all
+/// masked.
 #[derive(Clone, Copy)]
 pub(super) struct Location {
     pub(super) difference: i16,
@@ -77,19 +75,19 @@ pub(super) static LOCATIONS: [Location; 1 + LOCATED] = {
     locations
 };
 
-/// The relation is the slot's, as far as `of_slot` lets it, or the one named.
+/// The relation is the slot's relation, masked by `of_slot`, or `relation`.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) length: u8,
     pub(super) relation: u8,
     pub(super) of_slot: u8,
     pub(super) by_seen: bool,
-    /// The place in [`LANES`] is the next bits, as far as this lets them, or the other.
+    /// Masks the next bits as an index of [`LANES`], or `no_lanes` replaces them.
     pub(super) lanes: u8,
     pub(super) no_lanes: u8,
 }
 
-/// Forms of a mask where the location was not expected, then of one where it was.
+/// Forms of a mask after an unexpected location, then after an expected one.
 pub(super) static FORMS: [Form; 2 << MASK_BITS] = {
     let mut forms =
         [Form { length: 1, relation: 0, of_slot: 0, by_seen: false, lanes: 31, no_lanes: 0 }; 2 << MASK_BITS];
@@ -114,10 +112,10 @@ pub(super) static FORMS: [Form; 2 << MASK_BITS] = {
     forms
 };
 
-/// A set of ranks: each of the parts as far as its mask lets it, then the other lanes instead if `others`.
+/// A set of ranks: the terms, each masked by its field, or all other lanes if `others`.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes {
-    /// A bit for each lane of the base.
+    /// Mask of the form with one bit for each lane of the base.
     pub(super) each: u32,
     pub(super) first: u32,
     pub(super) second: u32,
@@ -144,7 +142,7 @@ pub(super) static LANES: [Lanes; 64] = {
     lanes
 };
 
-/// Of a number of lanes: a bit for each rank, and the bits of one.
+/// For each number of lanes: one bit for each rank, and the width of a rank in bits.
 #[derive(Clone, Copy)]
 pub(super) struct Ranks {
     pub(super) all: u32,

@@ -1,4 +1,4 @@
-//! The columns of a site's groups.
+//! Columns of a site's groups.
 
 use warptrace_columns::Element;
 
@@ -9,16 +9,15 @@ use super::groups::{Group, SiteGroups};
 use super::predict::{BaseBy, Estimate, Known, StepBy, UnitRun, Units, Whose};
 use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 
-/// The bit of a loose run's owner that says that it is a group, of one lane more than the lower bits say.
+/// Bit of a loose run's owner: the run belongs to a group, whose lanes are the lower bits plus 1.
 const GROUP: u32 = 32;
 
-/// Of each piece the time of its last site's first group, from which that of the next site is told.
+/// For each piece, the time of the first group of its last site. The next site's times are relative to it.
 pub(super) type FirstTimes = [Option<u32>];
 
-/// A site's groups in a piece of the section.
+/// Index of a piece, and its groups of one site.
 pub(super) type InPiece<'a> = (usize, &'a SiteGroups);
 
-/// Appends the columns of a site.
 pub(super) fn put_site(
     pieces: &[InPiece<'_>],
     first_times: &mut FirstTimes,
@@ -81,12 +80,12 @@ pub(super) fn put_site(
     put(&bases, 0, compression, plain);
 }
 
-/// A count of what a section has, which is far below 2^32.
+/// Converts a length that is far below 2^32.
 pub(super) fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Goes through a site's runs in the order of the column, each with what is known before it.
+/// Calls `each` for a site's runs in the order of the column, with the state before each run.
 fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, Whose, UnitRun)) {
     let mut known = Known::default();
     for (_, site) in pieces {
@@ -101,7 +100,7 @@ fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, W
     }
 }
 
-/// What bases and steps are told by so that their columns are the smallest.
+/// Returns the predictions of bases and steps with the smallest columns.
 fn smallest(pieces: &[InPiece<'_>], units: Units) -> (BaseBy, StepBy) {
     let mut bases = BaseBy::ALL.map(|_| Estimate::new());
     let mut steps = StepBy::ALL.map(|_| Estimate::new());
@@ -123,9 +122,9 @@ fn least<T: Copy, const N: usize>(all: [T; N], estimates: &[Estimate; N]) -> T {
     bits.reduce(|least, other| if other.1 < least.1 { other } else { least }).map_or(all[0], |(by, _)| by)
 }
 
-/// What a section has left.
+/// Remaining budget of a section.
 pub(super) struct Left {
-    /// Entries of all sites that follow.
+    /// Entries left for the following sites.
     pub(super) entries: usize,
 }
 
@@ -139,7 +138,7 @@ impl Left {
     }
 }
 
-/// Reads the columns of a site: of `of_pieces` pieces.
+/// Decodes the columns of a site that is in `of_pieces` pieces.
 pub(super) fn next_site(
     (number, of_pieces): (u16, usize),
     first_times: &mut FirstTimes,
@@ -148,7 +147,7 @@ pub(super) fn next_site(
     columns: &mut Columns<'_>,
 ) -> Result<Vec<(usize, SiteGroups)>, FormatError> {
     let wrong = |message: String| contents.wrong(format!("site {number}: {message}"));
-    // Each piece of a site has an entry of it, so what is not there takes no memory.
+    // Each piece of a site has at least one entry, so this bounds the memory by the entries left.
     if of_pieces > left.entries {
         return Err(wrong(format!("{of_pieces} pieces, and {} entries are left", left.entries)));
     }
@@ -250,7 +249,6 @@ pub(super) fn next_site(
     Ok(found)
 }
 
-/// The runs of a column, one after the other.
 struct Runs {
     units: Units,
     base_by: BaseBy,
@@ -259,7 +257,7 @@ struct Runs {
     counts: Vec<u32>,
     steps: Vec<u64>,
     bases: Vec<u64>,
-    /// The next run, and the next step.
+    /// Index of the next run, and of the next step.
     next: (usize, usize),
 }
 

@@ -1,35 +1,35 @@
-//! The entries of a warp at a site, as groups: each header with its values.
+//! Groups: the entries of a warp at a site, each header with its values.
 //!
-//! On the device a group's header lies in the log of its leader, and the values of a generic group in the logs of
-//! its lanes. Order alone says what belongs together (`docs/contributors/data.md`); here it is put together.
+//! On the device, a group's header is in the log of its leader, and the values of a generic group are in the
+//! logs of its lanes. Only their order relates them (`docs/contributors/data.md`). This module matches them.
 
 use crate::data::{DataEntry, DataEntry as Entry, ENTRY_BYTES, LaneRun, Owner, lane_base};
 
-/// Lanes whose runs at a site ended together.
+/// A group of lanes whose runs at a site ended together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The lanes, at least one.
+    /// Lanes of the group, at least one.
     pub mask: u32,
-    /// When their runs ended, in units of 16 cycles, modulo 2^32.
+    /// Time at which their runs ended, in units of 16 cycles, modulo 2^32.
     pub time: u32,
-    /// What the base of the highest lane adds to that of the lowest one, if the bases lie on a line
-    /// ([`lane_base`]) and the runs are otherwise the same: there is then one run, that of the lowest lane.
-    /// `None` if each lane has its own.
+    /// Base of the highest lane minus base of the lowest lane, if the group is affine: the bases lie on a
+    /// line ([`lane_base`]) and the runs are otherwise equal. It then has one run, for the lowest lane.
+    /// `None` if each lane has its own run.
     pub spread: Option<i32>,
-    /// Those of the lanes whose run is not known: all or none of an affine group.
+    /// Lanes without a known run: all or none in an affine group.
     pub missing: u32,
 }
 
 impl Group {
-    /// Returns how many runs are known of the group.
+    /// Returns the number of known runs of the group.
     #[must_use]
     pub const fn runs(&self) -> u32 {
         let known = self.mask & !self.missing;
         if self.spread.is_some() && known != 0 { 1 } else { known.count_ones() }
     }
 
-    /// Returns the run of a lane, of what [`runs`](Self::runs) are known; `None` if it is none of the group's, or
-    /// not known.
+    /// Returns the run of a lane, from the known [`runs`](Self::runs) of the group. Returns `None` if the
+    /// lane is not in the group or its run is unknown.
     #[must_use]
     pub fn run(&self, runs: &[LaneRun], lane: u32) -> Option<LaneRun> {
         let known = self.mask & !self.missing;
@@ -52,27 +52,27 @@ impl Group {
     }
 }
 
-/// What is known of a warp's accesses at a site.
+/// Accesses of one warp at one site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteGroups {
-    /// The site.
+    /// Site number.
     pub site: u16,
-    /// Groups in the order of their times.
+    /// Groups in order of time.
     pub groups: Vec<Group>,
-    /// The runs that are known of each group, in order of lane; group by group.
+    /// Known runs, group by group, in order of lane.
     pub runs: Vec<LaneRun>,
-    /// Runs whose group is not known, of each lane in their order.
+    /// Runs of unknown groups; the runs of each lane are in order.
     pub loose: Vec<(Owner, LaneRun)>,
 }
 
 impl SiteGroups {
-    /// Returns the number of entries that the device had for this: a header for each group, and the runs.
+    /// Returns the number of device entries: a header for each group, and the runs.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.groups.len() + self.runs.len() + self.loose.len()
     }
 
-    /// Returns how many accesses there are.
+    /// Returns the number of accesses.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         let in_groups = self.each_group().map(|(group, runs)| {
@@ -83,7 +83,7 @@ impl SiteGroups {
         in_groups.sum::<u64>() + loose.sum::<u64>()
     }
 
-    /// Goes through the groups, each with its runs.
+    /// Returns the groups, each with its runs.
     pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
         let mut rest = &self.runs[..];
         self.groups.iter().map(move |group| {
@@ -93,7 +93,7 @@ impl SiteGroups {
         })
     }
 
-    /// Joins what consecutive pieces of a warp's stream say of a site.
+    /// Joins the parts of one site in consecutive pieces of a stream.
     #[must_use]
     pub fn join(site: u16, pieces: &[&Self]) -> Self {
         if let [one] = pieces {
@@ -101,8 +101,8 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
-            // Values of an affine group are those of the last header of the piece before; a lane's runs that are loose
-            // come behind those that are not.
+            // Loose runs of a group belong to the previous piece's last header. A lane's loose runs come
+            // last.
             let (groups, lanes): (Vec<_>, Vec<_>) =
                 piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
             groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
@@ -115,17 +115,15 @@ impl SiteGroups {
     }
 }
 
-/// The part of the logs that one site has.
+/// Parts of the logs that belong to one site.
 struct Logs {
-    /// Of each leader: headers, and of affine ones the run.
+    /// For each leader, headers with the run if the group is affine.
     headers: [Vec<(Group, Option<LaneRun>)>; 32],
-    /// Lanes that have headers.
     leaders: u32,
-    /// Of each lane: runs of its own, those in front of which are taken already.
+    /// For each lane, its runs and the number of those already matched.
     lanes: [(Vec<LaneRun>, usize); 32],
-    /// Lanes that have runs.
     with_runs: u32,
-    /// Values of affine groups whose header is not in front of them.
+    /// Values of affine groups without a header before them.
     loose_groups: Vec<(Owner, LaneRun)>,
 }
 
@@ -159,7 +157,7 @@ impl Logs {
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
         let Owner::Lane(lane) = of else {
-            // The header is the last one of what came before, which lacks its values for that.
+            // The header is the last one of the previous pieces, which lacks its values.
             let lacks = |(group, run): &&mut (Group, Option<LaneRun>)| {
                 group.spread.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
             };
@@ -172,7 +170,7 @@ impl Logs {
         self.push_run(lane, run);
     }
 
-    /// Puts together what belongs together, and leaves nothing.
+    /// Matches headers and runs, and leaves the logs empty.
     fn groups(&mut self, site: u16) -> SiteGroups {
         let mut found = SiteGroups { site, ..SiteGroups::default() };
         let headers = |leader: u32| self.headers[leader as usize].len();
@@ -183,7 +181,7 @@ impl Logs {
         let mut last = None::<u32>;
         let mut left = self.leaders;
         loop {
-            // The header that came first, by the sign of the difference: times wrap. Of several the lowest leader's.
+            // Find the earliest header; times wrap. For equal times, take the lowest leader's.
             let mut first: Option<(usize, u32)> = None;
             for leader in lanes(left).map(|leader| leader as usize) {
                 let Some((group, _)) = self.headers[leader].get(next[leader]) else { continue };
@@ -231,7 +229,7 @@ impl Logs {
     }
 }
 
-/// Goes through the lanes of a mask, from the lowest on.
+/// Returns the lanes of a mask in ascending order.
 pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;
     std::iter::from_fn(move || {
@@ -241,19 +239,19 @@ pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// What a piece of a warp's stream holds.
+/// Entries of a piece of a warp's stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceGroups {
-    /// Its sites in ascending order.
+    /// Sites in ascending order.
     pub sites: Vec<SiteGroups>,
-    /// From when on nothing is known, if something was lost.
+    /// Time from which nothing is known, if accesses were lost.
     pub cut: Option<u32>,
-    /// Entries that no kernel writes.
+    /// Number of entries that no kernel writes.
     pub damaged: u32,
 }
 
 impl PieceGroups {
-    /// Joins what consecutive pieces of a stream hold.
+    /// Joins consecutive pieces of a stream.
     #[must_use]
     pub fn join(pieces: Vec<Self>) -> Self {
         let mut sites: Vec<u16> =
@@ -272,7 +270,7 @@ impl PieceGroups {
     }
 }
 
-/// What the entries of a stream are read with: memory that pieces use one after the other.
+/// Reader of entries, which reuses its memory.
 #[derive(Default)]
 pub(super) struct EntryReader {
     parts: Vec<(u16, Part)>,
@@ -285,7 +283,7 @@ enum Part {
 }
 
 impl EntryReader {
-    /// Reads entries as a device wrote them: consecutive chunks of a stream.
+    /// Decodes consecutive chunks of a stream, in the device's form.
     pub(super) fn read<'a>(&mut self, chunks: impl IntoIterator<Item = &'a [u8]>) -> PieceGroups {
         let mut found = PieceGroups::default();
         let Self { parts, logs } = self;
@@ -295,7 +293,7 @@ impl EntryReader {
             let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
             match DataEntry::from_words(words) {
                 None => found.damaged = found.damaged.saturating_add(1),
-                // The earliest counts, if a stream should have several.
+                // Keep the earliest of several cuts.
                 Some(Entry::Cut { time }) => {
                     found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)));
                 }
@@ -336,7 +334,7 @@ impl EntryReader {
     }
 }
 
-/// The earlier of two times that wrap.
+/// Returns the earlier of two times that wrap.
 fn earlier(one: u32, other: u32) -> u32 {
     if one.wrapping_sub(other).cast_signed() <= 0 { one } else { other }
 }

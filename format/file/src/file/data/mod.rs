@@ -12,19 +12,19 @@
 //!     32     4  plain bytes      of the contents before compression, at most 16 MiB
 //!     36     1  compression      0 none, 1 zstd
 //!     37     3  zero
-//!     40     …  contents, compressed or not: columns, one behind the other
+//!     40     …  contents, compressed or not: consecutive columns
 //! ```
 //!
-//! A *piece* is consecutive chunks of a warp's stream. Columns have elements of 32 bits, unless it says otherwise:
+//! A *piece* is consecutive chunks of a warp's stream. Column elements have 32 bits unless noted otherwise:
 //!
 //! ```text
-//! warp, sequence, chunks, damaged   of each piece
-//! cut                               of each piece: 0, or 1 if something was lost
-//! cut time                          of each of these
-//! site, pieces of it                of each site
+//! warp, sequence, chunks, damaged   for each piece
+//! cut                               for each piece: 0, or 1 if accesses were lost
+//! cut time                          for each piece with losses
+//! site, pieces of it                for each site
 //! ```
 //!
-//! Then follow, site by site, the columns of its groups. `docs/reference/format.md` says what they are.
+//! The columns of each site's groups follow, site by site. `docs/reference/format.md` describes them.
 
 mod columns;
 mod groups;
@@ -42,7 +42,7 @@ use groups::EntryReader;
 pub use groups::{Group, PieceGroups, SiteGroups, lanes};
 
 const SECTION: &str = "DATA";
-/// Bytes of the fixed part in front of the contents' own.
+/// Size of the fixed part before the contents, in bytes.
 pub const DATA_HEADER_BYTES: usize = 32;
 
 /// A chunk of a warp's stream of the data track.
@@ -52,11 +52,11 @@ pub struct DataChunk<'a> {
     pub warp: u32,
     /// Number of the chunk in the warp's stream, from 0.
     pub sequence: u32,
-    /// Entries of [`ENTRY_BYTES`](crate::data::ENTRY_BYTES), as the device writes them.
+    /// Entries of [`ENTRY_BYTES`](crate::data::ENTRY_BYTES), in the device's form.
     pub entries: &'a [u8],
 }
 
-/// The fixed part of a section.
+/// Fixed part of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
     /// Launch number.
@@ -65,19 +65,19 @@ pub struct DataHeader {
     pub first_warp: u32,
     /// Highest warp.
     pub last_warp: u32,
-    /// Parts of warps' streams.
+    /// Number of pieces.
     pub pieces: u32,
-    /// Headers and runs.
+    /// Number of headers and runs.
     pub entries: u32,
-    /// Accesses.
+    /// Number of accesses.
     pub accesses: u64,
 }
 
 impl DataHeader {
-    /// Reads the fixed part of the body at file offset `at`; `body` may be longer.
+    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer.
     ///
     /// # Errors
-    /// Too few bytes, a wrong checksum, a number over its limit, warps in the wrong order.
+    /// Missing bytes, a wrong checksum, a number over its limit, warps in the wrong order.
     pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, &body[..body.len().min(DATA_HEADER_BYTES)], at);
         let [launch, first_warp, last_warp, pieces, entries] = [
@@ -115,21 +115,21 @@ impl DataHeader {
     }
 }
 
-/// Consecutive chunks of a warp's stream, and what they hold.
+/// Consecutive chunks of a warp's stream, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     /// Linear index of the warp in its launch.
     pub warp: u32,
     /// Number of the first chunk.
     pub sequence: u32,
-    /// How many chunks, at least 1.
+    /// Number of chunks, at least 1.
     pub chunks: u32,
-    /// What they hold.
+    /// Decoded entries.
     pub groups: PieceGroups,
 }
 
 impl Piece {
-    /// Returns the pieces of chunks in the order of warp and sequence.
+    /// Decodes chunks, which are in the order of warp and sequence, as pieces.
     pub fn of_chunks(chunks: &[DataChunk<'_>]) -> Vec<Self> {
         let follows = |a: &DataChunk<'_>, b: &DataChunk<'_>| {
             a.warp == b.warp && a.sequence.checked_add(1) == Some(b.sequence)
@@ -145,10 +145,10 @@ impl Piece {
     }
 }
 
-/// Makes the section, header and body, of pieces in the order of warp and sequence.
+/// Encodes the section, header and body, from pieces in the order of warp and sequence.
 ///
 /// # Errors
-/// No piece, or more than [`MAX_PIECES`]; more than [`MAX_DATA_ENTRIES`] entries; the compressor failed.
+/// No piece, more than [`MAX_PIECES`] or [`MAX_DATA_ENTRIES`] entries, a failure of the compressor.
 pub fn encode_data(
     launch: u32,
     pieces: &[Piece],
@@ -164,7 +164,7 @@ pub fn encode_data(
         accesses: sites().map(SiteGroups::accesses).sum(),
     };
     let fixed = header.encode();
-    // What the reader would refuse is refused here.
+    // Rejects headers that the reader rejects.
     DataHeader::parse(&fixed, 0)?;
 
     let mut plain = Vec::new();
@@ -191,7 +191,6 @@ pub fn encode_data(
     Ok((encode_contents(SectionKind::Data, &fixed, &plain, compression)?, header))
 }
 
-/// Appends the columns of pieces.
 fn put_pieces(pieces: &[Piece], first_warp: u32, compression: Compression, plain: &mut Vec<u8>) {
     let mut columns = [const { Vec::new() }; 5];
     let (mut cuts, mut warp) = (Vec::new(), first_warp);
@@ -207,13 +206,13 @@ fn put_pieces(pieces: &[Piece], first_warp: u32, compression: Compression, plain
     }
 }
 
-/// Reads the body of a section at file offset `at`.
+/// Decodes the body of a section at file offset `at`.
 ///
-/// Memory: what [`MAX_PIECES`] pieces and [`MAX_DATA_ENTRIES`] entries take, 24 bytes each, at most twice.
+/// Memory is bounded by twice the size of [`MAX_PIECES`] pieces and [`MAX_DATA_ENTRIES`] entries of 24 bytes.
 ///
 /// # Errors
-/// What [`DataHeader::parse`] refuses; contents that do not decompress to what the section says, columns that are
-/// none or contradict each other or the header.
+/// An error of [`DataHeader::parse`], contents that do not decompress as announced, columns that are invalid
+/// or contradict each other or the header.
 pub fn decode_data(body: &[u8], at: u64) -> Result<(DataHeader, Vec<Piece>), FormatError> {
     let header = DataHeader::parse(body, at)?;
     let packing_at = at.saturating_add(DATA_HEADER_BYTES as u64);

@@ -1,6 +1,6 @@
-//! What the runs of a site are predicted from, so that their columns are small.
+//! Predictions for the runs of a site, which keep their columns small.
 //!
-//! Addresses are taken in the site's *units*: 2^shift bytes, counted from its least base. All arithmetic of units is
+//! Addresses are in the site's *units*: 2^shift bytes, counted from its least base. Arithmetic on units is
 //! modulo 2^64.
 
 use warptrace_columns::Element;
@@ -8,7 +8,6 @@ use warptrace_columns::Element;
 use super::groups::{Group, lanes};
 use crate::data::{LaneRun, Owner, lane_base};
 
-/// How a site counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Units {
     pub(super) least: u64,
@@ -16,7 +15,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// The largest units in which all of these are whole.
+    /// Returns the largest units in which all runs are whole numbers.
     pub(super) fn new(runs: &[LaneRun]) -> Self {
         let least = runs.iter().map(|run| run.base).min().unwrap_or(0);
         let bits = runs.iter().map(|run| run.base.wrapping_sub(least) | i64::from(run.step).cast_unsigned());
@@ -24,14 +23,14 @@ impl Units {
         Self { least, shift: if shift == 64 { 0 } else { shift } }
     }
 
-    /// The run in units; rounded down, if it is none of the column's.
+    /// Converts a run to units. Rounds down if the units do not fit the run.
     pub(super) fn run(self, run: LaneRun) -> UnitRun {
         let Self { least, shift } = self;
         let base = run.base.wrapping_sub(least) >> shift;
         UnitRun { base, step: (i64::from(run.step) >> shift).cast_unsigned(), count: run.count }
     }
 
-    /// The run in bytes; `None` if its step has more than 32 bits.
+    /// Converts a run to bytes. Returns `None` if its step exceeds 32 bits.
     pub(super) fn bytes(self, run: UnitRun) -> Option<LaneRun> {
         let Self { least, shift } = self;
         let step = i32::try_from(run.step.cast_signed().checked_mul(1i64.checked_shl(shift)?)?).ok()?;
@@ -39,7 +38,6 @@ impl Units {
     }
 }
 
-/// A run in units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnitRun {
     pub(super) base: u64,
@@ -53,18 +51,18 @@ impl UnitRun {
     }
 }
 
-/// What a base is told by: the numbers of the format.
+/// Prediction of a base. The discriminants are the format's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BaseBy {
-    /// Itself.
+    /// No prediction: the base itself.
     Itself,
-    /// Less the access that the lane's run before would bring next; of a lane without one, as `Before`.
+    /// Difference to the next access that the lane's previous run predicts; without such a run, as `Before`.
     Lane,
-    /// Less the base of the run before in the column.
+    /// Difference to the base of the previous run in the column.
     Before,
-    /// Less the access that the run before in the column would bring next.
+    /// Difference to the next access that the previous run in the column predicts.
     Behind,
-    /// XOR the last access of the lane's run before; of a lane without one, the base of the run before.
+    /// XOR with the last access of the lane's previous run; without one, with the previous run's base.
     Bits,
 }
 
@@ -72,14 +70,14 @@ impl BaseBy {
     pub(super) const ALL: [Self; 5] = [Self::Itself, Self::Lane, Self::Before, Self::Behind, Self::Bits];
 }
 
-/// What a step is told by, of a run of at least two accesses: the numbers of the format.
+/// Prediction of a step, for runs of at least two accesses. The discriminants are the format's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StepBy {
-    /// Itself.
+    /// No prediction: the step itself.
     Itself,
     /// The second access.
     Second,
-    /// Less the step of the run with one before in the column.
+    /// Difference to the previous step in the column.
     Before,
     /// The second access XOR the base.
     Bits,
@@ -89,13 +87,12 @@ impl StepBy {
     pub(super) const ALL: [Self; 4] = [Self::Itself, Self::Second, Self::Before, Self::Bits];
 }
 
-/// Whose run is next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whose {
     Lane(u32),
-    /// That of all lanes of a mask: the lowest one's, and the spread of the bases.
+    /// All lanes of a mask, with the spread of their bases. The run is the lowest lane's.
     Affine(u32, i32),
-    /// A group whose lanes are not known.
+    /// A group with unknown lanes.
     Unknown,
 }
 
@@ -107,7 +104,6 @@ impl Whose {
         }
     }
 
-    /// Of each run of a group.
     pub(super) fn of_group(group: &Group) -> impl Iterator<Item = Self> {
         let known = group.mask & !group.missing;
         let affine = group.spread.filter(|_| known != 0).map(|spread| Self::Affine(group.mask, spread));
@@ -116,21 +112,21 @@ impl Whose {
     }
 }
 
-/// What is known before a run of the column.
+/// State before a run of the column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     lanes: [UnitRun; 32],
-    /// Lanes that have a run in `lanes`.
+    /// Lanes with a run in `lanes`.
     has_run: u32,
     affine: Affine,
     before: UnitRun,
     step: u64,
 }
 
-/// The last run of an affine group: where a lane's begins is told when it is asked for, which is seldom.
+/// Last run of an affine group. The runs of its lanes are computed on demand, which is rare.
 #[derive(Clone, Copy, Debug, Default)]
 struct Affine {
-    /// Lanes that have had no other run since.
+    /// Lanes without a later run.
     lanes: u32,
     mask: u32,
     spread: i32,
@@ -139,7 +135,6 @@ struct Affine {
 }
 
 impl Affine {
-    /// The run of a lane of the group.
     fn unit_run(&self, lane: u32) -> UnitRun {
         let Self { mask, spread, run, units, .. } = *self;
         let lowest = units.least.wrapping_add(run.base << units.shift);
@@ -149,7 +144,7 @@ impl Affine {
 }
 
 impl Known {
-    /// Forgets lanes: another warp's begin.
+    /// Clears the lanes before another warp.
     pub(super) const fn next_warp(&mut self) {
         (self.has_run, self.affine.lanes) = (0, 0);
     }
@@ -166,7 +161,7 @@ impl Known {
         (self.has_run >> lane & 1 == 1).then_some(self.lanes[lane as usize])
     }
 
-    /// What the column of bases has for a base.
+    /// Returns the value of the column of bases for `base`.
     pub(super) fn base_residual(&self, by: BaseBy, whose: Whose, base: u64) -> u64 {
         match by {
             BaseBy::Itself => base,
@@ -175,7 +170,7 @@ impl Known {
         }
     }
 
-    /// The base of which the column has this.
+    /// Returns the base for a value of the column of bases.
     pub(super) fn base(&self, by: BaseBy, whose: Whose, residual: u64) -> u64 {
         match by {
             BaseBy::Itself => residual,
@@ -194,7 +189,7 @@ impl Known {
         }
     }
 
-    /// What the column of steps has for a run's step.
+    /// Returns the value of the column of steps for the run's step.
     pub(super) fn step_residual(&self, by: StepBy, UnitRun { base, step, .. }: UnitRun) -> u64 {
         match by {
             StepBy::Itself => step.zigzag(),
@@ -204,7 +199,7 @@ impl Known {
         }
     }
 
-    /// The step of which the column has this.
+    /// Returns the step for a value of the column of steps.
     pub(super) const fn step(&self, by: StepBy, base: u64, residual: u64) -> u64 {
         let signed = residual >> 1 ^ (residual & 1).wrapping_neg();
         match by {
@@ -215,7 +210,6 @@ impl Known {
         }
     }
 
-    /// Takes the run.
     pub(super) fn push(&mut self, whose: Whose, run: UnitRun, units: Units) {
         match whose {
             Whose::Lane(lane) => {
@@ -241,8 +235,7 @@ impl Known {
     }
 }
 
-/// Bytes of numbers, by which the smallest column is found: how many bits they take where each has a code as
-/// long as its frequency allows.
+/// Estimate of a column's size: the bits of its numbers' bytes in an entropy code.
 #[derive(Debug)]
 pub(super) struct Estimate {
     bytes: [u32; 256],

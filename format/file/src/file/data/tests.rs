@@ -7,7 +7,7 @@ use super::*;
 use crate::data::native::WarpRecorder;
 use crate::data::{DataEntry, Owner};
 
-/// A pattern of a site's addresses by warp, lane and number of the access.
+/// Address of a site by warp, lane and number of the access.
 type Pattern = fn(u32, u32, u64) -> u64;
 
 fn hash(warp: u32, lane: u32, number: u64) -> u64 {
@@ -15,7 +15,7 @@ fn hash(warp: u32, lane: u32, number: u64) -> u64 {
     (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
 }
 
-/// A strided one, a uniform one, a random one, one over all 64 bits, and one of floats.
+/// Strided, uniform, random, over all 64 bits, and floats.
 const PATTERNS: [Pattern; 5] = [
     |warp, lane, number| 0x7f00_0000_0000 + u64::from(warp) * 4096 + u64::from(lane) * 4 + number * 128,
     |_, _, number| 0x7f10_0000_0000 + number / 3 * 16,
@@ -28,7 +28,7 @@ fn bytes(entries: &[[u32; 4]]) -> Vec<u8> {
     entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The streams of some warps that run through the patterns, of which each third access is of some lanes only.
+/// Generates streams of warps with the patterns. Some lanes skip every third access.
 fn streams(warps: u32, accesses: u64, room: usize) -> Vec<(u32, Vec<u8>, u64)> {
     let warp = |warp: u32| {
         let mut recorder = WarpRecorder::new(room);
@@ -117,7 +117,7 @@ fn damage_is_an_error() {
         for bit in 0..8 {
             let mut damaged = body.to_vec();
             damaged[at] ^= 1 << bit;
-            // No panic, and never more than what the section announces.
+            // No panic, and never more than the section announces.
             if let Ok((header, pieces)) = decode_data(&damaged, 0) {
                 let entries: usize =
                     pieces.iter().flat_map(|piece| &piece.groups.sites).map(SiteGroups::entries).sum();
@@ -145,7 +145,7 @@ proptest! {
         entries in prop::collection::vec((any::<[u32; 4]>(), 0u16..4, 0u32..3, any::<bool>()), 0..200),
         chunk in 1usize..20,
     ) {
-        // Mostly sound ones, in an order that no kernel has.
+        // Mostly valid entries, in an order that no kernel writes.
         let words = entries.into_iter().map(|([a, b, c, d], site, form, is_small)| {
             let count = 1 + b % 1023;
             let of = if a & 1 == 0 { Owner::Lane(c % 32) } else { Owner::Group(1 + c % 32) };

@@ -1,4 +1,4 @@
-//! Compression of what a section stores.
+//! Compression of section contents.
 
 use std::cell::RefCell;
 
@@ -8,45 +8,43 @@ use zstd::zstd_safe::{CParameter, Strategy};
 use crate::file::error::FormatError;
 use crate::file::limits::MAX_ZSTD_WINDOW;
 
-/// What a zstd frame begins with.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The bit of a frame's descriptor that says that it has no window of its own.
+/// Bit of a frame's descriptor: the frame has no separate window.
 const SINGLE_SEGMENT: u8 = 1 << 5;
 
-/// How a writer compresses frames and accounting.
+/// Compression of frames and accounting sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Bytes are stored as they are.
+    /// No compression.
     None,
     /// zstd at this level; 0 is zstd's default.
     Zstd(i32),
-    /// zstd with a quick search for short repetitions: what a codec leaves has hardly any others. Smaller
-    /// than [`RAW_LEVEL`], in half the time. A writer that knows that the events are raw takes that level.
+    /// zstd with a fast search for short repetitions, as encoded events have hardly any others. The result is
+    /// smaller than with [`RAW_LEVEL`], in half the time. For raw events a writer uses [`RAW_LEVEL`].
     #[default]
     Suited,
 }
 
-/// zstd's level for raw events, which repeat themselves over longer stretches.
+/// zstd level for raw events, which have longer repetitions.
 pub const RAW_LEVEL: i32 = 3;
-/// Two to the power of this are the places that the quick search remembers: with its table a frame fits into
-/// a core's cache.
+/// Base-2 logarithm of the fast search's table size: with it, a frame fits into a core's cache.
 const SUITED_HASH_LOG: u32 = 17;
-/// Bytes of the shortest repetition that the quick search finds.
+/// Shortest repetition of the fast search, in bytes.
 const SUITED_MATCH: u32 = 4;
 
-/// How a section's bytes are stored. What does not shrink is stored plain, whatever the writer was asked for.
+/// Storage form of a section's bytes. Data that compression does not shrink is stored plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoredAs {
-    /// As they are.
+    /// Uncompressed.
     Plain,
-    /// As one zstd frame (RFC 8878), with nothing after it.
+    /// One zstd frame (RFC 8878) and no other bytes.
     Zstd,
 }
 
 impl StoredAs {
-    /// The number in the file.
+    /// Returns the number in the file.
     pub const fn to_byte(self) -> u8 {
         match self {
             Self::Plain => 0,
@@ -54,7 +52,7 @@ impl StoredAs {
         }
     }
 
-    /// The inverse of [`StoredAs::to_byte`].
+    /// Inverse of [`StoredAs::to_byte`].
     pub const fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             0 => Some(Self::Plain),
@@ -64,12 +62,11 @@ impl StoredAs {
     }
 }
 
-/// Compressors that a thread keeps: frames and accounting of one file may need different ones, and so may the
-/// next file.
+/// Maximum number of compressors per thread. The sections of one or several files may need different ones.
 const MAX_COMPRESSORS: usize = 4;
 
 thread_local! {
-    /// This thread's compressors and what each was made for: a new one costs more than a small frame.
+    /// Compressors of this thread. To create one costs more than to compress a small frame.
     static COMPRESSORS: RefCell<Vec<(Compression, Compressor<'static>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -86,7 +83,7 @@ fn compressor(compression: Compression) -> std::io::Result<Compressor<'static>> 
     }
 }
 
-/// Compresses `plain` into `packed`, whatever that held, or gives it back where that saves nothing.
+/// Compresses `plain` into `packed`, whose old contents are dropped. Returns `plain` if that saves nothing.
 pub(in crate::file) fn compress<'b>(
     section: &'static str,
     plain: &'b [u8],
@@ -115,13 +112,13 @@ pub(in crate::file) fn compress<'b>(
 }
 
 thread_local! {
-    /// A new one takes longer than a small frame.
+    /// Decompressor of this thread. To create one costs more than to decompress a small frame.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> =
         RefCell::new(Decompressor::new().expect("there is memory for a decompressor"));
 }
 
-/// Gives the bytes that `stored` holds, at most `most`, which the caller has checked against the format's
-/// limits; `at` is the file offset of `stored`. Allocates no more than `most`.
+/// Returns the bytes that `stored` holds. Allocates at most `most` bytes, which the caller has checked
+/// against the format's limits. `at` is the file offset of `stored`.
 pub(in crate::file) fn decompress(
     section: &'static str,
     stored_as: StoredAs,
@@ -151,7 +148,7 @@ pub(in crate::file) fn decompress(
                     "{more} bytes follow the zstd frame; there is one frame and nothing else"
                 )));
             }
-            // What a frame announces is no more than what is allowed.
+            // Do not allocate more than allowed, whatever the frame announces.
             let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
             let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
             let bytes = announced.map_or(most, |bytes| bytes.min(most));
@@ -162,11 +159,11 @@ pub(in crate::file) fn decompress(
     }
 }
 
-/// The bytes that a reader of a zstd frame keeps (RFC 8878, 3.1.1.1); `None` if there is no such frame.
+/// Returns the window size of a zstd frame (RFC 8878, 3.1.1.1), or `None` if `stored` is not a frame.
 fn window(stored: &[u8]) -> Option<u64> {
     let (&descriptor, rest) = stored.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
     if descriptor & SINGLE_SEGMENT != 0 {
-        // The contents are the window, and they have limits of their own.
+        // The contents are the window, and they have separate limits.
         return Some(0);
     }
     let &byte = rest.first()?;
@@ -194,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_window_has_a_limit() {
-        // One block of three stored bytes, and the window's byte before it.
+        // One block of three stored bytes, after the window byte.
         let frame = |window: u8| [&ZSTD_MAGIC[..], &[0, window], &[0x19, 0, 0], b"abc"].concat();
         let read = |frame: &[u8]| decompress("FRAM", StoredAs::Zstd, frame, 10, 40);
         assert_eq!(read(&frame((27 - 10) << 3)).unwrap(), b"abc");
@@ -202,7 +199,7 @@ mod tests {
             let error = read(&frame(window)).unwrap_err().to_string();
             assert!(error.contains("a window of"), "{error}");
         }
-        // A frame to be skipped is none.
+        // A skippable frame is rejected.
         assert!(read(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! A frame in memory, checked.
+//! Decoded frames.
 
 use std::ops::Range;
 
@@ -10,44 +10,41 @@ use super::table;
 use crate::file::error::FormatError;
 use crate::file::limits::MAX_FRAME_BYTES;
 
-/// A frame's chunks in memory, decompressed and checked: the table is sorted, covers exactly the contents,
-/// and agrees with the header.
+/// Checked chunks of a frame: the table is sorted, covers exactly the contents, and agrees with the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     header: FrameHeader,
-    /// The chunks; in version 2 the chunks of all classes, with warp 0.
+    /// Chunks; in version 2, the chunks of all classes, with warp 0.
     entries: Vec<ChunkEntry>,
-    /// For each entry the number of its payload.
     numbers: Vec<u32>,
     /// Empty in version 1.
     runs: Vec<WarpRun>,
-    /// For each class its entries.
     classes: Vec<Range<u32>>,
-    /// Where each distinct payload begins, and where the last one ends.
+    /// Start of each distinct payload, then the end of the last one.
     starts: Vec<u32>,
-    /// The distinct payloads, one after the other.
+    /// Distinct payloads, concatenated.
     payloads: Vec<u8>,
 }
 
 /// One chunk of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// The table's entry.
+    /// Entry in the table.
     pub entry: ChunkEntry,
-    /// The encoded events.
+    /// Encoded events.
     pub payload: &'a [u8],
-    /// Number of the payload in the frame: chunks of the frame with the same number have the same bytes.
+    /// Number of the payload in the frame. Chunks with the same number have the same payload.
     pub payload_number: u32,
 }
 
 impl Frame {
-    /// Reads the body of a frame section of this version at file offset `at`, whose checksum the caller has
-    /// checked.
+    /// Decodes the body of a frame section of this version at file offset `at`. The caller checks its
+    /// checksum.
     ///
     /// # Errors
-    /// What [`FrameHeader::parse`] refuses; contents that do not decompress to the announced length; a table
+    /// An error of [`FrameHeader::parse`]; contents that do not decompress to the announced length; a table
     /// that is not sorted, does not cover the contents exactly, or does not agree with the header. Offsets in
-    /// errors about the table count from the start of the contents as if they were stored uncompressed.
+    /// errors about the table are as if the contents were stored uncompressed.
     pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = FrameHeader::parse(version, body, at)?;
         let stored = body.get(FRAME_HEADER_BYTES..).unwrap_or_default();
@@ -75,7 +72,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Compares table and header.
+    /// Checks the table against the header.
     fn check(&self, offset: u64) -> Result<(), FormatError> {
         let invalid = |field, value, expected: String| {
             Err(FormatError::invalid(SECTION, field, offset, value, expected))
@@ -89,7 +86,7 @@ impl Frame {
             let expected = format!("the frame's last warp, {}", header.last_warp);
             return invalid("chunk warp", u64::from(last), expected);
         }
-        // A frame has at most 2^18 chunks.
+        // Sums do not overflow: a frame has at most 2^18 chunks.
         let (mut events, mut unfolded) = (0, 0);
         let listed = self.listed().map(|chunk| (1, chunk.entry));
         let of_runs = self.runs.iter().flat_map(|run| {
@@ -110,17 +107,17 @@ impl Frame {
         Ok(())
     }
 
-    /// The fixed part.
+    /// Returns the fixed part.
     pub const fn header(&self) -> &FrameHeader {
         &self.header
     }
 
-    /// The chunks' entries, in order of warp and sequence.
+    /// Returns the entries of the chunks, in order of warp and sequence.
     pub fn entries(&self) -> impl Iterator<Item = ChunkEntry> + '_ {
         self.chunks().map(|chunk| chunk.entry)
     }
 
-    /// The chunks, in order of warp and sequence.
+    /// Returns the chunks, in order of warp and sequence.
     pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
         let of_runs = self
             .runs
@@ -129,18 +126,18 @@ impl Frame {
         self.listed().chain(of_runs)
     }
 
-    /// The chunks of a frame without runs.
+    /// Returns the chunks of a frame without runs.
     fn listed(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
         let entries = if self.runs.is_empty() { &self.entries[..] } else { &[] };
         entries.iter().zip(&self.numbers).map(|(&entry, &number)| self.chunk(entry, number))
     }
 
-    /// The runs of warps with equal chunks, in order of warp; none in a frame of version 1.
+    /// Returns the runs, in order of warp; none in a frame of version 1.
     pub fn runs(&self) -> &[WarpRun] {
         &self.runs
     }
 
-    /// The chunks of a class, as a warp of its runs has them; none if there is no such class.
+    /// Returns the chunks of a class with the given warp number; none if the class does not exist.
     pub fn warp_chunks(&self, warp: u32, class: u32) -> impl Iterator<Item = Chunk<'_>> + '_ {
         let numbers = self.classes.get(class as usize).cloned().unwrap_or_default();
         let entries = self.entries.get(numbers.start as usize..numbers.end as usize).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! From chunks to a frame section.
+//! Encoding of chunks as a frame section.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::file::error::FormatError;
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 use crate::file::section::{SectionKind, encode_section_version};
 
-/// A chunk that is to be written.
+/// A chunk to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRef<'a> {
     /// Track: 0 is the trace, 1 the raw twin of a dual recording.
@@ -21,35 +21,35 @@ pub struct ChunkRef<'a> {
     pub sequence: u32,
     /// Events in the payload.
     pub events: u32,
-    /// The encoded events.
+    /// Encoded events.
     pub payload: &'a [u8],
 }
 
 impl ChunkRef<'_> {
-    /// Bytes by which the chunk counts towards the size of a frame: its payload, whether another chunk has
-    /// the same or not, and [`CHUNK_ENTRY_BYTES`].
+    /// Returns the chunk's share of the frame size limit: [`CHUNK_ENTRY_BYTES`] and its payload, even if
+    /// another chunk has the same payload.
     #[inline]
     pub const fn frame_bytes(&self) -> u64 {
         (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
     }
 }
 
-/// A whole frame section, ready to be written.
+/// An encoded frame section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedFrame {
-    /// The fixed part.
+    /// Fixed part.
     pub header: FrameHeader,
-    /// Bytes of the payloads of all chunks, equal ones counted each time.
+    /// Size of the payloads of all chunks, in bytes. Equal payloads count each time.
     pub payload_bytes: u64,
     /// Section header and body.
     pub section: Vec<u8>,
 }
 
-/// Makes a frame of `chunks`, which belong to one launch and one track and are sorted by (warp, sequence).
+/// Encodes a frame of `chunks`, which belong to one launch and track and are sorted by (warp, sequence).
 ///
 /// # Errors
 /// No chunk, another track's chunk, an order that is not strictly ascending, a chunk without events or bytes,
-/// a payload or a frame over the format's limits; the compressor failed.
+/// a payload or a frame over the format's limits, a failure of the compressor.
 pub fn encode_frame(
     launch: u32,
     track: u32,
@@ -59,21 +59,20 @@ pub fn encode_frame(
     encode_frame_of(launch, track, chunks.iter().copied(), compression)
 }
 
-/// Chunks that can be gone through more than once.
+/// Chunks in an iterator that can be repeated.
 pub trait Chunks<'a>: ExactSizeIterator<Item = ChunkRef<'a>> + Clone {}
 
 impl<'a, I: ExactSizeIterator<Item = ChunkRef<'a>> + Clone> Chunks<'a> for I {}
 
 thread_local! {
-    /// This thread's memory for a table and for what it is compressed to: new memory costs more than what is
-    /// done in it.
+    /// This thread's memory for a table and its compressed form. Allocating it costs more than encoding.
     static MEMORY: Cell<(FrameTable, Vec<u8>)> = Cell::default();
 }
 
-/// Encodes like [`encode_frame`], for chunks that need not be side by side.
+/// Like [`encode_frame`], for chunks that are not in a slice.
 ///
 /// # Errors
-/// As [`encode_frame`].
+/// Like [`encode_frame`].
 pub fn encode_frame_of<'a>(
     launch: u32,
     track: u32,
@@ -141,8 +140,8 @@ fn encode<'a>(
     finish(SectionKind::Frame.version(), header, bytes, table.encode(chunks), compression, packed)
 }
 
-/// Makes the section of a frame, whose header lacks how the contents are stored. `frame_bytes` are the bytes
-/// by which all chunks count.
+/// Encodes the section of a frame from its contents, and completes its header. `frame_bytes` is the share of
+/// all chunks in the frame size limit.
 pub(super) fn finish(
     version: u16,
     mut header: FrameHeader,
@@ -152,7 +151,7 @@ pub(super) fn finish(
     packed: &mut Vec<u8>,
 ) -> Result<EncodedFrame, FormatError> {
     let plain_bytes = contents.len() as u64;
-    // A table of numbers beyond any real trace's could be longer than the 16 bytes a chunk that were counted.
+    // A table with extreme numbers can exceed the 16 bytes per chunk in `frame_bytes`.
     header.plain_bytes = u32::try_from(plain_bytes)
         .ok()
         .filter(|&bytes| bytes <= MAX_FRAME_BYTES)

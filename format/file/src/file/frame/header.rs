@@ -1,4 +1,4 @@
-//! The fixed part of a frame, and the entries of its table.
+//! Fixed part of a frame, and the entries of its table.
 
 use super::SECTION;
 use super::compression::StoredAs;
@@ -7,16 +7,16 @@ use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_crc};
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_PAYLOAD_BYTES};
 
-/// Bytes of the fixed part of a frame's body.
+/// Size of the fixed part of a frame's body, in bytes.
 pub const FRAME_HEADER_BYTES: usize = 40;
-/// Bytes by which a chunk counts towards the size of a frame, besides its payload.
+/// Bytes of each chunk that count towards the frame size limit, in addition to its payload.
 pub const CHUNK_ENTRY_BYTES: usize = 16;
-/// Bytes of the table that a chunk takes at least in version 1: four numbers.
+/// Minimum size of a chunk in the table of version 1: four numbers.
 const MIN_DESCRIPTION_BYTES: u64 = 4;
-/// Bytes that every frame has at least for its payloads: one length and one byte.
+/// Minimum size of a frame's payloads: one length and one byte.
 const MIN_PAYLOAD_BYTES: u64 = 2;
 
-/// The fixed part of a frame.
+/// Fixed part of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Launch number.
@@ -27,13 +27,13 @@ pub struct FrameHeader {
     pub first_warp: u32,
     /// Highest warp in the frame.
     pub last_warp: u32,
-    /// Chunks in the frame, 1..=[`MAX_FRAME_CHUNKS`].
+    /// Number of chunks, 1..=[`MAX_FRAME_CHUNKS`].
     pub chunks: u32,
-    /// How the contents are stored.
+    /// Storage form of the contents.
     pub stored_as: StoredAs,
-    /// Events in all chunks.
+    /// Number of events in all chunks.
     pub events: u64,
-    /// Bytes of the contents before compression, at most [`MAX_FRAME_BYTES`].
+    /// Size of the contents before compression, at most [`MAX_FRAME_BYTES`].
     pub plain_bytes: u32,
 }
 
@@ -50,10 +50,10 @@ impl FrameHeader {
         bytes
     }
 
-    /// Reads the fixed part of a frame body of this version at file offset `at`; `body` may be longer.
+    /// Decodes the fixed part of a frame body of this version at file offset `at`. `body` may be longer.
     ///
     /// # Errors
-    /// Too few bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields
+    /// Missing bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields
     /// that contradict each other.
     pub fn parse(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(FRAME_HEADER_BYTES)];
@@ -76,7 +76,7 @@ impl FrameHeader {
             let expected = format!("at least the first warp, {first_warp}");
             return invalid("last warp", 12, u64::from(last_warp), expected);
         }
-        // A run stands for any number of chunks.
+        // A run represents any number of chunks.
         let most = match version {
             RUNS_VERSION => u64::MAX,
             _ => u64::from(plain_bytes).saturating_sub(MIN_PAYLOAD_BYTES) / MIN_DESCRIPTION_BYTES,
@@ -105,12 +105,12 @@ pub struct ChunkEntry {
     pub sequence: u32,
     /// Events in the payload, at least 1.
     pub events: u32,
-    /// Bytes of the payload, at least 1.
+    /// Size of the payload, at least 1 byte.
     pub length: u32,
 }
 
 impl ChunkEntry {
-    /// Whether events and length are possible; the field that is not, with its value and what would be.
+    /// Checks events and length. Returns the invalid field, its value, and the expected values.
     #[inline]
     pub(super) fn check(&self) -> Result<(), (&'static str, u64, String)> {
         if self.events == 0 {

@@ -17,40 +17,39 @@
 //!     40     …  contents, compressed or not
 //! ```
 //!
-//! The contents of version 1 are a table and the distinct payloads. Chunks of warps that did the same have the same
-//! payload, which is stored once. All numbers are varints (seven bits a byte, the lowest first; the high bit
-//! says that more follow):
+//! The contents of version 1 are a table and the distinct payloads. Equal payloads are stored once. All
+//! numbers are varints (seven bits per byte, the lowest first; the high bit is set on all but the last byte):
 //!
 //! ```text
-//! chunks × warp        less the warp of the chunk before; of the first chunk 0
-//! chunks × sequence    less the least that can stand here: the number after the chunk before if that is of the same
-//!                      warp, else 0
-//! chunks × payload     0: the next payload that no chunk before has; n: payload n - 1
-//! chunks × events      less the events of the last chunk with the same payload (0 if none), as zigzag
+//! chunks × warp        minus the warp of the previous chunk; 0 for the first chunk
+//! chunks × sequence    minus its least possible value: the previous chunk's plus 1 if it has the same warp,
+//!                      otherwise 0
+//! chunks × payload     0: the next new payload; n: payload n - 1
+//! chunks × events      minus the events of the last chunk with the same payload (0 if none), as zigzag
 //! payloads × length    bytes, at least 1
 //! payloads × bytes     in order of their first chunk
 //! ```
 //!
 //! The table is sorted by warp, then by sequence.
 //!
-//! Version 2 is for warps that repeat. A *class* is the chunks of warps with equal chunks, with sequence numbers
-//! from 0 on. A *run* is consecutive warps of one class. The contents are varints and the payloads:
+//! Version 2 is for warps with equal streams. A *class* is the list of chunks of such warps, with sequence
+//! numbers from 0. A *run* is consecutive warps of one class. The contents are varints, then the payloads:
 //!
 //! ```text
 //! runs                        at least 1
-//! runs × gap                  first warp of the run, less the warp after the run before; of the first run 0
-//! runs × warps                warps of the run, less 1
-//! runs × class                0: the next class that no run before has; n: class n - 1
-//! classes × chunks            chunks of the class, less 1
+//! runs × gap                  first warp, minus the warp after the previous run; 0 for the first run
+//! runs × warps                number of warps, minus 1
+//! runs × class                0: the next new class; n: class n - 1
+//! classes × chunks            number of chunks, minus 1
 //! chunks of classes × events  at least 1
 //! chunks of classes × length  bytes of the payload, at least 1
 //! chunks of classes × bytes   payloads
 //! ```
 //!
-//! The fixed part has its own checksum, so that an index can be rebuilt from it without reading the contents.
+//! The fixed part has a separate checksum, so that an index can be rebuilt without reading the contents.
 //!
-//! Columns stand apart so that zstd sees like with like. Payloads keep the order of warps: sorted by length
-//! or content they would compress a little better, but the numbers of the payloads would cost more than that
+//! Columns are separate so that zstd sees similar data together. Payloads keep the order of warps. Sorted by
+//! length or content they would compress slightly better, but the payload numbers would cost more than that
 //! saves (`results/at-rest.md`).
 
 mod compression;
@@ -68,7 +67,6 @@ pub use header::{CHUNK_ENTRY_BYTES, ChunkEntry, FRAME_HEADER_BYTES, FrameHeader}
 pub(super) use runs::RUNS_VERSION;
 pub use runs::{ClassChunk, WarpRun, encode_frame_of_runs};
 
-/// Name of the section in errors.
 const SECTION: &str = "FRAM";
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint};
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 
-/// Version of the section of a frame with runs.
+/// Section version of a frame with runs.
 pub(in crate::file) const RUNS_VERSION: u16 = 2;
 
 /// Consecutive warps with equal chunks.
@@ -21,7 +21,7 @@ pub struct WarpRun {
     pub first: u32,
     /// Number of warps, at least 1.
     pub warps: u32,
-    /// Number of the class. Classes are numbered in the order of their first runs.
+    /// Class number. Classes are numbered in the order of their first runs.
     pub class: u32,
 }
 
@@ -30,17 +30,17 @@ pub struct WarpRun {
 pub struct ClassChunk<'a> {
     /// Events in the payload.
     pub events: u32,
-    /// The encoded events.
+    /// Encoded events.
     pub payload: &'a [u8],
 }
 
-/// Makes a frame of version 2. `runs` are sorted by warp and do not overlap. Each warp of a run has all chunks
-/// of `classes[run.class]`.
+/// Encodes a frame of version 2. `runs` are sorted by warp and do not overlap. Each warp of a run has all
+/// chunks of `classes[run.class]`.
 ///
 /// # Errors
 /// No run, a run without warps, runs that are not sorted or overlap, a class without chunks or runs, classes
 /// that are not in the order of their first runs, a chunk without events or bytes, a payload or a frame over
-/// the format's limits; the compressor failed.
+/// the format's limits, a failure of the compressor.
 pub fn encode_frame_of_runs(
     launch: u32,
     track: u32,
@@ -105,13 +105,13 @@ pub fn encode_frame_of_runs(
 }
 
 impl WarpRun {
-    /// Linear index of the last warp.
+    /// Returns the linear index of the last warp.
     pub const fn last(&self) -> u32 {
         self.first.saturating_add(self.warps.saturating_sub(1))
     }
 }
 
-/// The columns and payloads of runs and classes that have been checked.
+/// Encodes the columns and payloads of checked runs and classes.
 fn contents(runs: &[WarpRun], classes: &[&[ClassChunk<'_>]]) -> Vec<u8> {
     let mut contents = Vec::new();
     let mut push = |value: usize| push_varint(&mut contents, value as u64);
@@ -132,7 +132,6 @@ fn contents(runs: &[WarpRun], classes: &[&[ClassChunk<'_>]]) -> Vec<u8> {
     contents
 }
 
-/// Reads a number in this range.
 fn bounded(
     fields: &mut Fields<'_>,
     field: &'static str,
@@ -146,7 +145,7 @@ fn bounded(
     Err(fields.invalid(field, offset, value.into(), format!("{} to {}", range.start(), range.end())))
 }
 
-/// Reads contents of version 2 at file offset `at`. No list grows beyond the numbers that the contents hold.
+/// Decodes contents of version 2 at file offset `at`. The size of the contents bounds all lists.
 pub(super) fn parse(contents: &[u8], header: &FrameHeader, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let count = bounded(&mut fields, "runs", 1..=header.chunks)?;
@@ -178,7 +177,7 @@ pub(super) fn parse(contents: &[u8], header: &FrameHeader, at: u64) -> Result<Pa
         end = end.saturating_add(bounded(&mut fields, "class chunks", 0..=header.chunks - 1)? + 1);
         classes.push(start..end);
     }
-    // At most 2^18 runs of 2^18 warps of 2^18 chunks. Each class has a run, so the classes have no more chunks.
+    // At most 2^18 runs of 2^18 warps of 2^18 chunks; as each class has a run, also in all classes.
     let chunks: u64 =
         runs.iter().map(|run| u64::from(run.warps) * classes[run.class as usize].len() as u64).sum();
     if chunks != u64::from(header.chunks) {

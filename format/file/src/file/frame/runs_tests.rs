@@ -30,7 +30,6 @@ fn runs_body(runs: &[WarpRun], classes: &[&[ClassChunk<'_>]], compression: Compr
     encode_frame_of_runs(3, 0, runs, classes, compression).unwrap().section.split_off(SECTION_HEADER_BYTES)
 }
 
-/// The chunks of all warps.
 fn expanded<'a>(runs: &[WarpRun], classes: &[&[ClassChunk<'a>]]) -> Vec<ChunkRef<'a>> {
     let mut chunks = Vec::new();
     for run in runs {
@@ -103,7 +102,7 @@ fn runs_at_the_limits_come_back() {
     assert_eq!(encoded.len(), 40 + 4 + 2 + 4);
     let frame = Frame::decode(2, &encoded, 0).unwrap();
     assert_eq!(frame.entries().map(|entry| entry.warp).max(), Some(7 + MAX_FRAME_CHUNKS - 1));
-    // The header of version 1 has fewer chunks than plain bytes.
+    // In version 1 the header must have fewer chunks than plain bytes.
     assert!(FrameHeader::parse(2, &encoded, 0).is_ok() && FrameHeader::parse(1, &encoded, 0).is_err());
 }
 
@@ -134,7 +133,7 @@ fn runs_that_a_reader_would_refuse_are_not_written() {
     assert!(encode(&[run(1, 16, 0)], &[&[most]]).is_ok());
 }
 
-/// A frame with these contents and fields of the fixed part: last warp, chunks, events.
+/// Decodes a frame with these contents, last warp, chunks and events.
 fn runs_frame(contents: &[u8], [last, chunks, events]: [u32; 3]) -> Result<Frame, FormatError> {
     let mut bytes = runs_body(&SMALL_RUNS, &SMALL_CLASSES, Compression::None);
     bytes.truncate(40);
@@ -232,7 +231,7 @@ fn a_changed_byte_of_runs_gives_an_error_or_a_frame() {
             let events: u64 = frame.entries().map(|entry| u64::from(entry.events)).sum();
             let last = frame.entries().last().map(|entry| entry.warp);
             assert_eq!((events, last), (header.events, Some(header.last_warp)));
-            // A frame that is read can be written.
+            // A decoded frame can be encoded.
             let classes: Vec<Vec<_>> = (0..)
                 .map(|class| frame.warp_chunks(0, class))
                 .map(|chunks| chunks.map(|chunk| class_chunk(chunk.entry.events, chunk.payload)).collect())

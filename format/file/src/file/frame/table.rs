@@ -1,4 +1,4 @@
-//! The table of a frame: what each chunk is, column by column, and which payload it has.
+//! Table of a frame: columns that describe each chunk and its payload.
 
 use std::ops::Range;
 
@@ -9,12 +9,12 @@ use super::runs::WarpRun;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint, unzigzag, zigzag};
 
-/// Stands for "the next payload that no chunk before has" in the column of payloads; payload n is n + 1.
+/// Value in the column of payloads for a new payload; payload n is n + 1.
 pub(super) const NEW: u32 = 0;
-/// Chunks whose payloads are hashed before they are looked up; small ones are still in the cache then.
+/// Number of payloads that are hashed before their lookup. Small ones are then still in the cache.
 const HASHED_AT_ONCE: usize = 256;
 
-/// Makes the contents of frames, one after the other, with the same memory.
+/// Encoder of frame contents that reuses its memory.
 #[derive(Default)]
 pub(super) struct FrameTable {
     /// Warps, sequences, payloads, events.
@@ -24,7 +24,7 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// The contents of a frame: the columns of `chunks`, which are sorted, then the distinct payloads.
+    /// Encodes the contents of a frame: the columns of the sorted `chunks`, then the distinct payloads.
     pub(super) fn encode<'a>(&mut self, mut chunks: impl Chunks<'a>) -> &[u8] {
         let Self { columns, distinct, contents } = self;
         distinct.clear(chunks.len());
@@ -38,7 +38,7 @@ impl FrameTable {
         let mut ahead = chunks.clone();
         let mut hashes = [0; HASHED_AT_ONCE];
         while chunks.len() > 0 {
-            // Payloads lie all over memory: hashed one after the other, they are fetched many at a time.
+            // Payloads are scattered in memory. Hashing them in a batch overlaps the memory accesses.
             hashes.iter_mut().zip(ahead.by_ref()).for_each(|(to, chunk)| *to = hash(chunk.payload));
             for (&hash, chunk) in hashes.iter().zip(chunks.by_ref()) {
                 let (warp, sequence) = before.unwrap_or((chunk.warp, None));
@@ -54,7 +54,7 @@ impl FrameTable {
         }
         contents.clear();
         let table: usize = columns.iter().map(Vec::len).sum();
-        // Of a length's bytes there are three at most: payloads have a limit.
+        // A length takes at most three bytes, as payloads have a limit.
         contents.reserve(table + 3 * distinct.ends.len() + distinct.bytes.len());
         columns.iter().for_each(|column| contents.extend_from_slice(column));
         let mut start = 0;
@@ -67,7 +67,7 @@ impl FrameTable {
     }
 }
 
-/// The least sequence number that a chunk of `warp` can have after `before`, a chunk's warp and sequence.
+/// Returns the least sequence number of a chunk of `warp` after `before`, a chunk's warp and sequence.
 #[inline]
 fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     match before {
@@ -76,16 +76,15 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     }
 }
 
-/// The payloads of a frame in order of their first chunk, and a table to find them in: slots beside each
-/// other, of which at most half are taken.
+/// Distinct payloads of a frame in order of their first chunk, with a hash table that is at most half full.
 #[derive(Default)]
 struct Distinct {
-    /// The number of a payload and 1, or 0: at the slot that its hash says, or behind it.
+    /// Payload number plus 1, or 0 if free. The first slot of a payload is given by its hash.
     slots: Vec<u32>,
-    /// Bits of a hash that do not say the slot.
+    /// Number of low hash bits that do not select the slot.
     shift: u32,
     hashes: Vec<u64>,
-    /// The payloads one after the other, and where each ends.
+    /// Concatenated payloads, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     /// Events of the last chunk with each payload.
@@ -93,7 +92,7 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// Makes it empty, for this many payloads.
+    /// Clears the table and reserves slots for `most` payloads.
     fn clear(&mut self, most: usize) {
         let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
         self.shift = u64::BITS - bits;
@@ -105,7 +104,7 @@ impl Distinct {
         self.events.clear();
     }
 
-    /// The payload's number unless it is new, and the events of the chunk that had it last (0 if it is new).
+    /// Returns the payload's number unless it is new, and the events of the last chunk with it or 0.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -137,8 +136,8 @@ impl Distinct {
     }
 }
 
-/// A hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time. Equal payloads
-/// are found by comparison, so a bad hash costs time only.
+/// Returns a hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time.
+/// Payloads are compared, so a bad hash costs only time.
 #[inline]
 fn hash(payload: &[u8]) -> u64 {
     // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
@@ -151,28 +150,24 @@ fn hash(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks::<8>();
     let hash = words.iter().fold(payload.len() as u64 + 1, |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let rest = rest.iter().fold(1, |word, &byte| (word << 8) | u64::from(byte));
-    // The slot is in the highest bits.
+    // The highest bits select the slot.
     mix(hash, rest).wrapping_mul(FACTOR)
 }
 
-/// What a table says.
 pub(super) struct Parsed {
-    /// The chunks; in version 2 the chunks of all classes, with warp 0.
+    /// Chunks; in version 2, the chunks of all classes, with warp 0.
     pub(super) entries: Vec<ChunkEntry>,
-    /// For each entry the number of its payload.
     pub(super) numbers: Vec<u32>,
     /// Empty in version 1.
     pub(super) runs: Vec<WarpRun>,
-    /// For each class its entries.
     pub(super) classes: Vec<Range<u32>>,
-    /// Where each payload begins behind the table, and where the last one ends.
+    /// Start of each payload after the table, then the end of the last one.
     pub(super) starts: Vec<u32>,
-    /// Where the payloads begin in the contents.
     pub(super) payloads_at: usize,
 }
 
-/// Reads the table of `chunks` chunks at the start of `contents`, which stand at file offset `at`. The caller
-/// has checked that `chunks` is within the format's limit.
+/// Decodes the table of `chunks` chunks at the start of `contents`, which are at file offset `at`. The caller
+/// has checked `chunks` against the format's limit.
 pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let mut entries = Vec::with_capacity(chunks as usize);
@@ -198,7 +193,7 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
         let offset = fields.offset();
         let expected = expected_sequence(before, entry.warp);
         let skipped = fields.varint32("chunk sequence")?;
-        // After the last possible number there is none.
+        // No number follows the largest one.
         let sequence = expected.checked_add(skipped).filter(|_| before != (entry.warp, Some(u32::MAX)));
         entry.sequence = sequence.ok_or_else(|| {
             fields.invalid("chunk sequence", offset, u64::from(skipped), "a sequence number of 32 bits")
@@ -240,8 +235,8 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
     Ok(Parsed { entries, numbers, runs, classes, starts, payloads_at })
 }
 
-/// Reads the lengths of `distinct` payloads, which take the rest of the contents: each length, and where each
-/// payload begins and the last one ends.
+/// Reads the lengths of `distinct` payloads, which are the rest of the contents. Returns the lengths, and the
+/// start of each payload with the end of the last one.
 pub(super) fn parse_lengths(
     fields: &mut Fields<'_>,
     distinct: u32,
@@ -262,7 +257,7 @@ pub(super) fn parse_lengths(
     starts.push(0);
     for &length in &lengths {
         end += u64::from(length);
-        // Lengths that pass 32 bits pass the contents too, and are refused below.
+        // Lengths over 32 bits exceed the contents and are rejected below.
         starts.push(u32::try_from(end).unwrap_or(u32::MAX));
     }
     if end != payload_bytes as u64 {

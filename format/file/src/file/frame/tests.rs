@@ -34,7 +34,7 @@ fn equal_payloads_are_stored_once() {
     chunks[70] = ChunkRef { events: 900, ..chunks[70] };
     let encoded = encode_frame(3, 0, &chunks, Compression::None).unwrap();
     assert_eq!(encoded.payload_bytes, 99_001);
-    // Four bytes a chunk, and three more for the differences of the one with 900 events and the one after it.
+    // Four bytes per chunk, and three more for the differences of the chunk with 900 events and the next one.
     assert_eq!(encoded.header.plain_bytes, 400 + 2 + (2 + 1) + 1001);
     let frame = Frame::decode(1, &encoded.section[SECTION_HEADER_BYTES..], 0).unwrap();
     for (found, given) in frame.chunks().zip(&chunks) {
@@ -59,14 +59,14 @@ fn the_largest_numbers_come_back() {
     );
 }
 
-/// A frame whose table stores every payload once may still announce more chunks than memory should hold.
+/// Each payload is stored once, but the announced chunks exceed the memory limit.
 #[test]
 fn a_frame_that_unfolds_to_more_than_a_frame_is_refused() {
     let long = vec![7; 1 << 19];
     let chunks: Vec<_> = (0..31).map(|warp| chunk(warp, 0, &long)).collect();
     let good = body(&chunks, Compression::None);
     assert!(Frame::decode(1, &good, 0).is_ok());
-    // One chunk more, with the same payload: 32 times 2^19 and the table are over 16 MiB.
+    // One more chunk with the same payload: 32 times 2^19 bytes and the table are over 16 MiB.
     let (fixed, contents) = good.split_at(40);
     let mut more = fixed.to_vec();
     for column in 0..4 {
@@ -101,7 +101,7 @@ fn chunks_come_back_in_order_with_and_without_compression() {
         Frame::decode(1, &body(&chunks, Compression::Zstd(1)), 0).unwrap().header().stored_as,
         StoredAs::Zstd
     );
-    // What does not shrink is stored plain.
+    // Data that does not shrink is stored plain.
     let tiny = body(&chunks[1..2], Compression::Zstd(1));
     assert_eq!(Frame::decode(1, &tiny, 0).unwrap().header().stored_as, StoredAs::Plain);
 }
@@ -123,7 +123,7 @@ fn what_a_reader_would_refuse_is_not_written() {
     assert!(matches!(encode(&many), Err(FormatError::TooLarge { field: "plain bytes", .. })));
 }
 
-/// Rewrites the fixed part of a body with a right checksum.
+/// Changes a word of the fixed part and corrects the checksum.
 pub(super) fn patched(body: &[u8], at: usize, word: u32) -> Vec<u8> {
     let mut bad = body.to_vec();
     bad[at..at + 4].copy_from_slice(&word.to_le_bytes());
@@ -152,7 +152,7 @@ fn a_table_that_contradicts_the_header_is_refused() {
         ("plain bytes", 32, 12),
         ("plain bytes of 2^32 - 1", 32, u32::MAX),
         ("no plain bytes", 32, 0),
-        // The table, four bytes of it at a time: 0 1 0 1, 0 0 4 4, 2 1 9 8.
+        // The table, four bytes at a time: 0 1 0 1, 0 0 4 4, 2 1 9 8.
         ("warp of the first chunk", 40, 0x0100_0101),
         ("warp after the last", 40, 0x0100_0200),
         ("same warp, same sequence numbers", 40, 0xffff_ffff),

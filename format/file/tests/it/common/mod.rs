@@ -1,4 +1,4 @@
-//! Streams and inputs that several codec tests use.
+//! Streams and inputs for several codec tests.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::EclParams;
 
-/// Valid parameters, the small ones often: collisions and the ring's end are where the rules bite.
+/// Valid parameters, often small ones: these provoke collisions and reach the ring's end.
 pub(crate) fn params() -> impl Strategy<Value = EclParams> {
     let hash_bits = prop_oneof![3 => 4_u8..=7, 1 => 8_u8..=16];
     let window_bits = prop_oneof![3 => 6_u8..=8, 1 => 9_u8..=20];
@@ -22,7 +22,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     (1_u16..=255, 1_u32..).prop_map(|(location, mask)| Event { location, mask })
 }
 
-/// Noise, few distinct events, runs, and loops whose body repeats with now and then a lane that leaves.
+/// Noise, few distinct events, runs, and loops that lanes occasionally leave.
 pub(crate) fn stream() -> impl Strategy<Value = Vec<Event>> {
     let noise = prop::collection::vec(any_event(), 0..300);
     let few = (prop::collection::vec(any_event(), 1..5), prop::collection::vec(0_usize..5, 0..400))
@@ -48,8 +48,7 @@ pub(crate) fn stream() -> impl Strategy<Value = Vec<Event>> {
     prop_oneof![noise, few, runs, loops]
 }
 
-/// Streams over few byte values, drawn so that contexts come back with another byte after them: the case that
-/// costs a count of 0 for each literal.
+/// Streams over few byte values, where contexts recur with another next byte: a count of 0 per literal.
 pub(crate) fn few_values(values: u32, events: usize, mut random: u32) -> Vec<Event> {
     let mut byte = || {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -63,12 +62,11 @@ pub(crate) fn few_values(values: u32, events: usize, mut random: u32) -> Vec<Eve
         .collect()
 }
 
-/// The events as one run of CUT bytes.
 pub(crate) fn cut(events: &[Event]) -> Vec<u8> {
     events.iter().flat_map(|event| event.cut()).collect()
 }
 
-/// A file of the real inputs, which lie beside the checkout or where `WARPTRACE_INPUTS` says.
+/// Reads a real input, from the folder next to the checkout or in `WARPTRACE_INPUTS`.
 pub(crate) fn real_input(path: &str) -> Option<Vec<u8>> {
     let folder = std::env::var_os("WARPTRACE_INPUTS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/inputs")),
@@ -87,7 +85,7 @@ pub(crate) fn real_input(path: &str) -> Option<Vec<u8>> {
     }
 }
 
-/// The BFS trace: each warp's events. `None`, with a reason printed, where the inputs are not there.
+/// Returns each warp's events in the BFS trace, or prints a reason and returns `None` without inputs.
 pub(crate) fn bfs_streams() -> Option<Vec<Vec<Event>>> {
     let packed = real_input("traces/bfs_warp_streams.bin.gz")?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The fast ways against the definition: the same events and the same errors, whatever the bytes.
+//! Compares the fast paths with the definition: the same events and the same errors for any bytes.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::super::lanes;
 use super::*;
 use crate::codec::{CodecSpec, encode_stream};
 
-/// Field by field, hit by hit: what a payload says, and the events before a fault.
+/// Decodes a payload field by field and hit by hit. Returns the events before an error, and the result.
 fn reference(
     params: PredictParams,
     payload: &[u8],
@@ -96,7 +96,7 @@ fn params() -> impl Strategy<Value = PredictParams> {
     prop_oneof![2_u8..=4, 5_u8..=10].prop_map(|slot_bits| PredictParams { slot_bits })
 }
 
-/// Events whose masks lie in, around and beside each other, and whose locations come back.
+/// Generates events with nested, overlapping and disjoint masks and recurring locations.
 fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(any::<u32>(), 1..400).prop_map(|choices| {
         let mut masks = vec![u32::MAX];
