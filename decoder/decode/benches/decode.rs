@@ -1,12 +1,11 @@
-//! Events a second: as items and expanded on one core, and with all cores through a file.
+//! Decoding speed in events per second: as items and expanded on one core, and through a file on all cores.
 //!
 //! ```text
 //! cargo bench -p warptrace-decoder --bench decode
 //! ```
 //!
-//! Fractal and N-body streams are made here, as their kernels make them with an event for each iteration. BFS
-//! is a real trace, read from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout)
-//! if they are there.
+//! The fractal and N-body streams are generated here with one event for each iteration, as their kernels
+//! would. BFS is a real trace from the real inputs (`WARPTRACE_INPUTS`, or `../shared/inputs`), if present.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 
 #[path = "../tests/it/support/sections.rs"]
@@ -33,15 +32,15 @@ fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
 
-/// Warps of the force kernel with 16,384 bodies.
+/// Makes warps of the force kernel with 16,384 bodies.
 fn nbody() -> Vec<Vec<Event>> {
     let mut stream = vec![event(3, u32::MAX); 16_386];
     (stream[0], stream[16_385]) = (event(1, u32::MAX), event(4, u32::MAX));
     vec![stream; 256]
 }
 
-/// Warps of the fractal program in its default region, every eighth row: 32 neighbours, each iterating until
-/// it escapes or reaches the depth.
+/// Makes warps of the fractal program in its default region, every eighth row: 32 neighbours, each iterating
+/// until it escapes or reaches the depth.
 fn fractal() -> Vec<Vec<Event>> {
     let (width, depth) = (512, 1024);
     let iterations = |pixel: u32| {
@@ -68,7 +67,7 @@ fn fractal() -> Vec<Vec<Event>> {
         .collect()
 }
 
-/// The BFS trace, with locations from 1 on and a lane in each mask, as every trace of this project has them.
+/// Reads the BFS trace. Moves locations to 1 and above and fills empty masks, as the format requires.
 fn bfs() -> Option<Vec<Vec<Event>>> {
     let folder = std::env::var_os("WARPTRACE_INPUTS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/inputs")),
@@ -105,7 +104,7 @@ fn one_core(criterion: &mut Criterion) {
             specs.push(CodecSpec::Raw);
         }
         for spec in specs {
-            // `bfs` has locations over 255 when moved by one.
+            // The moved locations of `bfs` exceed 255.
             if streams.iter().flatten().any(|event| event.location > spec.max_location()) {
                 continue;
             }
@@ -141,7 +140,6 @@ fn one_core(criterion: &mut Criterion) {
     }
 }
 
-/// A file with the streams as warps of one launch.
 fn file(streams: &[Vec<Event>]) -> TraceFile {
     let metadata = Metadata::new("bench", DeviceInfo::simulator("none"), vec![PREDICT]).with_kernel("k", "");
     let mut file = Sections::new(&metadata);
@@ -161,7 +159,7 @@ fn file(streams: &[Vec<Event>]) -> TraceFile {
             })
         })
         .collect();
-    // Frames of the size that the recorder's have.
+    // Frames have the size of the recorder's.
     file.put_chunks(0, &chunks, (256 << 10, Compression::Suited));
     TraceFile::from_bytes(file.finish()).expect("a sound file")
 }

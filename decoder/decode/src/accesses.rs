@@ -1,4 +1,4 @@
-//! Addresses and values: what each warp accessed, as vectors that go on in steps.
+//! Addresses and values: the accesses of each warp, as vectors with equal steps.
 
 mod walk;
 
@@ -17,41 +17,41 @@ use crate::file::{TraceFile, compare};
 use crate::times::Clock;
 use walk::{FoundWarps, OfWarp, WARP_ENTRIES, Walk};
 
-/// Entries of warps that are put together before they are given away in order, and those of one more.
+/// Entries of warps that are assembled in one batch before delivery. The last warp may exceed it.
 const ENTRIES_AT_ONCE: usize = 1 << 17;
-/// Steps for each entry: it is unpacked, put in its place, and looked at.
+/// Steps for each entry: it is unpacked, put in place and visited.
 const STEPS_PER_ENTRY: u64 = 16;
 
-/// Lanes that access a site together, again and again in equal steps.
+/// Lanes that access a site together, repeatedly and in equal steps.
 ///
-/// That they did so together is told by that their runs of equal steps ended together. What each lane
-/// accessed, and in which order, is exact.
+/// Lanes are grouped because their runs of equal steps ended together; this suggests that they accessed the
+/// site together. The accesses of each lane, and their order, are exact.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorRun<'a> {
     /// The site.
     pub site: u16,
-    /// When the last one was over, in units of 16 cycles, from that of the warp's first on.
+    /// End of the last access, in units of 16 cycles since the end of the warp's first run.
     pub time: u64,
-    /// The lanes, and what their bases have in common.
+    /// The lanes, and the relation of their bases.
     pub group: &'a Group,
-    /// The run of the lowest lane, if the bases are on a line; else that of each lane.
+    /// The run of the lowest lane if the bases are on a line; otherwise one run for each lane.
     pub runs: &'a [LaneRun],
 }
 
 impl VectorRun<'_> {
-    /// Returns the run of a lane; `None` if it is none of the group's.
+    /// Returns the run of a lane; `None` if the lane is not in the group.
     #[must_use]
     pub fn run(&self, lane: u32) -> Option<LaneRun> {
         self.group.run(self.runs, lane)
     }
 
-    /// Returns how many vectors there are: as many as the longest run has accesses.
+    /// Returns the number of vectors: the length of the longest run.
     #[must_use]
     pub fn vectors(&self) -> u32 {
         self.runs.iter().map(|run| run.count).max().unwrap_or(0)
     }
 
-    /// Returns how many accesses there are, of all lanes.
+    /// Returns the number of accesses of all lanes.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         let sum: u64 = self.runs.iter().map(|run| u64::from(run.count)).sum();
@@ -59,34 +59,33 @@ impl VectorRun<'_> {
     }
 }
 
-/// What is known of a warp's accesses.
+/// Accesses of one warp, by site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WarpAccesses {
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// By site, in ascending order; those that follow from recorded ones are there, too. All groups are
-    /// whole, and none is loose.
+    /// Sites in ascending order, including derived sites. All groups are complete, and no run is loose.
     pub sites: Vec<SiteGroups>,
-    /// Accesses that are left out, since something was lost when they were made: they cannot be told apart
-    /// from what follows.
+    /// Accesses left out because others were lost, so that their group is unknown.
     pub left_out: u64,
-    /// Accesses that fit to no group although nothing was lost.
+    /// Accesses that belong to no group although nothing was lost.
     pub unmatched: u64,
     /// Whether a group lacks lanes although nothing was lost.
     pub has_gaps: bool,
     /// Entries that no kernel writes.
     pub damaged: u32,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// All accesses that the file has of the warp, left out or not.
+    /// All accesses of the warp in the file, including those left out.
     pub recorded: u64,
-    /// Accesses that follow from these, left out or not.
+    /// Accesses derived from them, including those left out.
     pub derived: u64,
 }
 
 impl WarpAccesses {
-    /// Puts together what pieces hold of a warp, and what follows from it; `None` if that is too much.
+    /// Joins the pieces of a warp and computes its derived sites. Returns `None` if the derived sites have
+    /// more than [`WARP_ENTRIES`] entries.
     fn new(
         (warp, chunks): (u32, u64),
         PieceGroups { sites, cut, damaged }: PieceGroups,
@@ -98,7 +97,7 @@ impl WarpAccesses {
         found.sites.reserve_exact(sites.len());
         for SiteGroups { site, groups, runs, loose } in sites {
             let followers = trace.followers.of_root(site);
-            // Nothing is recorded of what follows from another site.
+            // A derived site has no recorded accesses in a sound file.
             let is_odd = trace.is_derived(site);
             let is_before = |time: u32| cut.is_none_or(|cut| time.wrapping_sub(cut).cast_signed() < 0);
             let is_kept = |group: &Group| is_before(group.time) && group.missing == 0 && !is_odd;
@@ -140,7 +139,7 @@ impl WarpAccesses {
         Some(found)
     }
 
-    /// Returns the vectors in the order of time; those of one time in the order of their sites.
+    /// Returns the vectors in order of time; vectors of equal time in order of site.
     #[must_use]
     pub fn in_order(&self) -> Vec<VectorRun<'_>> {
         let first = self.sites.iter().filter_map(|site| site.groups.first()).map(|group| group.time);
@@ -158,7 +157,7 @@ impl WarpAccesses {
         found
     }
 
-    /// Returns what a lane accessed at a site, in order.
+    /// Returns the accesses of a lane at a site, in order.
     pub fn lane(&self, site: u16, lane: u32) -> impl Iterator<Item = u64> {
         let at = self.sites.binary_search_by_key(&site, |found| found.site).ok();
         let groups = at.into_iter().flat_map(|at| self.sites[at].each_group());
@@ -175,42 +174,42 @@ impl WarpAccesses {
 }
 
 impl TraceFile {
-    /// Returns the number of the track of addresses and values: behind those of events.
+    /// Returns the number of the track of addresses and values. It follows the tracks of events.
     #[must_use]
     pub fn data_track(&self) -> u32 {
         count(self.metadata.tracks.len())
     }
 
-    /// Returns whether addresses or values were recorded.
+    /// Returns true if addresses or values were recorded.
     #[must_use]
     pub fn has_accesses(&self) -> bool {
         self.has_accesses
     }
 
-    /// The sites in the order of their numbers.
+    /// Returns the sites in the order of their numbers.
     pub fn sites(&self) -> impl ExactSizeIterator<Item = &SiteInfo> {
         self.sites.values()
     }
 
-    /// The site with this number.
+    /// Returns the site with this number.
     #[must_use]
     pub fn site(&self, number: u16) -> Option<&SiteInfo> {
         self.sites.get(&number)
     }
 
-    /// Returns how many sites there are whose accesses follow from those of others.
+    /// Returns the number of derived sites.
     #[must_use]
     pub fn derived_sites(&self) -> usize {
         self.sites.values().filter(|site| site.derived.is_some()).count()
     }
 
-    /// Whether a site's accesses follow from those of another one, so that the file has none of its own.
+    /// Returns true if the site is derived: its accesses are computed from another site and not stored.
     #[must_use]
     pub fn is_derived(&self, number: u16) -> bool {
         self.site(number).is_some_and(|site| site.derived.is_some())
     }
 
-    /// The launch, if there is such a track, be it of events or of addresses and values.
+    /// Returns the launch if the file has it and this track, of events or of addresses and values.
     pub(crate) fn resolve_any(&self, launch: u32, track: u32) -> Result<&LaunchInfo, DecodeError> {
         if track == self.data_track() && self.has_accesses() {
             return self.launches.get(&launch).ok_or(DecodeError::UnknownLaunch { launch });
@@ -218,16 +217,16 @@ impl TraceFile {
         Ok(self.resolve(launch, track)?.0)
     }
 
-    /// Gives the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current pool;
-    /// else as [`fold_items`](Self::fold_items). Warps without accesses are left out.
+    /// Passes the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current
+    /// pool. Otherwise like [`fold_items`](Self::fold_items). Leaves out warps without accesses.
     ///
-    /// Each section is read once, unless sections that overlap in their warps have more than fits into memory.
-    /// Memory: for each thread a section, and a warp of up to 2^24 entries of 24 bytes; and 256 MiB of warps of
-    /// which another section may have more.
+    /// Reads each section once, unless sections with common warps exceed the memory limit. Memory: for each
+    /// thread a section, and a warp of up to 2^24 entries of 24 bytes; 256 MiB for warps that a later section
+    /// may continue.
     ///
     /// # Errors
-    /// The file has no such launch; a section is damaged or missing; the file asks for more work than its length lets
-    /// expect.
+    /// The file has no such launch; a section is damaged or missing; a warp has more than 2^24 entries; the
+    /// work exceeds the limit for the length of the file.
     pub fn fold_accesses<A: Send>(
         &self,
         launch: u32,
@@ -255,13 +254,13 @@ impl TraceFile {
         Ok(all.unwrap_or_else(new))
     }
 
-    /// Gives the accesses of the warps that `filter` selects to `sink`, in the order of warps, until it
-    /// returns `Break`. Sections are unpacked and warps put together on all cores of rayon's current pool.
+    /// Passes the accesses of the warps that `filter` selects to `sink`, in order of warp, until `sink`
+    /// returns `Break`. Unpacks sections and assembles warps on all cores of rayon's current pool.
     ///
-    /// Memory: as [`fold_accesses`](Self::fold_accesses).
+    /// Memory: as for [`fold_accesses`](Self::fold_accesses).
     ///
     /// # Errors
-    /// As [`fold_accesses`](Self::fold_accesses).
+    /// As for [`fold_accesses`](Self::fold_accesses).
     pub fn accesses_in_order(
         &self,
         launch: u32,
@@ -280,8 +279,8 @@ impl TraceFile {
         failed.map_or(Ok(flow), Err)
     }
 
-    /// Gives what `look` says of warps to `sink`, in order; of a warp whose pieces contradict each other, or of
-    /// warps whose section cannot be read, why there is nothing.
+    /// Passes the result of `look` for each warp to `sink`, in order. For a warp whose pieces contradict each
+    /// other, and for warps whose section cannot be read, passes the error.
     fn each_warp<T: Send>(
         &self,
         (launch, mut walk): (u32, Walk<'_>),
@@ -312,8 +311,7 @@ impl TraceFile {
         ControlFlow::Continue(())
     }
 
-    /// Gives what `look` says of the accesses of a launch's warps to `sink`, in order; of a warp whose pieces
-    /// contradict each other, or of warps whose section cannot be read, why there is nothing.
+    /// Passes the result of `look` for each warp of a launch to `sink`, like `each_warp`.
     pub(crate) fn look_at_accesses<T: Send>(
         &self,
         launch: &LaunchInfo,
@@ -324,13 +322,12 @@ impl TraceFile {
         self.each_warp((number, Walk::new(self, number, 0..launch.warps())), look, sink)
     }
 
-    /// Entries of a warp when it is put together, with those that follow from them.
+    /// Returns the number of entries of a warp after assembly, including derived ones.
     fn entries(&self, of: &OfWarp) -> usize {
         let sites = of.pieces.iter().flat_map(|(.., groups)| &groups.sites);
         sites.map(|site| site.entries() * (1 + self.followers.of_root(site.site).len())).sum()
     }
 
-    /// Puts a warp of a launch together, which has at most this many entries.
     fn warp_accesses(
         &self,
         (launch, warp): (u32, u32),
@@ -359,7 +356,7 @@ impl TraceFile {
         let accesses = accesses.ok_or(DecodeError::TooManyEntries { launch, warp, most: WARP_ENTRIES })?;
         let derived = accesses.sites.iter().filter(|site| self.is_derived(site.site));
         self.work.spend(derived.map(|site| 1 + site.entries() as u64).sum())?;
-        // Vectors that are on no line may have to be looked at one by one.
+        // Readers may visit vectors that are not on a line one by one.
         let generic = accesses.sites.iter().flat_map(SiteGroups::each_group);
         let generic = generic.filter(|(group, _)| group.spread.is_none()).map(|(_, runs)| {
             let vectors = runs.iter().map(|run| run.count).max().unwrap_or(0);
@@ -369,7 +366,6 @@ impl TraceFile {
         Ok(accesses)
     }
 
-    /// Reads a section and compares it with what its beginning said when the file was opened.
     pub(crate) fn load_data(
         &self,
         entry: &IndexEntry,
@@ -393,13 +389,13 @@ impl TraceFile {
 }
 
 impl WarpAccesses {
-    /// Returns the number of lanes' accesses that are known, without those left out.
+    /// Returns the number of accesses of all lanes, without those left out.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.sites.iter().map(SiteGroups::accesses).sum()
     }
 
-    /// Goes through the lanes of all sites: the site and the lane of each.
+    /// Returns the site and the lane of each lane that accessed a site.
     pub fn each_lane(&self) -> impl Iterator<Item = (u16, u32)> {
         self.sites.iter().flat_map(|site| lanes(self.lanes(site.site)).map(|lane| (site.site, lane)))
     }

@@ -9,25 +9,19 @@ use warptrace_format::file::{AccountRun, Accounts, IndexEntry};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Consecutive warps, and the account of each; `None` if the file has none.
+/// Consecutive warps, and the account of each; `None` if the file has no account for them.
 pub type AccountOfWarps = (Range<u32>, Option<WarpAccount>);
 
-/// What a cursor found for the next warps.
 #[derive(Debug)]
 pub(crate) enum Accounted {
-    /// The warps of this range have this account each.
     Account(Range<u32>, WarpAccount),
-    /// The warps of this range have no accounting.
     Missing(Range<u32>),
-    /// The warps of this range have accounting that cannot be read.
     Damaged(Range<u32>, DecodeError),
 }
 
 impl Accounted {
-    /// The warps, and their account: none if it is missing or damaged.
-    ///
-    /// # Errors
-    /// It was not read, since the file asks for too much work. That says nothing of the warps.
+    /// Returns the warps and their account; `None` if it is missing or damaged. Fails only if the work limit
+    /// was reached before the section was read; then the accounts are unknown.
     pub(crate) fn or_missing(self) -> Result<(Range<u32>, Option<WarpAccount>), DecodeError> {
         match self {
             Self::Account(warps, account) => Ok((warps, Some(account))),
@@ -37,23 +31,23 @@ impl Accounted {
     }
 }
 
-/// Goes through the accounting of one launch and track, with one section in memory.
+/// A cursor over the accounting of one launch and track. Holds one section in memory.
 #[derive(Debug)]
 pub(crate) struct AccountCursor<'a> {
     file: &'a TraceFile,
     sections: &'a [IndexEntry],
-    /// Runs of the section that was read last, the first of which begins at `first`.
+    /// Runs of the current section; the first begins at `first`.
     runs: VecDeque<AccountRun>,
     first: u32,
-    /// Warps before this are those of a section that could not be read, and no other section counts for them.
+    /// Warps before this one are in a section that could not be read. They count as missing.
     damaged_end: u32,
 }
 
 impl TraceFile {
-    /// The accounts of all warps of a launch on a track, in order. Memory: one accounting section.
+    /// Returns the accounts of all warps of a launch on a track, in order. Memory: one accounting section.
     ///
     /// # Errors
-    /// The file has no such launch or track. A damaged section comes out of the iterator, which then ends.
+    /// The file has no such launch or track. The iterator ends with the error of a damaged section.
     pub fn accounts(
         &self,
         launch: u32,
@@ -66,7 +60,7 @@ impl TraceFile {
                 return None;
             }
             let next = match cursor.next(rest.clone()) {
-                // The steps of warps one by one, as they are for whoever goes through them.
+                // Charges the steps of single warps, because callers visit them one by one.
                 Accounted::Account(warps, account) => {
                     self.work.spend_warps(&warps, &account).map(|_| (warps, Some(account)))
                 }
@@ -85,8 +79,8 @@ impl<'a> AccountCursor<'a> {
         Self { file, sections, runs: VecDeque::new(), first: 0, damaged_end: 0 }
     }
 
-    /// Gives what there is for a beginning of `warps`, which is not empty. Calls ask for ascending warps.
-    /// What is returned covers at least one warp and none beyond `warps`; where sections overlap, the one
+    /// Returns the result for the first warps of `warps`, which must not be empty and must ascend from call
+    /// to call. The result covers at least one warp and stays inside `warps`. If sections overlap, the one
     /// that begins first counts.
     pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted {
         let (from, to) = (warps.start, warps.end);
@@ -120,20 +114,19 @@ impl<'a> AccountCursor<'a> {
         }
         match self.runs.front() {
             Some(run) => Accounted::Account(from..(self.first + run.warps).min(to), run.account),
-            // No section that was read ends before the warp.
+            // Cannot happen: sections that end before the warp are not read.
             None => Accounted::Missing(from..to),
         }
     }
 
     fn load(&self, section: &IndexEntry) -> Result<Accounts, DecodeError> {
-        // Whether there are steps left, before the section is unpacked.
+        // Checks the work limit before the section is unpacked.
         self.file.work.spend(0)?;
         let accounts = self.file.load_accounts(section)?;
         self.file.work.spend_accounts(&accounts)?;
         Ok(accounts)
     }
 
-    /// Leaves out the runs that end before a warp.
     fn skip_to(&mut self, warp: u32) {
         while let Some(run) = self.runs.front()
             && self.first + run.warps <= warp

@@ -1,4 +1,4 @@
-//! The events of many warps, decoded in parallel, delivered in order.
+//! The events of many warps, decoded in parallel and delivered in order.
 
 use std::ops::{ControlFlow, Range};
 
@@ -15,16 +15,16 @@ use crate::marks::Marks;
 use crate::times::Clock;
 use crate::window::{Held, HeldRun, Window, Windows};
 
-/// Most events of one decoding job (2 MiB), and of the blocks in which a longer chunk is delivered.
+/// Maximum number of events of one decoding job (2 MiB), and of one block of a longer chunk.
 const JOB_EVENTS: usize = 1 << 18;
-/// Events of a job of several chunks (256 KiB): they stay in a core's cache until they are delivered, and a
-/// small launch has work for many cores.
+/// Maximum number of events of a job of several chunks (256 KiB). They stay in a core's cache until delivery,
+/// and small launches give work to many cores.
 const SHARED_JOB_EVENTS: usize = 1 << 15;
 
-/// Chunks whose jobs are made at once, and those of one warp.
+/// Maximum number of chunks in one batch of jobs. The last warp may exceed it.
 const CHUNKS_AT_ONCE: usize = 1 << 16;
 
-/// Which warps of a launch to read, and whether with marks where events are missing.
+/// A selection of warps of a launch, optionally with marks at missing events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarpFilter {
     warps: Range<u32>,
@@ -32,50 +32,48 @@ pub struct WarpFilter {
 }
 
 impl WarpFilter {
-    /// Every warp.
+    /// Selects every warp.
     pub const fn all() -> Self {
         Self::warps(0..u32::MAX)
     }
 
-    /// The warps whose linear index lies in `warps`.
+    /// Selects the warps with a linear index in `warps`.
     pub const fn warps(warps: Range<u32>) -> Self {
         Self { warps, has_marks: false }
     }
 
-    /// One warp. A launch has no warp `u32::MAX`; that filter selects nothing.
+    /// Selects one warp. `u32::MAX` selects nothing, because no launch has that warp.
     pub const fn warp(warp: u32) -> Self {
         Self::warps(warp..warp.saturating_add(1))
     }
 
-    /// The warps of block (x, y, z); `None` if the launch has no such block.
+    /// Selects the warps of block (x, y, z); `None` if the launch has no such block.
     pub fn block(launch: &LaunchInfo, block: [u32; 3]) -> Option<Self> {
         let first = launch.warp_index(block, 0)?;
         Some(Self::warps(first..first + launch.warps_per_block()))
     }
 
-    /// The same warps, with [marks](crate#losses) where events are missing.
+    /// Adds [marks](crate#losses) at missing events.
     #[must_use]
     pub const fn with_marks(mut self) -> Self {
         self.has_marks = true;
         self
     }
 
-    /// The selected ones of `warps` warps.
+    /// Returns the selected part of the first `warps` warps.
     pub(crate) fn range(&self, warps: u32) -> Range<u32> {
         self.warps.start..self.warps.end.min(warps)
     }
 }
 
-/// Why a walk over events ended before its end.
+/// The reason why a walk over events stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The sink returned `Break`.
     Asked,
     Failed(DecodeError),
 }
 
 impl Stop {
-    /// The result of a walk as callers see it.
     pub(crate) fn flow(walked: Result<(), Self>) -> Result<ControlFlow<()>, DecodeError> {
         match walked {
             Ok(()) => Ok(ControlFlow::Continue(())),
@@ -84,7 +82,6 @@ impl Stop {
         }
     }
 
-    /// Whether a sink stopped the walk.
     pub(crate) const fn asked(flow: ControlFlow<()>) -> Result<(), Self> {
         match flow {
             ControlFlow::Continue(()) => Ok(()),
@@ -107,17 +104,15 @@ pub struct EventBlock<'a> {
     pub warp: u32,
     /// Number of the first of these events among the warp's events, from 0.
     pub first_event: u64,
-    /// The events; at most 2^18 of them.
+    /// The events, at most 2^18.
     pub events: &'a [Event],
-    /// The runs that begin here: the number of the first event of each among `events`, and when it came, as
+    /// The runs that begin in this block: index of the first event in `events`, and its time as in
     /// [`WarpItem::begin`](crate::WarpItem::begin). Empty if the trace has no times.
     pub begins: &'a [(u32, u64)],
-    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). Such a block has no
-    /// events.
+    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). No events then.
     pub missing: Option<LossyWarps>,
 }
 
-/// A chunk, and the position of its events in the warp's stream.
 struct PlacedChunk<'a> {
     warp: u32,
     first_event: u64,
@@ -125,11 +120,11 @@ struct PlacedChunk<'a> {
 }
 
 impl TraceFile {
-    /// Gives the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp, in
-    /// the [crate's order](crate#order): use it to look at each event. Chunks are decoded in parallel on rayon's current pool; `sink` runs
-    /// on the calling thread. `Break` from `sink` ends the decoding early, and comes back.
+    /// Passes the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp,
+    /// in the [crate's order](crate#order). Decodes chunks in parallel on rayon's current pool; `sink` runs
+    /// on the calling thread. If `sink` returns `Break`, decoding ends and returns it.
     ///
-    /// Memory is bounded as the [crate's docs](crate#memory) say.
+    /// Memory: see the [crate's docs](crate#memory).
     ///
     /// ```no_run
     /// use std::ops::ControlFlow;
@@ -144,8 +139,9 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track; a frame or a chunk cannot be decoded. Events of lower warps may
-    /// have been given to `sink` before. Damaged accounts count as missing.
+    /// The file has no such launch or track; a frame or a chunk cannot be decoded; the work exceeds the limit
+    /// for the length of the file. Events of lower warps may have been passed to `sink` before. Damaged
+    /// accounts count as missing.
     pub fn decode_all(
         &self,
         launch: u32,
@@ -186,7 +182,7 @@ impl TraceFile {
             let stream = Stream { launch, track, warp };
             let mut sequence = Sequence::new(stream);
             if matches!(held, Held::Huge) {
-                // Huge warps end their window, so nothing in it comes later.
+                // A huge warp is the last of its window.
                 self.decode_chunks(&chunks, (launch, track), codec, sink)?;
                 return self.decode_huge(stream, codec, sink);
             }
@@ -206,7 +202,7 @@ impl TraceFile {
             }
         }
         self.decode_chunks(&chunks, (launch, track), codec, sink)?;
-        // What comes before the gap has been delivered, like what comes before any other error.
+        // Events before the gap have been delivered, as for any other error.
         gap.map_or(Ok(()), |error| Err(error.into()))
     }
 
@@ -220,7 +216,7 @@ impl TraceFile {
         let jobs = cut_into_jobs(chunks);
         let waves: Vec<_> = jobs.chunks(rayon::current_num_threads()).collect();
         let width = waves.first().map_or(0, |wave| wave.len());
-        // Buffers are kept from wave to wave: fresh memory costs more than what is decoded into it.
+        // Reuses buffers from wave to wave: allocating fresh memory costs more than decoding into it.
         let new = || (0..width).map(|_| Worker::new(codec)).collect::<Vec<_>>();
         let decode = |wave: &[&[PlacedChunk<'_>]], workers: &mut [Worker]| {
             wave.par_iter().zip(workers).for_each(|(job, worker)| worker.decode(job, launch, track));
@@ -230,7 +226,7 @@ impl TraceFile {
             decode(first, &mut ready);
         }
         for (at, wave) in waves.iter().enumerate() {
-            // While one wave is delivered, the pool decodes the next.
+            // The pool decodes the next wave while this one is delivered.
             rayon::in_place_scope(|scope| {
                 if let Some(following) = waves.get(at + 1) {
                     let next = &mut next;
@@ -248,7 +244,7 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Decodes a warp from its frames, one chunk in memory at a time.
+    /// Decodes a warp from its frames, with one chunk in memory at a time.
     fn decode_huge(&self, stream: Stream, codec: CodecSpec, sink: &mut BlockSink<'_>) -> Result<(), Stop> {
         let mut feed = FrameFeed::new(self, stream).timed();
         let mut sequence = Sequence::new(stream);
@@ -263,7 +259,7 @@ impl TraceFile {
     }
 }
 
-/// Consecutive chunks with at most [`SHARED_JOB_EVENTS`] events in all, or one chunk with more.
+/// Groups consecutive chunks into jobs of at most [`SHARED_JOB_EVENTS`] events, or one longer chunk.
 fn cut_into_jobs<'i, 'c>(chunks: &'i [PlacedChunk<'c>]) -> Vec<&'i [PlacedChunk<'c>]> {
     let mut jobs = Vec::new();
     let (mut from, mut events) = (0, 0);
@@ -281,7 +277,6 @@ fn cut_into_jobs<'i, 'c>(chunks: &'i [PlacedChunk<'c>]) -> Vec<&'i [PlacedChunk<
     jobs
 }
 
-/// Gives the events of a wave's jobs to `sink`.
 fn deliver(
     wave: &[&[PlacedChunk<'_>]],
     workers: &mut [Worker],
@@ -308,15 +303,14 @@ fn deliver(
     Ok(())
 }
 
-/// Decodes jobs one after the other into its own buffer.
+/// A decoder with a buffer, reused from job to job.
 struct Worker {
     decoder: Decoder,
     /// The events of the job's first chunks, up to the first that cannot be decoded.
     events: Vec<Event>,
-    /// Chunks that were decoded.
     chunks: usize,
     error: Option<DecodeError>,
-    /// The events are too many to be held; none was decoded.
+    /// Whether the job has too many events to hold. Then none was decoded.
     too_many: bool,
 }
 
@@ -332,7 +326,7 @@ impl Worker {
         if self.too_many {
             return;
         }
-        // The announced number of events is not trusted with memory: `events` grows with what is decoded.
+        // The announced number of events is not trusted: `events` grows as events are decoded.
         for &PlacedChunk { warp, chunk, .. } in job {
             if let Err(error) = self.decoder.decode_into(&chunk.payload, chunk.events, &mut self.events) {
                 self.error = Some(chunk.error(Stream { launch, track, warp }, error));
@@ -358,7 +352,7 @@ fn stream_chunk(
     let result = decoder.decode(&chunk.payload, chunk.events, &mut |event| {
         block.push(event);
         if block.len() == JOB_EVENTS {
-            // The decoder cannot be stopped inside a chunk; after a `Break` it runs on unheard.
+            // The decoder cannot stop inside a chunk; after `Break`, the remaining events are dropped.
             if given.is_ok() {
                 given = sink.give(stream.warp, &mut walk, delivered, &block);
             }
@@ -371,16 +365,15 @@ fn stream_chunk(
     sink.give(stream.warp, &mut walk, delivered, &block)
 }
 
-/// Walks through the runs of a chunk; `None` if they have no times.
+/// Returns a walk over the runs of a chunk; `None` if the chunk has no times.
 fn walk_of(chunk: &ChunkData) -> Option<(u32, RunWalk<'_>)> {
     chunk.times.as_ref().map(|(step, times)| (*step, times.walk()))
 }
 
-/// Gives blocks to a sink, with the times at which their runs began, and marks.
+/// Passes blocks to a sink, with start times of runs and marks.
 pub(crate) struct BlockSink<'a> {
     sink: &'a mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     marks: Option<Marks<'a>>,
-    /// The last warp, and its clock.
     warp: Option<u32>,
     clock: Clock,
     begins: Vec<(u32, u64)>,
@@ -394,7 +387,7 @@ impl<'a> BlockSink<'a> {
         Self { sink, marks, warp: None, clock: Clock::default(), begins: Vec::new() }
     }
 
-    /// Gives the next events of a chunk; the first has this number in its warp.
+    /// Passes the next events of a chunk to the sink. The first has number `first_event` in its warp.
     fn give(
         &mut self,
         warp: u32,
@@ -432,13 +425,12 @@ impl<'a> BlockSink<'a> {
         }))
     }
 
-    /// Gives the marks after the last events.
+    /// Passes the marks after the last events to the sink.
     fn finish(self) -> Result<(), Stop> {
         self.marks.map_or(Ok(()), |marks| marks.finish(&mut mark_blocks(self.sink)))
     }
 }
 
-/// Makes marks blocks without events.
 fn mark_blocks(
     sink: &mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
 ) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {

@@ -1,4 +1,4 @@
-//! Memory that kernels could reach: which buffer an address belongs to.
+//! Memory that kernels could reach, and the buffer of an address.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,10 +9,9 @@ use warptrace_format::file::{BufferInfo, Buffers};
 use crate::file::TraceFile;
 use crate::shown;
 
-/// The buffers that a file tells of.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownBuffers {
-    /// By number, which bounds how many there are.
+    /// By number. The format limits the numbers.
     all: BTreeMap<u32, BufferInfo>,
     is_complete: bool,
 }
@@ -24,7 +23,7 @@ impl Default for KnownBuffers {
 }
 
 impl KnownBuffers {
-    /// Adds those of a section. Of several with one number the last counts.
+    /// Adds the buffers of a section. For a repeated number, the last entry counts.
     pub(crate) fn add(&mut self, part: Buffers) {
         self.is_complete &= part.is_complete;
         for mut buffer in part.buffers {
@@ -33,37 +32,34 @@ impl KnownBuffers {
         }
     }
 
-    /// Notes that some are not known.
     pub(crate) fn lack(&mut self) {
         self.is_complete = false;
     }
 }
 
 impl TraceFile {
-    /// Returns the buffers in the order of their numbers: memory that kernels could reach by global
-    /// addresses; `None` if the file does not tell of any.
+    /// Returns the buffers, in the order of their numbers: memory that kernels could reach by global
+    /// addresses. Returns `None` if the file has no section of buffers.
     #[must_use]
     pub fn buffers(&self) -> Option<impl ExactSizeIterator<Item = &BufferInfo>> {
         self.buffers.as_ref().map(|known| known.all.values())
     }
 
-    /// The buffer with this number.
+    /// Returns the buffer with this number.
     #[must_use]
     pub fn buffer(&self, number: u32) -> Option<&BufferInfo> {
         self.buffers.as_ref()?.all.get(&number)
     }
 
-    /// Returns whether the file has all memory that kernels could reach by global addresses: then an address
-    /// that is in none of its buffers was out of bounds. A file that breaks off has those of the launches
-    /// that it has.
+    /// Returns true if the file lists all memory that kernels could reach by global addresses. Then an
+    /// address outside its buffers was out of bounds. A truncated file has the buffers of its launches.
     #[must_use]
     pub fn has_all_buffers(&self) -> bool {
         self.buffers.as_ref().is_some_and(|known| known.is_complete)
     }
 }
 
-/// Returns the first and the last byte that accesses of a run touch, of `bytes` bytes each; `None` if addresses
-/// wrap around.
+/// Returns the first and the last byte of a run's accesses of `bytes` bytes each; `None` if they wrap around.
 #[must_use]
 pub fn extent(run: LaneRun, bytes: u64) -> Option<(u64, u64)> {
     let way = i128::from(run.step) * i128::from(run.count.saturating_sub(1));
@@ -71,37 +67,37 @@ pub fn extent(run: LaneRun, bytes: u64) -> Option<(u64, u64)> {
     Some((run.base.min(last), run.base.max(last).checked_add(bytes.max(1) - 1)?))
 }
 
-/// In which launch a buffer begins or ends, whether it begins, and its number.
+/// Launch at which a buffer begins or ends, whether it begins, and its number.
 type Change = (u32, bool, u32);
 
-/// Where the buffers of a trace lie in one launch after the other.
+/// The buffers of a trace, launch by launch.
 #[derive(Clone, Debug)]
 pub struct BufferMap<'t> {
-    /// What happens to buffers, the last first.
+    /// Begins and ends of buffers, the last first.
     changes: Vec<(Reverse<Change>, &'t BufferInfo)>,
-    /// How many of these are still to come.
+    /// Number of changes that are still to be applied.
     left: usize,
-    /// Those that are there, by address. None overlaps another.
+    /// Buffers of the current launch, by address. They do not overlap.
     live: BTreeMap<u64, &'t BufferInfo>,
     launch: u32,
     is_complete: bool,
 }
 
-/// Where an address lies.
+/// The place of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressPlace<'t> {
-    /// In a buffer, and how many bytes behind its first one.
+    /// In a buffer, at this offset in bytes.
     In(&'t BufferInfo, u64),
-    /// In none, although all are known.
+    /// Outside all buffers, and all buffers are known.
     Outside,
-    /// In none that is known.
+    /// Outside the known buffers; some are unknown.
     Unknown,
 }
 
 impl<'t> BufferMap<'t> {
-    /// Begins before the first launch; `None` if the trace does not tell of buffers.
+    /// Makes a map at the first launch. Returns `None` if the trace has no buffers.
     ///
-    /// Memory: 40 bytes for each buffer.
+    /// Memory: 24 bytes for each begin and end of a buffer, and 16 for each live buffer.
     #[must_use]
     pub fn of_trace(trace: &'t TraceFile) -> Option<Self> {
         let known = trace.buffers.as_ref()?;
@@ -121,8 +117,7 @@ impl<'t> BufferMap<'t> {
         Self { changes, left, live: BTreeMap::new(), launch: 0, is_complete }
     }
 
-    /// Goes to a launch: what [`at`](Self::at) says is of it. Launches in ascending order are one pass over
-    /// the buffers.
+    /// Moves to a launch; queries then refer to it. Ascending launches take one pass over the buffers.
     pub fn go_to(&mut self, launch: u32) {
         if launch < self.launch {
             self.left = self.changes.len();
@@ -134,7 +129,7 @@ impl<'t> BufferMap<'t> {
         {
             self.left -= 1;
             if begins {
-                // What comes later counts: what was there is no more.
+                // A later buffer replaces all buffers that it overlaps.
                 while let Some(over) = self.before(buffer.address.saturating_add(buffer.bytes - 1))
                     && (over.address >= buffer.address || buffer.address - over.address < over.bytes)
                 {
@@ -147,12 +142,11 @@ impl<'t> BufferMap<'t> {
         }
     }
 
-    /// The last buffer that begins at an address or before.
     fn before(&self, address: u64) -> Option<&'t BufferInfo> {
         self.live.range(..=address).next_back().map(|(_, buffer)| *buffer)
     }
 
-    /// Returns where an address lies.
+    /// Returns the place of an address.
     #[must_use]
     pub fn at(&self, address: u64) -> AddressPlace<'t> {
         match self.before(address) {
@@ -164,7 +158,7 @@ impl<'t> BufferMap<'t> {
         }
     }
 
-    /// Returns the buffer in which all accesses of a run are, of `bytes` bytes each.
+    /// Returns the buffer that contains all accesses of a run, of `bytes` bytes each.
     #[must_use]
     pub fn of_run(&self, run: LaneRun, bytes: u64) -> Option<&'t BufferInfo> {
         let (low, high) = extent(run, bytes)?;
@@ -174,8 +168,8 @@ impl<'t> BufferMap<'t> {
         }
     }
 
-    /// Counts the accesses of a run, of `bytes` bytes each, that are in no buffer, or go beyond one, although
-    /// all buffers are known.
+    /// Counts the accesses of a run, of `bytes` bytes each, that are not entirely inside one buffer. Returns
+    /// 0 if not all buffers are known.
     #[must_use]
     pub fn outside(&self, run: LaneRun, bytes: u64) -> u32 {
         if !self.is_complete || self.of_run(run, bytes).is_some() {
@@ -184,12 +178,12 @@ impl<'t> BufferMap<'t> {
         let is_outside = |number: &u32| {
             self.of_run(LaneRun { base: run.nth(*number), step: 0, count: 1 }, bytes).is_none()
         };
-        // At most 1,023.
+        // At most 1,023 accesses.
         (0..run.count).filter(is_outside).map(|_| 1).sum()
     }
 
-    /// Returns the buffer that is nearest to an address that is in none, and by how many bytes the address is
-    /// behind its last one (positive, from 1 on), or before its first one (negative).
+    /// Returns the buffer nearest to an address outside all buffers, and the distance in bytes: positive
+    /// (from 1) after the last byte of the buffer, negative before its first.
     #[must_use]
     pub fn nearest(&self, address: u64) -> Option<(&'t BufferInfo, i128)> {
         let before =
@@ -203,7 +197,6 @@ impl<'t> BufferMap<'t> {
     }
 }
 
-/// The address behind the last byte; where that is 2^64, the last one.
 const fn end(buffer: &BufferInfo) -> u64 {
     buffer.address.saturating_add(buffer.bytes)
 }
@@ -225,7 +218,6 @@ mod tests {
         map
     }
 
-    /// The number of the buffer at an address.
     fn number(map: &BufferMap<'_>, address: u64) -> Option<u32> {
         match map.at(address) {
             AddressPlace::In(buffer, offset) => {
@@ -249,7 +241,7 @@ mod tests {
             buffer(1, 0x1000, 8, 2, Some(4)),
             buffer(2, 0x1000, 64, 4, Some(4)),
             buffer(3, 0x1000, 16, 5, None),
-            // The file does not say that the one before has gone.
+            // The file has no end for the buffer before.
             buffer(4, 0x100f, 2, 7, None),
             buffer(5, u64::MAX - 1, 2, 0, None),
         ];

@@ -1,4 +1,4 @@
-//! Sites whose accesses follow from those of others.
+//! Derived sites: their accesses are computed from another site.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,13 @@ use warptrace_format::data::{Derived, LaneRun};
 use warptrace_format::file::SiteInfo;
 use warptrace_format::file::data::{Group, SiteGroups, lanes};
 
-/// By its root the sites that follow from it.
+/// Derived sites by their root (the source site).
 #[derive(Debug, Default)]
 pub(crate) struct Followers(BTreeMap<u16, Vec<(u16, Derived)>>);
 
 impl Followers {
-    /// Finds what follows from what in a table that may be made of several sections.
-    ///
-    /// # Errors
-    /// A site and its root, which is not there or follows from another one itself.
+    /// Resolves derived sites to their roots. The table may come from several sections. Fails with a derived
+    /// site and its root if the root is missing or itself derived.
     pub(crate) fn new(sites: &BTreeMap<u16, SiteInfo>) -> Result<Self, (u16, u16)> {
         let mut found = BTreeMap::<_, Vec<_>>::new();
         for (&number, site) in sites {
@@ -27,16 +25,15 @@ impl Followers {
         Ok(Self(found))
     }
 
-    /// The sites that follow from one.
     pub(crate) fn of_root(&self, root: u16) -> &[(u16, Derived)] {
         self.0.get(&root).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Returns what lanes access at a site that follows from a root, of which all groups are whole; `None` if
-/// these are more than `most` groups and runs.
+/// Computes the accesses of a site derived from a root with complete groups. Returns `None` if the result has
+/// more than `most` groups and runs.
 ///
-/// Lanes that were together at the root are so here. Where addresses of 32 bits wrap, runs are cut.
+/// Lanes of one group at the root stay in one group. Runs are cut where 32-bit addresses wrap.
 pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usize) -> Option<SiteGroups> {
     let mut found = SiteGroups { site, ..SiteGroups::default() };
     for (group, runs) in root.each_group() {
@@ -57,7 +54,7 @@ pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usiz
     Some(found)
 }
 
-/// Adds a group's accesses, cut where some lane's wrap.
+/// Adds the accesses of a group, cut where the addresses of a lane wrap.
 fn wrap(group: &Group, runs: &[LaneRun], derived: &Derived, found: &mut SiteGroups) {
     let own: Vec<(u32, LaneRun)> =
         lanes(group.mask).filter_map(|lane| Some((lane, group.run(runs, lane)?))).collect();
@@ -126,11 +123,11 @@ mod tests {
             }
             assert!(derive(&root, 2, &derived, 5).is_none());
         }
-        // Lanes 0 to 4 wrap one after the other; those that do in one turn stay together.
+        // Lanes 0 to 4 wrap one after the other; lanes that wrap in the same access stay together.
         let downwards =
             derive(&root, 2, &Derived { root: 1, offset: -20, is_narrow: true }, 1 << 10).expect("few");
         assert_eq!(downwards.groups[..6].iter().map(|group| group.mask).collect::<Vec<_>>(), [0xff; 6]);
-        // Of the second group one lane wraps all the time, and its run is shorter.
+        // In the second group, one lane wraps at every access, and its run is shorter.
         assert_eq!(downwards.groups.len(), 9);
     }
 

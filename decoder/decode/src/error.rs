@@ -1,4 +1,4 @@
-//! Why a trace could not be opened or decoded.
+//! Errors of opening and decoding.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use warptrace_format::codec::CodecError;
 use warptrace_format::file::FormatError;
 use warptrace_format::shown;
 
-/// A trace that cannot be opened at all.
+/// A trace that cannot be opened.
 ///
-/// A file whose beginning is sound but whose end is missing or damaged is no error: it opens, and
-/// [`TraceFile::completeness`](crate::TraceFile::completeness) tells how far it goes.
+/// A file with a sound beginning and a missing or damaged end opens without an error;
+/// [`TraceFile::completeness`](crate::TraceFile::completeness) reports how much of it can be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -22,13 +22,13 @@ pub enum OpenError {
         /// The system's error.
         source: io::Error,
     },
-    /// What is there is a folder.
+    /// The path is a folder.
     #[error("cannot open {}: it is a folder; name a trace in it", shown(&path.to_string_lossy()))]
     Folder {
         /// The path given.
         path: PathBuf,
     },
-    /// What is there is a pipe, a socket or a device.
+    /// The path is a pipe, a socket or a device.
     #[error("cannot open {}: it is no file, but a pipe or a device; write its bytes to a file first", shown(&path.to_string_lossy()))]
     NoFile {
         /// The path given.
@@ -47,7 +47,6 @@ pub enum OpenError {
     Format(#[from] FormatError),
 }
 
-/// What to do about missing times.
 const NO_TIMES: &str = "record with `--times runs`, or, if that was done, again: the file was damaged";
 
 /// Events that could not be decoded.
@@ -57,15 +56,15 @@ pub enum DecodeError {
     /// The file has no such launch.
     #[error("the trace has no launch {launch}; `warptrace info` lists the launches")]
     UnknownLaunch {
-        /// The number asked for.
+        /// The requested number.
         launch: u32,
     },
     /// The file has no such track.
     #[error("the trace has no track {track}; it declares {tracks} (track 0 is the trace, 1 a raw twin)")]
     UnknownTrack {
-        /// The track asked for.
+        /// The requested track.
         track: u32,
-        /// Tracks of the file.
+        /// Number of tracks of the file.
         tracks: usize,
     },
     /// The launch has no such warp.
@@ -73,9 +72,9 @@ pub enum DecodeError {
     UnknownWarp {
         /// The launch.
         launch: u32,
-        /// The warp asked for.
+        /// The requested warp.
         warp: u32,
-        /// Warps of the launch.
+        /// Number of warps of the launch.
         warps: u32,
     },
     /// The bytes could not be read.
@@ -86,27 +85,27 @@ pub enum DecodeError {
         /// The system's error.
         source: io::Error,
     },
-    /// A frame or an accounting section is damaged.
+    /// A section is damaged.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// A frame or an accounting section is sound but not the one that the index announces.
+    /// A section is sound but differs from its index entry.
     #[error(
         "{section} at offset {offset}: field `{field}` is {found}, the index says {expected}; \
          the index belongs to another file or was damaged: record again"
     )]
     IndexMismatch {
-        /// The kind of section that the index announces.
+        /// The kind of section in the index.
         section: &'static str,
         /// File offset of the section.
         offset: u64,
         /// The field.
         field: &'static str,
-        /// What the section says.
+        /// Value in the section.
         found: u64,
-        /// What the index says.
+        /// Value in the index.
         expected: u64,
     },
-    /// A chunk's payload is not what its header promises.
+    /// The payload of a chunk does not match its header.
     #[error(
         "launch {launch}, track {track}, warp {warp}, chunk {sequence} (FRAM at offset {frame_offset}): {source}"
     )]
@@ -117,14 +116,14 @@ pub enum DecodeError {
         track: u32,
         /// The warp.
         warp: u32,
-        /// The chunk.
+        /// Sequence number of the chunk.
         sequence: u32,
-        /// File offset of the frame that holds it.
+        /// File offset of its frame.
         frame_offset: u64,
-        /// What is wrong with it.
+        /// The codec's error.
         source: CodecError,
     },
-    /// A warp's chunks do not follow each other.
+    /// A gap or repetition in a warp's sequence of chunks.
     #[error(
         "launch {launch}, track {track}, warp {warp}: chunk {found} (FRAM at offset {frame_offset}) stands where \
          chunk {expected} should be; a chunk is missing, doubled or out of order"
@@ -138,18 +137,18 @@ pub enum DecodeError {
         warp: u32,
         /// The sequence number found.
         found: u32,
-        /// The one that comes next.
+        /// The sequence number expected.
         expected: u64,
-        /// File offset of the frame that holds it.
+        /// File offset of its frame.
         frame_offset: u64,
     },
-    /// A frame without times, in a trace with times; or a trace without.
+    /// A frame has no times, or the trace has none at all.
     #[error("the chunks of the FRAM at offset {frame_offset} have no times: {}", NO_TIMES)]
     NoTimes {
         /// File offset of the frame.
         frame_offset: u64,
     },
-    /// Accounts without spans, in a trace that says where and when warps ran.
+    /// Accounts have no spans, in a trace that records them.
     #[error(
         "the warps of the ACCT at offset {accounts_offset} have no times, although they were recorded with them: \
          the file was damaged; record again"
@@ -158,7 +157,7 @@ pub enum DecodeError {
         /// File offset of the accounts.
         accounts_offset: u64,
     },
-    /// A part of a warp's addresses and values is not there.
+    /// A part of a warp's addresses and values is missing.
     #[error(
         "launch {launch}, warp {warp}: chunk {found} of addresses and values (DATA at offset {offset}) stands where chunk \
          {expected} should be; a section is missing or damaged: `warptrace verify` says which"
@@ -170,12 +169,12 @@ pub enum DecodeError {
         warp: u32,
         /// The sequence number found.
         found: u32,
-        /// The one that comes next.
+        /// The sequence number expected.
         expected: u32,
         /// File offset of the section that holds it.
         offset: u64,
     },
-    /// A warp has more addresses and values than are held in memory at once.
+    /// A warp has more addresses and values than the reader holds in memory.
     #[error(
         "launch {launch}, warp {warp}: more than {most} entries of addresses and values, which is the most that is read of a warp"
     )]
@@ -184,28 +183,28 @@ pub enum DecodeError {
         launch: u32,
         /// The warp.
         warp: u32,
-        /// The most.
+        /// The limit.
         most: usize,
     },
-    /// Decoding takes more steps than a file of this length may ask for.
+    /// Decoding takes more steps than the limit for the length of the file.
     #[error(
         "decoding takes {steps} steps or more, and a file of this length may ask for {most}: it repeats very few \
          bytes very often, as a file that is made to cost time does; `--unlimited` decodes it all the same"
     )]
     TooMuchWork {
-        /// Steps up to where the walk was ended.
+        /// Steps when the walk ended.
         steps: u64,
-        /// Steps that the file may ask for.
+        /// The limit.
         most: u64,
     },
-    /// What is written of the trace is longer than a file of this length may ask for.
+    /// Output is longer than the limit for the length of the file.
     #[error(
         "the output would have more than {most} bytes, which is the most that a file of this length may ask for: it \
          repeats very few bytes very often, as a file that is made to fill disks does; choose a part of the trace, or \
          write it all the same with `--unlimited`"
     )]
     TooMuchOutput {
-        /// Bytes that the file may ask for.
+        /// The limit in bytes.
         most: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A warp's chunks, one after the other, and their events.
+//! The chunks of a warp in sequence, and their events.
 
 use std::sync::Arc;
 
@@ -11,17 +11,15 @@ use crate::count::count;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Events that a reader which hands out single events keeps at most (8 MiB).
+/// Maximum number of events that a reader of single events buffers (8 MiB).
 const BLOCK_EVENTS: u32 = 1 << 20;
-/// The same for `raw`, where any part of a chunk can be decoded on its own and a small buffer stays in the
-/// cache.
+/// Buffered events of `raw`, whose chunks can be decoded in parts. A small buffer stays in the cache.
 const RAW_BLOCK_EVENTS: u32 = 1 << 12;
 
-/// Bytes that a chunk takes in a window besides its payload: the allocation, the lists, the map's node, and
-/// what a verification keeps of its warp. An upper bound for the worst case of one chunk a warp.
+/// Bytes of a chunk in a window, in addition to its payload: allocation, lists, map node, and verification
+/// data of its warp. An upper bound for one chunk per warp, the worst case.
 pub(crate) const CHUNK_OVERHEAD: usize = 512;
 
-/// One warp on one track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stream {
     pub(crate) launch: u32,
@@ -29,15 +27,15 @@ pub(crate) struct Stream {
     pub(crate) warp: u32,
 }
 
-/// A chunk on its own.
+/// A chunk with its payload, independent of its frame.
 #[derive(Debug)]
 pub(crate) struct ChunkData {
     pub(crate) sequence: u32,
     pub(crate) events: u32,
-    /// One allocation for all chunks of a window that have the same bytes.
+    /// Shared by all chunks of a window with the same bytes.
     pub(crate) payload: Arc<[u8]>,
     pub(crate) frame_offset: u64,
-    /// Cycles of a unit, and when the runs began; if they are wanted.
+    /// Cycles of a unit, and start times of the runs, if requested.
     pub(crate) times: Option<(u32, ChunkTimes)>,
 }
 
@@ -51,18 +49,17 @@ impl ChunkData {
         Self { sequence: chunk.entry.sequence, events: chunk.entry.events, payload, frame_offset, times }
     }
 
-    /// Whether the chunks surely have the same events at the same place of their warps.
+    /// Returns true only if both chunks have the same events at the same position of their warps.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (self.sequence, self.events) == (other.sequence, other.events)
             && Arc::ptr_eq(&self.payload, &other.payload)
     }
 
-    /// Bytes by which the chunk counts towards a window.
+    /// Returns the chunk's contribution to the size of a window.
     pub(crate) fn held_bytes(&self) -> usize {
         self.payload.len() + CHUNK_OVERHEAD + self.times.as_ref().map_or(0, |(_, times)| times.held_bytes())
     }
 
-    /// The error that the codec gave for this chunk.
     pub(crate) fn error(&self, stream: Stream, source: CodecError) -> DecodeError {
         let Stream { launch, track, warp } = stream;
         let (sequence, frame_offset) = (self.sequence, self.frame_offset);
@@ -70,7 +67,7 @@ impl ChunkData {
     }
 }
 
-/// Checks that chunks follow each other without a gap, from number 0 on.
+/// Checks that chunks have consecutive sequence numbers from 0.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     stream: Stream,
@@ -94,15 +91,14 @@ impl Sequence {
     }
 }
 
-/// Gives the chunks of one warp in the order of their sequence numbers.
+/// A source of the chunks of one warp, in the order of their sequence numbers.
 pub(crate) trait ChunkFeed {
-    /// The next chunk; `None` after the last.
+    /// Returns the next chunk; `None` after the last.
     fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError>;
-    /// The chunk that `next_chunk` gave last.
+    /// Returns the last chunk that `next_chunk` returned.
     fn current(&self) -> Option<&ChunkData>;
 }
 
-/// Chunks that are in memory.
 #[derive(Debug)]
 pub(crate) struct MemoryFeed<'a, I> {
     rest: I,
@@ -126,8 +122,8 @@ impl<'a, I: Iterator<Item = &'a ChunkData>> ChunkFeed for MemoryFeed<'a, I> {
     }
 }
 
-/// Chunks read from the file, one frame in memory at a time. The format promises that a warp's chunks stand
-/// in the file in the order of their sequence numbers.
+/// Chunks read from the file, with one frame in memory at a time. The format promises that the chunks of a
+/// warp are in the file in the order of their sequence numbers.
 #[derive(Debug)]
 pub(crate) struct FrameFeed<'a> {
     file: &'a TraceFile,
@@ -136,7 +132,6 @@ pub(crate) struct FrameFeed<'a> {
     frames: std::vec::IntoIter<IndexEntry>,
     chunks: std::vec::IntoIter<ChunkData>,
     current: Option<ChunkData>,
-    /// Whether times are wanted.
     is_timed: bool,
 }
 
@@ -151,12 +146,11 @@ impl<'a> FrameFeed<'a> {
         Self { file, stream, frames, chunks, current: None, is_timed: false }
     }
 
-    /// A feed from the warp's first chunk on.
     pub(crate) fn restarted(&self) -> Self {
         Self::new(self.file, self.stream)
     }
 
-    /// Has the chunks of the trace come with their times, if it has any.
+    /// Requests the times of the chunks of track 0, if the trace has times.
     pub(crate) fn timed(mut self) -> Self {
         self.is_timed = self.stream.track == 0 && self.file.has_times();
         self
@@ -189,7 +183,7 @@ impl ChunkFeed for FrameFeed<'_> {
     }
 }
 
-/// Hands out the events of a feed one by one, from a buffer of at most [`BLOCK_EVENTS`].
+/// Reads the events of a feed one by one, from a buffer of at most [`BLOCK_EVENTS`].
 #[derive(Debug)]
 pub(crate) struct EventReader<F> {
     pub(crate) feed: F,
@@ -199,7 +193,7 @@ pub(crate) struct EventReader<F> {
     pub(crate) decoder: Decoder,
     buffer: Vec<Event>,
     position: usize,
-    /// Events of the current chunk that have been in the buffer.
+    /// Number of events of the current chunk that were decoded into the buffer.
     decoded: u32,
     ended: bool,
 }
@@ -219,7 +213,7 @@ impl<F: ChunkFeed> EventReader<F> {
         }
     }
 
-    /// The next event; `None` after the last, and after an error.
+    /// Returns the next event; `None` after the last, and after an error.
     pub(crate) fn next_event(&mut self) -> Option<Result<Event, DecodeError>> {
         loop {
             if let Some(&event) = self.buffer.get(self.position) {
@@ -241,8 +235,8 @@ impl<F: ChunkFeed> EventReader<F> {
         }
     }
 
-    /// The next event, and how often it comes in a row at least. Ends as [`next_event`](Self::next_event)
-    /// does.
+    /// Returns the next event and a number of repetitions; the following call may return the same event
+    /// again. Ends like [`next_event`](Self::next_event).
     pub(crate) fn next_run(&mut self) -> Option<Result<(Event, u32), DecodeError>> {
         let event = match self.next_event()? {
             Ok(event) => event,
@@ -251,11 +245,11 @@ impl<F: ChunkFeed> EventReader<F> {
         let rest = self.buffer.get(self.position..).unwrap_or(&[]);
         let more = rest.iter().take_while(|next| **next == event).count();
         self.position += more;
-        // The buffer holds at most `BLOCK_EVENTS`.
+        // The buffer holds at most `BLOCK_EVENTS` events.
         Some(Ok((event, 1 + count(more))))
     }
 
-    /// Fills the buffer again; false at the end of the feed.
+    /// Refills the buffer. Returns false at the end of the feed.
     fn refill(&mut self) -> Result<bool, DecodeError> {
         self.buffer.clear();
         self.position = 0;
@@ -277,8 +271,7 @@ impl<F: ChunkFeed> EventReader<F> {
             let bytes = &chunk.payload[from as usize * event_bytes..to as usize * event_bytes];
             self.decoder.decode(bytes, to - from, &mut |event| buffer.push(event))
         } else {
-            // A part can only be reached through what is before it, so a chunk of more events than the buffer
-            // holds is decoded once for each buffer.
+            // Decoding cannot start inside the chunk: a chunk is decoded once for each buffer of its events.
             let mut number = 0;
             self.decoder.decode(&chunk.payload, chunk.events, &mut |event| {
                 if (from..to).contains(&number) {
@@ -288,7 +281,7 @@ impl<F: ChunkFeed> EventReader<F> {
             })
         };
         if let Err(error) = part {
-            // The whole chunk tells the number of the bad event, a part only its place in the part.
+            // A part has event numbers relative to itself; decoding the whole chunk yields the right number.
             let whole = self.decoder.decode(&chunk.payload, chunk.events, &mut |_| {});
             return Err(chunk.error(self.stream, whole.err().unwrap_or(error)));
         }

@@ -23,52 +23,53 @@ use crate::source::{ByteSource, SeekSource};
 use crate::state::FileState;
 use crate::work::Work;
 
-/// How much of a file is there.
+/// Completeness of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Completeness {
     /// The file was finished, and its index is sound.
     #[default]
     Complete,
-    /// Only the first `valid_bytes` bytes hold sections that can be read.
+    /// Only the first `valid_bytes` bytes hold readable sections.
     Prefix {
         /// Bytes up to the end of the last whole section.
         valid_bytes: u64,
-        /// Why there are no more.
+        /// Why reading ends there.
         reason: PrefixReason,
     },
 }
 
-/// Why only a prefix of a file can be read.
+/// The reason why only a prefix of a file can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixReason {
-    /// The file ends where a section ends, but has no index: the recording was interrupted.
+    /// The file ends at the end of a section, but has no index: the recording was interrupted.
     Unfinished,
     /// The file ends inside a section.
     CutShort {
-        /// The section's tag; `None` when the file ends inside its header.
+        /// The section's tag; `None` if the file ends inside the section's header.
         section: Option<Tag>,
-        /// File offset at which the section begins.
+        /// File offset of the section.
         offset: u64,
-        /// Bytes of the section, or of its header, that are missing.
+        /// Missing bytes of the section, or of its header.
         missing: u64,
     },
-    /// A section is damaged, and what follows it cannot be trusted.
+    /// A section is damaged, and the bytes after it cannot be trusted.
     Damaged(FormatError),
-    /// Every section before the index is there, but the index is damaged; it was made anew.
+    /// Every section before the index is present, but the index is damaged. The reader rebuilt it.
     IndexDamaged(FormatError),
-    /// The file goes on after its end.
+    /// The file has bytes after its trailer.
     TrailingBytes {
-        /// File offset of the first byte too many.
+        /// File offset of the first excess byte.
         offset: u64,
-        /// Number of them.
+        /// Number of excess bytes.
         bytes: u64,
     },
 }
 
 impl Completeness {
-    /// Says what of the trace cannot be read; `None` if all of it can, also where other bytes are behind it.
+    /// Describes the part that cannot be read; `None` if the trace can be read, even if other bytes follow
+    /// it.
     pub fn cut_off(&self) -> Option<String> {
         match self {
             Self::Complete | Self::Prefix { reason: PrefixReason::TrailingBytes { .. }, .. } => None,
@@ -112,64 +113,60 @@ impl fmt::Display for PrefixReason {
     }
 }
 
-/// Totals of one launch and track, as the index gives them.
+/// Totals of one launch and track, from the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Chunks.
+    /// Number of chunks.
     pub chunks: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
     /// Bytes of the frames in the file.
     pub file_bytes: u64,
 }
 
-/// Sections of one launch and track.
+/// Sections of one launch and track, sorted by first warp, then by offset.
 #[derive(Debug, Default)]
 pub(crate) struct TrackSections {
-    /// Sorted by first warp, then by offset.
     pub(crate) frames: Vec<IndexEntry>,
-    /// Sorted by first warp, then by offset.
     pub(crate) accounts: Vec<IndexEntry>,
 }
 
-/// Sections that belong nowhere: how many, and where the first one is.
+/// Number of misplaced sections of a kind, and offset of the first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stray {
     pub(crate) count: u64,
     pub(crate) first: u64,
 }
 
-/// What is wrong with a section without which the file opens.
+/// The error of a section that opening does not need.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub(crate) kind: SectionKind,
     pub(crate) error: FormatError,
 }
 
-/// The kinds of sections about addresses and values.
 pub(crate) const DATA_KINDS: [SectionKind; 4] =
     [SectionKind::Sites, SectionKind::Data, SectionKind::DataAccounts, SectionKind::Buffers];
 
-/// Whether sections of a kind are about addresses and values.
 pub(crate) fn is_of_data(kind: SectionKind) -> bool {
     DATA_KINDS.contains(&kind)
 }
 
-/// A text that a file keeps under a name.
+/// A source text in the file, looked up by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeptText {
-    /// There is none.
+    /// The file has no text with this name.
     None,
-    /// There is one, which is longer than was asked for.
+    /// The text is longer than the requested maximum.
     TooLong,
     /// The text.
     Whole(SourceText),
 }
 
-/// An open `.wtrc` file. Shared references may be used from several threads.
+/// An open `.wtrc` file. Several threads may share a reference to it.
 pub struct TraceFile {
     pub(crate) source: Box<dyn ByteSource>,
     pub(crate) length: u64,
@@ -177,33 +174,28 @@ pub struct TraceFile {
     pub(crate) launches: BTreeMap<u32, LaunchInfo>,
     pub(crate) early_ends: BTreeMap<u32, EarlyEnd>,
     pub(crate) sections: BTreeMap<(u32, u32), TrackSections>,
-    /// Sections of texts.
     pub(crate) texts: Vec<IndexEntry>,
-    /// When launches ran by the host's clocks.
     pub(crate) host: Host,
     /// Sections of times that belong to no section before them.
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
-    /// Whether there are sites, or sections of addresses and values.
     pub(crate) has_accesses: bool,
-    /// By number.
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
-    /// Of these, which follow from which.
+    /// Derived sites by their source site.
     pub(crate) followers: Followers,
-    /// Memory that kernels could reach; `None` if the file does not say.
+    /// Memory that kernels could reach; `None` if the file has no section of buffers.
     pub(crate) buffers: Option<KnownBuffers>,
-    /// What the program called its launches.
     pub(crate) labels: KnownLabels,
     /// Call stacks of launches.
     pub(crate) stacks: KnownStacks,
-    /// Launches that were not recorded: one for each kernel and reason, those with the most launches first.
+    /// Launches that were not recorded, by kernel and reason, sorted by descending number.
     pub(crate) unrecorded: Unrecorded,
-    /// By number of the kernel, whether it has launches that were asked for and not traced.
+    /// By number of the kernel: whether requested launches of it were not traced.
     pub(crate) untraced_kernels: OnceLock<Vec<bool>>,
-    /// What is wrong with sections besides frames and accounts that cannot be read.
+    /// Errors of sections, other than frames and accounts, that cannot be read.
     pub(crate) damage: Vec<Damage>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
-    /// Found out when it is asked for first.
+    /// Computed on the first request.
     pub(crate) state: OnceLock<FileState>,
 }
 
@@ -222,11 +214,11 @@ impl TraceFile {
     ///
     /// # Errors
     /// The system's error; a preamble or metadata that cannot be read; a section that needs a newer build. A
-    /// file whose later parts are missing or damaged opens: ask [`TraceFile::completeness`].
+    /// file whose later parts are missing or damaged opens: see [`TraceFile::completeness`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let failed = |source| OpenError::File { path: path.to_path_buf(), source };
-        // Asked before, since opening a pipe waits for who writes it.
+        // Checked first, because opening a pipe blocks until a writer opens it.
         let kind = fs::metadata(path).map_err(failed)?.file_type();
         if kind.is_dir() {
             return Err(OpenError::Folder { path: path.to_path_buf() });
@@ -241,7 +233,7 @@ impl TraceFile {
     /// Opens a trace from any source of bytes.
     ///
     /// # Errors
-    /// As [`TraceFile::open`].
+    /// As for [`TraceFile::open`].
     pub fn from_source(source: Box<dyn ByteSource>) -> Result<Self, OpenError> {
         open::open(source)
     }
@@ -249,53 +241,54 @@ impl TraceFile {
     /// Opens a trace in memory.
     ///
     /// # Errors
-    /// As [`TraceFile::open`].
+    /// As for [`TraceFile::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::from_source(Box::new(bytes))
     }
 
-    /// Opens a trace from a seekable reader, which one thread at a time then reads.
+    /// Opens a trace from a seekable reader. One thread at a time reads it.
     ///
     /// # Errors
-    /// As [`TraceFile::open`].
+    /// As for [`TraceFile::open`].
     pub fn from_reader(reader: impl Read + Seek + Send + 'static) -> Result<Self, OpenError> {
         Self::from_source(Box::new(SeekSource::new(reader)))
     }
 
-    /// Lifts the limit on work: by default a file may ask for 2^28 steps and 2^11 for each of its bytes in
-    /// all walks together, a step being an event of `raw` and `ecl`, or of `predict` where it is expanded;
-    /// else those of a chunk of `predict` are at most 64 for each byte of its payload. A byte of accounts
-    /// takes 4, warps with one account 16, a warp whose account is looked at for itself 16, and 512 if it is
-    /// given a row or a mark. Reads of single warps are not counted. Lifts the limit of
-    /// [`limited`](Self::limited) outputs, too.
+    /// Removes the limits on work and on [`limited`](Self::limited) output.
+    ///
+    /// By default, all reads of a file together may take 2^28 steps plus 2^11 steps for each byte of the
+    /// file. A step is one event of `raw`, `ecl` or expanded `predict`; a chunk of `predict` that is not
+    /// expanded takes at most 64 steps for each byte of its payload. A byte of accounts takes 4 steps, a
+    /// group of warps with one account 16, a warp visited separately 16, and a warp with its own row or mark
+    /// 512. Reads of single warps are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
         self
     }
 
-    /// Counts the work from here on anew: for a program that keeps the trace open, whose every request has
-    /// the limit of [`unlimited`](Self::unlimited) for itself.
+    /// Resets the work count. For a program that keeps the trace open: each request then has the full limit
+    /// of [`unlimited`](Self::unlimited).
     pub fn renew_work(&self) {
         self.work.renew();
     }
 
-    /// What was recorded, where and how.
+    /// Returns the description of the recording: tool, device, kernels, locations.
     pub const fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// The launches, in order of their numbers.
+    /// Returns the launches, in order of their numbers.
     pub fn launches(&self) -> impl ExactSizeIterator<Item = &LaunchInfo> {
         self.launches.values()
     }
 
-    /// The launch with this number.
+    /// Returns the launch with this number.
     pub fn launch(&self, number: u32) -> Option<&LaunchInfo> {
         self.launches.get(&number)
     }
 
-    /// What the program called a launch, as it may be shown; `None` if it did not name it.
+    /// Returns the program's label of a launch, escaped for display; `None` if it has no label.
     pub fn label(&self, launch: u32) -> Option<&str> {
         self.labels.label_of(launch)
     }
@@ -317,24 +310,24 @@ impl TraceFile {
         self.stack(launch).find(|frame| !frame.is_of_library()).or_else(|| self.stack(launch).next())
     }
 
-    /// Which launches were not recorded, and notes on what was, as they may be shown. Each kernel and reason is
-    /// there once, those with the most launches first.
+    /// Returns the launches that were not recorded, and notes about the recording, escaped for display. Each
+    /// kernel and reason has one entry; entries are sorted by descending number of launches.
     pub const fn unrecorded(&self) -> &Unrecorded {
         &self.unrecorded
     }
 
-    /// Whether the file is whole, and how far it goes if it is not.
+    /// Returns whether the file is complete, and otherwise how much of it can be read.
     pub const fn completeness(&self) -> &Completeness {
         &self.completeness
     }
 
-    /// Length of the file in bytes when it was opened.
+    /// Returns the length of the file in bytes at the time of opening.
     pub const fn length(&self) -> u64 {
         self.length
     }
 
-    /// Totals of a launch and track; zeros where there is nothing. Of the [data track](Self::data_track)
-    /// chunks are entries, and events accesses.
+    /// Returns the totals of a launch and track; zeros if the file has none. For the
+    /// [data track](Self::data_track), `chunks` counts entries and `events` counts accesses.
     pub fn totals(&self, launch: u32, track: u32) -> Totals {
         let mut totals = Totals::default();
         for frame in self.frames(launch, track) {
@@ -346,17 +339,15 @@ impl TraceFile {
         totals
     }
 
-    /// Frames of a launch and track, sorted by first warp.
     pub(crate) fn frames(&self, launch: u32, track: u32) -> &[IndexEntry] {
         self.sections.get(&(launch, track)).map_or(&[], |sections| &sections.frames)
     }
 
-    /// Accounting sections of a launch and track, sorted by first warp.
     pub(crate) fn account_sections(&self, launch: u32, track: u32) -> &[IndexEntry] {
         self.sections.get(&(launch, track)).map_or(&[], |sections| &sections.accounts)
     }
 
-    /// The launch and the codec of a track, or why there is none.
+    /// Returns the launch and the codec of a track, or an error if one is missing.
     pub(crate) fn resolve(
         &self,
         launch: u32,
@@ -368,7 +359,6 @@ impl TraceFile {
         Ok((info, *codec.ok_or(DecodeError::UnknownTrack { track, tracks })?))
     }
 
-    /// Reads the header of the section at an offset.
     pub(crate) fn header_at(&self, offset: u64) -> Result<SectionHeader, DecodeError> {
         let mut header = [0; SECTION_HEADER_BYTES];
         self.source
@@ -377,15 +367,14 @@ impl TraceFile {
         Ok(SectionHeader::parse(&header, offset)?)
     }
 
-    /// Reads the body of a section that the index lists, or that stands behind such a one.
+    /// Reads the body of a section that the index lists, or of a section that directly follows one.
     pub(crate) fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
         Ok(self.load_section(entry)?.1)
     }
 
-    /// Like [`load_body`](Self::load_body), with the version of the section.
     fn load_section(&self, entry: &IndexEntry) -> Result<(u16, Vec<u8>), DecodeError> {
         let offset = entry.offset;
-        // The length was checked against the format's limit and the file's length when the index was read.
+        // Opening checked the length against the limits of the format and the length of the file.
         let mut section = vec![0; usize::try_from(entry.length).unwrap_or(0)];
         self.source
             .read_exact_at(&mut section, offset)
@@ -407,12 +396,11 @@ impl TraceFile {
         Ok((header.version, body))
     }
 
-    /// Reads the text that the file keeps under a name, which locations give for their file. Of several under
-    /// one name the last one counts.
+    /// Reads the text with this name; locations refer to texts by the name of their file. If several texts
+    /// have the name, the last one counts. A text of more than `most` bytes is not unpacked.
     ///
     /// # Errors
-    /// If the file cannot be read, one of its texts is damaged, or they take more work than its length lets
-    /// expect.
+    /// The file cannot be read, one of its texts is damaged, or the work exceeds the file's limit.
     pub fn text(&self, name: &str, most: usize) -> Result<KeptText, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;
@@ -432,7 +420,6 @@ impl TraceFile {
         Ok(KeptText::None)
     }
 
-    /// Reads a text for its errors.
     pub(crate) fn check_text(&self, entry: &IndexEntry) -> Result<(), DecodeError> {
         let body = self.load_body(entry)?;
         let at = entry.offset.saturating_add(SECTION_HEADER_BYTES as u64);

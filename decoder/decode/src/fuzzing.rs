@@ -1,4 +1,4 @@
-//! What the fuzz target `open_file` runs, as a library, so that tests can run it too. Panics on a finding.
+//! The body of the fuzz target `open_file`, as a library so that tests can run it. Panics on a finding.
 
 use std::ops::ControlFlow;
 
@@ -12,12 +12,12 @@ use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
 use crate::{DecodeError, EventBlock, Problem, WarpAccesses, WarpFilter};
 
-/// Events that one input may ask to have decoded. A few bytes can announce billions; decoding them is slow,
-/// not wrong.
+/// Maximum number of events to decode for one input. A few bytes can announce billions of events; decoding
+/// them is slow but correct.
 const MAX_EVENTS: u64 = 1 << 22;
 
-/// Opens `data` as a trace, as it is and with its checksums repaired, and reads everything in every way. The
-/// second run is what gets past the checksums.
+/// Opens `data` as a trace, first unchanged and then with repaired checksums, and reads everything in every
+/// way. The second run tests the code after the checksum checks.
 pub fn open(data: &[u8]) {
     read_everything(data.to_vec());
     read_everything(repaired(data.to_vec()));
@@ -48,7 +48,7 @@ fn read_everything(data: Vec<u8>) {
     for (launch, track) in pairs {
         let marked = read_marks(&trace, launch, track);
         let lost = trace.losses(launch, track).expect("the launch and the track exist").lost();
-        // Where accounts overlap or cannot be read, ways to go through them differ.
+        // If accounts overlap or cannot be read, the two ways to read them differ.
         if let Ok(marked) = marked
             && is_accounted
             && report.problems_left_out == 0
@@ -60,7 +60,7 @@ fn read_everything(data: Vec<u8>) {
             read_spans(&trace, launch);
             read_accesses(&trace, launch, report.is_ok());
         }
-        // A sound trace holds what its index announces.
+        // A sound trace has exactly the events that its index announces.
         if report.is_ok() {
             assert_eq!(delivered, Some(trace.totals(launch, track).events));
         }
@@ -71,7 +71,7 @@ fn read_everything(data: Vec<u8>) {
     }
 }
 
-/// Reads addresses and values in both ways, which must agree.
+/// Reads addresses and values in both ways and compares the results.
 fn read_accesses(trace: &TraceFile, launch: u32, is_ok: bool) {
     if !trace.has_accesses() {
         return;
@@ -99,7 +99,6 @@ fn read_accesses(trace: &TraceFile, launch: u32, is_ok: bool) {
     }
 }
 
-/// Reads where and when warps ran.
 fn read_spans(trace: &TraceFile, launch: u32) {
     let mut next = 0;
     for (warp, span) in trace.warp_spans(launch).filter_map(Result::ok) {
@@ -112,8 +111,8 @@ fn read_spans(trace: &TraceFile, launch: u32) {
     }
 }
 
-/// Decodes a track with marks: the events that they say are lost. The marks of a warp stand around its
-/// events.
+/// Decodes a track with marks and returns the number of lost events in the marks. Blocks of a warp must be
+/// contiguous with its marks.
 fn read_marks(trace: &TraceFile, launch: u32, track: u32) -> Result<u64, DecodeError> {
     let (mut last, mut next, mut lost) = (0, 0, 0u64);
     let flow = trace.decode_all(launch, track, &WarpFilter::all().with_marks(), &mut |block| {
@@ -131,8 +130,7 @@ fn read_marks(trace: &TraceFile, launch: u32, track: u32) -> Result<u64, DecodeE
     Ok(lost)
 }
 
-/// Decodes a track as a whole and warp by warp, which must agree; the number of its events if it has no
-/// error.
+/// Decodes a track as a whole and warp by warp. Returns the number of events if there was no error.
 fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     let mut warps: Vec<(u32, u64, LaneDigests)> = Vec::new();
     let mut sink = |block: EventBlock<'_>| {
@@ -152,7 +150,7 @@ fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
             trace.decode_warp(launch, warp, track).expect("the warp has events").collect();
         match single {
             Ok(single) => {
-                // The last warp may have been cut off by the error that ended the run.
+                // The error that ended the walk may have cut off the last warp.
                 if whole.is_ok() || number + 1 < last {
                     assert_eq!(single.len() as u64, events);
                     assert_eq!(single.into_iter().collect::<LaneDigests>(), digests);
@@ -169,19 +167,19 @@ fn read_track(trace: &TraceFile, launch: u32, track: u32) -> Option<u64> {
     whole.is_ok().then(|| warps.iter().map(|&(_, events, _)| events).sum())
 }
 
-/// `data` with every checksum made right, as far as its sections can be followed. A section that was tied to
-/// the one before it still is; one that was tied to another stays so.
+/// Returns `data` with correct checksums, as far as its sections can be followed. A tie to the section before
+/// is updated; a tie to another section stays unchanged.
 pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
     repair_fixed_part(&mut data, 0, PREAMBLE_BYTES);
     let mut at = PREAMBLE_BYTES;
-    // The checksum of the section before, as it was and as it is.
+    // The checksum of the section before: original and repaired.
     let mut before = ([0; 4], [0; 4]);
     while let Some(header) = data.get(at..at + SECTION_HEADER_BYTES) {
         let tag = [header[0], header[1], header[2], header[3]];
         let length: [u8; 8] = header[8..16].try_into().expect("8 bytes");
         let body = at + SECTION_HEADER_BYTES;
         let left = data.len() - body;
-        // A length that goes past the end is left as it is: it must be refused.
+        // A length beyond the end stays unchanged: readers must refuse it.
         let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
         let inside = length.min(left);
         if tag == SectionKind::Frame.tag().0 {
@@ -205,7 +203,7 @@ pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
     data
 }
 
-/// Makes the checksum in the last four of the `length` bytes at `at` right.
+/// Corrects the checksum in the last four of the `length` bytes at `at`.
 fn repair_fixed_part(data: &mut [u8], at: usize, length: usize) {
     if let Some(part) = data.get_mut(at..at + length) {
         let (covered, checksum) = part.split_at_mut(length - 4);

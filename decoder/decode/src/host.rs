@@ -1,4 +1,4 @@
-//! When launches ran by the host's clocks.
+//! Times of launches by the host's clocks.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,40 @@ use warptrace_format::file::{ClockReading, HostLaunch};
 
 use crate::file::TraceFile;
 
-/// What a file says of the host's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
     pub(crate) launches: BTreeMap<u32, HostLaunch>,
     pub(crate) readings: Vec<ClockReading>,
 }
 
-/// A moment of the device's global timer by the host's real-time clock.
+/// A time of the device's global timer, on the host's real-time clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnHost {
     /// Nanoseconds since 1970-01-01 UTC.
     pub realtime: u64,
-    /// By how much it may be off, as far as readings of both clocks took time; what the clocks do between two
-    /// readings is not known.
+    /// Maximum error in nanoseconds due to the duration of clock readings. Excludes drift between readings.
     pub within: u64,
 }
 
 impl TraceFile {
-    /// Returns when a launch ran by the host's clocks; `None` if the file does not say.
+    /// Returns the host times of a launch; `None` if the file has none.
     pub fn host_launch(&self, launch: u32) -> Option<&HostLaunch> {
         self.host.launches.get(&launch)
     }
 
-    /// Goes through the launches of which the file says when they ran by the host's clocks, by number.
+    /// Returns the launches with host times, by number.
     pub fn host_launches(&self) -> impl ExactSizeIterator<Item = &HostLaunch> {
         self.host.launches.values()
     }
 
-    /// Returns the readings of the host's clocks and the device's timer, in the order of the file.
+    /// Returns the readings of the host's clocks and the device's timer, in file order.
     pub fn clock_readings(&self) -> &[ClockReading] {
         &self.host.readings
     }
 
-    /// Puts a moment of the device's global timer on the host's real-time clock: between the first and the
-    /// last reading of both in proportion, else at their distance from the nearer one. `None` if they were
-    /// never read together, as on the simulator.
+    /// Converts a time of the device's global timer to the host's real-time clock. Interpolates linearly
+    /// between the first and the last reading of both clocks; outside, adds the distance to the nearer
+    /// reading. Returns `None` if the two were never read together, as on the simulator.
     pub fn on_host(&self, timer: u64) -> Option<OnHost> {
         let mut both = self.host.readings.iter().filter_map(|reading| Some((reading.timer?, reading)));
         let first = both.next()?;
@@ -51,7 +49,7 @@ impl TraceFile {
         let since = i128::from(timer) - i128::from(near.0);
         let since = if length > 0 && since >= 0 {
             let host = i128::from(last.1.realtime) - i128::from(first.1.realtime);
-            // Both are below 2^64.
+            // Both factors are below 2^64.
             since.saturating_mul(host) / i128::from(length)
         } else {
             since

@@ -1,4 +1,4 @@
-//! Runs and cycles of many warps: analyses that cost what the compressed trace costs.
+//! Runs and cycles of many warps. Analyses of items take time in proportion to the compressed trace.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -25,46 +25,47 @@ pub struct WarpItem<'a> {
     pub first_event: u64,
     /// The events.
     pub item: Item<'a>,
-    /// When the first of them came, in cycles of the multiprocessor's clock; `None` if the trace has no times, or none
-    /// that can be read.
+    /// Time of the first event, in cycles of the multiprocessor's clock; `None` if the trace has no readable
+    /// time for it.
     ///
-    /// Of traces with times each item is a run, or the part of one that is in a chunk: equal events, of which the first came at
-    /// this time. The clock of a warp's first run is known modulo 2^32 units, of 16 cycles on a GPU; from there on it goes on, if
-    /// no two runs of the warp that follow each other are 2^31 units apart. Runs stand in the order in which they began.
+    /// In traces with times, each item is a run of equal events, or the part of a run inside one chunk, in
+    /// the order of their start times. The time of a warp's first run is known modulo 2^32 units; a unit is
+    /// 16 cycles on a GPU. Later times continue from it and are correct if consecutive runs of the warp are
+    /// less than 2^31 units apart.
     pub begin: Option<u64>,
-    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). Such an item has no events.
+    /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). No events then.
     pub missing: Option<LossyWarps>,
 }
 
-/// How often a trace point was passed.
+/// Executions of a trace point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LocationCount {
-    /// Events: groups of lanes that passed it at the same time.
+    /// Number of events: groups of lanes that passed it at the same time.
     pub events: u64,
-    /// Lanes in these groups, in all.
+    /// Sum of the lanes in these groups.
     pub lanes: u64,
 }
 
 impl TraceFile {
-    /// Gives the items of the warps that `filter` selects of a launch and track to `fold`, on all cores of
-    /// rayon's current pool: for figures that need no order of warps. `None` if `fold` returns `Break` on any thread: then the others stop
-    /// soon.
+    /// Folds the items of the warps that `filter` selects of a launch and track, on all cores of rayon's
+    /// current pool. For results that do not depend on the order of warps. Returns `None` if `fold` returns
+    /// `Break` on any thread; the other threads then stop soon.
     ///
-    /// Warps are taken by *class*. The warps of a class have equal payloads in the file, and the same number from
-    /// `group`. `fold` gets the items of a class once, as if they were its first warp's, with all warps of the class.
-    /// `group` gives the number of the first warp of a range, and the end of the warps that surely have the same one:
-    /// it is asked for runs of warps, not for each. Warps for which it gives `None` are left out. Warps with equal
-    /// events can be in several classes; in a trace with times each warp is a class.
+    /// Warps are processed by *class*. The warps of a class have equal payloads in the file and the same
+    /// group. `fold` receives the items of a class once, as items of its first warp, with all warps of the
+    /// class. `group` returns the group of the first warp of a range, and the end of the warps known to have
+    /// the same group; it is called for ranges of warps, not for each warp. Warps with group `None` are left
+    /// out. Warps with equal events can be in several classes; in a trace with times each warp is a class.
     ///
-    /// Each class is gone through by one thread, in the order of its events. A thread begins with a value of
-    /// `new`, keeps it for the classes that it takes, and `merge` joins the values in any order; with no warp
-    /// the result is `new()`. There are no marks.
+    /// One thread processes a class, in the order of its events. A thread starts with a value of `new` and
+    /// keeps it for all its classes. `merge` joins the values in any order; without warps, the result is
+    /// `new()`. There are no marks.
     ///
-    /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
+    /// Memory: see the [crate's docs](crate#memory); events are not expanded.
     ///
     /// # Errors
-    /// As [`TraceFile::decode_all`].
+    /// As for [`TraceFile::decode_all`].
     pub fn fold_items<A: Send>(
         &self,
         (launch, track): (u32, u32),
@@ -110,15 +111,15 @@ impl TraceFile {
         Ok(Some(total))
     }
 
-    /// Gives the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
-    /// its events: for tables and files, which have an order; [`RunJoiner`](crate::RunJoiner) makes runs of
-    /// them. Everything runs on the calling thread, so that nothing is held for the order's sake.
-    /// `Break` from `sink` ends the walk early, and comes back.
+    /// Passes the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
+    /// its events. For tables and files with an order; [`RunJoiner`](crate::RunJoiner) joins the items into
+    /// runs. Runs on the calling thread, so no results wait in memory for their turn. If `sink` returns
+    /// `Break`, the walk ends and returns it.
     ///
-    /// Memory is bounded as the [crate's docs](crate#memory) say, less the events, which are not expanded.
+    /// Memory: see the [crate's docs](crate#memory); events are not expanded.
     ///
     /// # Errors
-    /// As [`TraceFile::decode_all`].
+    /// As for [`TraceFile::decode_all`].
     pub fn items_in_order(
         &self,
         launch: u32,
@@ -154,7 +155,6 @@ impl TraceFile {
         marks.map_or(Ok(()), |marks| marks.finish(&mut mark_items(sink)))
     }
 
-    /// Gives the items of a warp of a window to `sink`; returns the number of its events.
     fn items_of_held(
         &self,
         held: &Held,
@@ -168,7 +168,8 @@ impl TraceFile {
         }
     }
 
-    /// How often each trace point was passed by the warps that `filter` selects; only those that were.
+    /// Counts the executions of each trace point by the warps that `filter` selects. Leaves out trace points
+    /// that were not executed.
     ///
     /// ```no_run
     /// use warptrace_decoder::{TraceFile, WarpFilter};
@@ -180,7 +181,7 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// As [`TraceFile::decode_all`].
+    /// As for [`TraceFile::decode_all`].
     pub fn location_counts(
         &self,
         launch: u32,
@@ -220,7 +221,6 @@ impl TraceFile {
     }
 }
 
-/// Makes marks items without events.
 fn mark_items(
     sink: &mut impl FnMut(WarpItem<'_>) -> ControlFlow<()>,
 ) -> impl FnMut(LossyWarps, u64) -> ControlFlow<()> {
@@ -230,8 +230,8 @@ fn mark_items(
     }
 }
 
-/// Gives the items of a warp's chunks to `sink`; returns the number of its events. After `Break` it gets no
-/// more; the rest of the chunk is decoded all the same.
+/// Passes the items of a warp's chunks to `sink`. Returns the number of events. After `Break`, the rest of
+/// the chunk is decoded but not passed on.
 pub(crate) fn items_of<F: ChunkFeed>(
     mut feed: F,
     stream: Stream,

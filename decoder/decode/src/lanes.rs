@@ -1,9 +1,9 @@
-//! What each lane of a warp did: its own sequence of locations.
+//! Each lane's own sequence of locations.
 //!
-//! The order in which diverged groups of a warp run is the device's choice, so two devices may give different
-//! event streams for the same program. Each lane's own sequence of locations is not the device's choice: for
-//! a deterministic kernel it is the same everywhere. Comparing these sequences is how a simulator, a GPU and
-//! a CPU reference are shown to agree.
+//! The device chooses the order in which diverged groups of a warp run, so two devices may record different
+//! event streams for the same program. It does not choose the sequence of locations of a single lane: for a
+//! deterministic kernel, that sequence is the same everywhere. Tests compare these sequences to show that a
+//! simulator, a GPU and a CPU reference agree.
 
 use warptrace_format::Event;
 
@@ -12,18 +12,18 @@ use crate::file::TraceFile;
 
 /// Length and digest of one lane's sequence of locations.
 ///
-/// The digest is 64-bit FNV-1a (Fowler, Noll, Vo) over each location's two bytes, lowest first. It is for
-/// comparing sequences that are not tampered with.
+/// The digest is 64-bit FNV-1a (Fowler, Noll, Vo) over the two bytes of each location, lowest first. It does
+/// not protect against tampering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaneDigest {
-    /// Locations in the sequence.
+    /// Number of locations in the sequence.
     pub length: u64,
     /// FNV-1a of the sequence.
     pub hash: u64,
 }
 
 impl Default for LaneDigest {
-    /// The digest of the empty sequence.
+    /// Returns the digest of the empty sequence.
     fn default() -> Self {
         Self { length: 0, hash: 0xcbf2_9ce4_8422_2325 }
     }
@@ -39,7 +39,7 @@ impl LaneDigest {
         }
     }
 
-    /// The digest of a sequence.
+    /// Returns the digest of a sequence.
     pub fn new(locations: impl IntoIterator<Item = u16>) -> Self {
         let mut digest = Self::default();
         locations.into_iter().for_each(|location| digest.push(location));
@@ -75,15 +75,15 @@ impl LaneDigests {
         }
     }
 
-    /// The digest of lane `lane`.
+    /// Returns the digest of lane `lane`.
     ///
     /// # Panics
-    /// If `lane` is not below 32.
+    /// If `lane` is 32 or more.
     pub const fn lane(&self, lane: usize) -> LaneDigest {
         self.lanes[lane]
     }
 
-    /// The digests of lanes 0 to 31.
+    /// Returns the digests of lanes 0 to 31.
     pub const fn lanes(&self) -> &[LaneDigest; 32] {
         &self.lanes
     }
@@ -104,13 +104,13 @@ impl FromIterator<Event> for LaneDigests {
 }
 
 impl TraceFile {
-    /// The locations that lane `lane` of a warp passed, in order. Ends after the first error.
+    /// Returns the locations of one lane of a warp, in order. Ends after the first error.
     ///
     /// # Errors
-    /// As [`TraceFile::decode_warp`].
+    /// As for [`TraceFile::decode_warp`].
     ///
     /// # Panics
-    /// If `lane` is not below 32.
+    /// If `lane` is 32 or more.
     pub fn lane_locations(
         &self,
         launch: u32,
@@ -125,10 +125,10 @@ impl TraceFile {
         Ok(of_lane.map(|event| Ok(event?.location)))
     }
 
-    /// The digests of all lanes of a warp.
+    /// Returns the digests of all lanes of a warp.
     ///
     /// # Errors
-    /// As [`TraceFile::decode_warp`], and what comes out of its iterator.
+    /// As for [`TraceFile::decode_warp`] and its iterator.
     pub fn lane_digests(&self, launch: u32, warp: u32, track: u32) -> Result<LaneDigests, DecodeError> {
         self.decode_warp(launch, warp, track)?.collect()
     }

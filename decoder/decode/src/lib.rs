@@ -1,46 +1,48 @@
-//! Opens `.wtrc` traces: events, accounting, verification. Needs neither CUDA nor a GPU.
+//! Reads `.wtrc` traces: events, accounting, verification. Needs neither CUDA nor a GPU.
 //!
 //! # Reading events
 //!
-//! | call | when |
+//! | call | use |
 //! | --- | --- |
 //! | [`TraceFile::decode_warp`] | one warp: its events as an iterator, or its items |
 //! | [`TraceFile::decode_all`] | each event of many warps, in order of warp, decoded on all cores |
-//! | [`TraceFile::items_in_order`] | runs and cycles of many warps, in order of warp, on one thread; [`RunJoiner`] makes runs of them |
+//! | [`TraceFile::items_in_order`] | runs and cycles of many warps, in order of warp, on one thread; [`RunJoiner`] joins them into runs |
 //! | [`TraceFile::fold_items`] | runs and cycles of many warps, in any order of warps, on all cores |
 //!
-//! Addresses and values come from [`TraceFile::accesses_in_order`] and [`TraceFile::fold_accesses`];
-//! [`TraceFile::streams`] gives the accounting of each warp, and [`TraceFile::verify`] checks everything.
+//! [`TraceFile::accesses_in_order`] and [`TraceFile::fold_accesses`] return addresses and values.
+//! [`TraceFile::streams`] lists the warps that recorded or lost events, with their accounting.
+//! [`TraceFile::verify`] checks the whole file.
 //!
 //! # Losses
-//! [`TraceFile::losses`] says what is missing in a launch, and why. With [`WarpFilter::with_marks`], reading in
-//! order gives a mark wherever events are missing: before the first event of a warp if its earlier events were
-//! overwritten or some are missing anywhere, after the last one if later events are missing. Every loss that was
-//! counted has a mark, also in warps without events. A warp that did not finish, or has no account, has one if
-//! it has events or counted losses; [`TraceFile::lossy_warps`] gives the others, and [`TraceFile::launch_end`]
-//! says why. Warps that were not chosen have none.
+//! [`TraceFile::losses`] lists the missing events of a launch and the reasons. With
+//! [`WarpFilter::with_marks`], ordered reads deliver a mark at each position where events are missing. The
+//! mark comes before the first event of a warp if earlier events were overwritten or if the position of the
+//! missing events is unknown; it comes after the last event if later events are missing. Every counted loss
+//! has a mark, also in warps without events. A warp that did not finish, or that has no account, has a mark
+//! if it has events or counted losses; [`TraceFile::lossy_warps`] lists the others, and
+//! [`TraceFile::launch_end`] returns the reason. Warps that were not chosen have no marks.
 //!
 //! # Reading is total
-//! Any bytes give data or an error that names section, field and offset. A file that was cut short, or whose
-//! end is damaged, opens up to its last whole frame, and [`TraceFile::completeness`] says so.
+//! Any input yields data or an error that names section, field and offset. A file that is cut short, or whose
+//! end is damaged, opens up to its last whole frame; [`TraceFile::completeness`] reports this.
 //!
 //! # Memory
-//! Nothing is mapped, and nothing grows with the events of a file. What is kept: the metadata, 56 bytes for
-//! each frame and accounting section, and 40 for each launch. What is in flight while decoding: a few frames
-//! of at most 16 MiB, a window of 64 MiB of compressed payload, and 2 MiB of events a thread, twice.
-//! Of addresses and values: for each thread a section of 2^19 entries of 24 bytes and a warp of at most 2^24, and 256
-//! MiB of warps of which a section that follows may have more.
-//! `verify` checks small launches side by side, of together at most 32 frames and 2^18 chunks and entries.
-//! [`WarpEvents`] and `verify` add at most 8 MiB of events for each stream they read, and `verify` 9 MiB for
-//! each dual stream whose tracks stand in different orders.
+//! Files are not memory-mapped, and memory does not grow with the number of events. An open file keeps its
+//! metadata, 48 bytes for each frame and accounting section, and 60 bytes for each launch. Decoding adds a
+//! few frames of at most 16 MiB, a window of 64 MiB of compressed payload, and twice 2 MiB of events for each
+//! thread. Addresses and values need, for each thread, a section of 2^19 entries of 24 bytes and a warp of at
+//! most 2^24 entries, and 256 MiB for warps that continue in a later section. `verify` checks small launches
+//! side by side, with at most 32 frames and 2^18 chunks and entries in total. [`WarpEvents`] and `verify` add
+//! at most 8 MiB of events for each stream that they read. `verify` adds 9 MiB for each dual stream whose
+//! tracks have different orders.
 //!
 //! # Order
-//! Inside a warp, the events that a lane took part in come exactly in the order in which they happened. So do
-//! any two events that share a lane. Events that share none may have happened in another order, or at once:
-//! an event that is repeated stands, as a run, where it happened first, and events of other lanes that stand
-//! behind it may have happened in between. Between warps the order is that of their linear index, which says
-//! nothing about time.
-// Bytes are parsed here.
+//! Inside a warp, the events of each lane come exactly in the order in which they happened, and so do any two
+//! events that share a lane. Events without a common lane may have happened in another order, or at the same
+//! time: a repeated event is stored as a run at the position of its first occurrence, and events of other
+//! lanes that follow the run may have happened in between. Warps come in the order of their linear index,
+//! which is unrelated to time.
+// This crate parses untrusted bytes.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod accesses;

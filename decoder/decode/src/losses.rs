@@ -1,4 +1,4 @@
-//! What is not in a trace, and why: launch by launch, and warp by warp.
+//! Missing events and the reasons, by launch and by warp.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -10,30 +10,30 @@ use crate::accounts::AccountCursor;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Warps that a [`Loss`] names.
+/// Maximum number of warps that a [`Loss`] lists.
 pub(crate) const NAMED_WARPS: usize = 8;
 
-/// How a launch ended, as far as the file knows.
+/// The end of a launch, as far as the file records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchEnd {
-    /// It ran to its end.
+    /// The launch ran to its end.
     Completed,
-    /// It failed, with this message.
+    /// The launch failed with this message.
     Failed {
-        /// What the device or the recorder said.
+        /// Message from the device or the recorder.
         message: String,
     },
     /// The recording was ended while the kernel ran.
     Interrupted,
-    /// The same; the file says where its warps were.
+    /// Like `Interrupted`; the file also has the positions of its warps.
     Running,
-    /// The file does not tell: it has no accounts of the launch, as one of a recording that was killed.
+    /// The file has no accounts of the launch, for example because the recording was killed.
     Unknown,
 }
 
 impl LaunchEnd {
-    /// The name, as JSON has it.
+    /// Returns the name used in JSON.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -49,65 +49,64 @@ impl LaunchEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loss {
-    /// Why.
+    /// The reason.
     pub reason: LossReason,
-    /// Number of the warps.
+    /// Number of warps.
     pub warps: u64,
-    /// Events that they lack; `None` if that is not known.
+    /// Number of missing events; `None` if unknown.
     pub events: Option<u64>,
     /// The first of the warps, at most 8. Empty for warps that were not chosen.
     pub first_warps: Vec<u32>,
 }
 
-/// What a launch and track lacks; see [`TraceFile::losses`].
+/// Missing events of a launch and track; see [`TraceFile::losses`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchLosses {
-    /// Warps that were chosen to be recorded.
+    /// Warps that were chosen for recording.
     pub chosen_warps: u32,
     /// Events in the file.
     pub recorded: u64,
-    /// What is missing, at most one for each reason and for whether events were counted, in the order of
-    /// reasons.
+    /// Losses in the order of their reasons: for each at most one of known and one of unknown size.
     pub losses: Vec<Loss>,
 }
 
 impl LaunchLosses {
-    /// Events that are known to be lost. Warps that did not finish may lack more.
+    /// Returns the number of counted lost events. Warps that did not finish may lack more.
     pub fn lost(&self) -> u64 {
         self.losses.iter().filter_map(|loss| loss.events).fold(0, u64::saturating_add)
     }
 
-    /// Whether nothing is missing but what was not to be recorded.
+    /// Returns true if only warps that were not chosen are missing.
     pub fn is_none(&self) -> bool {
         self.losses.iter().all(|loss| loss.reason == LossReason::NotChosen)
     }
 }
 
-/// Warps that follow each other and lack events; see [`TraceFile::lossy_warps`].
+/// Consecutive warps that lack events; see [`TraceFile::lossy_warps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossyWarps {
     /// Linear index of the first warp.
     pub first: u32,
-    /// Linear index of the last.
+    /// Linear index of the last warp.
     pub last: u32,
-    /// How many of these warps were chosen to be recorded. Only they are meant.
+    /// Number of chosen warps in this range. The other fields refer only to these.
     pub chosen: u32,
-    /// Why.
+    /// The reason.
     pub reason: LossReason,
-    /// Events that each of them lacks; `None` if that is not known.
+    /// Events that each of them lacks; `None` if unknown.
     pub events: Option<u64>,
 }
 
 impl LossyWarps {
-    /// Events that all of these warps lack together; `None` if that is not known.
+    /// Returns the number of events that the warps lack together; `None` if unknown.
     pub fn total(&self) -> Option<u64> {
         self.events.map(|events| events.saturating_mul(self.chosen.into()))
     }
 
-    /// Where among a warp's recorded events the missing ones would stand. What is not counted is missing
-    /// after the last one.
+    /// Returns the position of the missing events among a warp's events. Uncounted events are missing at the
+    /// end.
     pub const fn position(&self) -> LossPosition {
         match self.events {
             Some(_) => self.reason.position(),
@@ -116,12 +115,11 @@ impl LossyWarps {
     }
 }
 
-/// Why warps of a launch lack events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reasons {
-    /// Of events that were counted as lost.
+    /// Reason for counted losses.
     counted: LossReason,
-    /// Of warps without accounts.
+    /// Reason for warps without accounts.
     no_account: LossReason,
 }
 
@@ -134,7 +132,7 @@ impl Reasons {
         }
     }
 
-    /// Lists what a warp with this account, or with none, lacks: the reasons, and the numbers of events.
+    /// Returns the reasons and numbers of missing events of a warp with this account, or with none.
     pub(crate) fn missing(
         self,
         account: Option<&WarpAccount>,
@@ -149,8 +147,7 @@ impl Reasons {
     }
 }
 
-/// The warps of a launch and track that lack events, in order of warp; see [`TraceFile::lossy_warps`].
-/// Ends after the first error.
+/// The warps that lack events, in order; see [`TraceFile::lossy_warps`]. Ends after the first error.
 #[derive(Debug)]
 pub struct LossyWarpsIter<'a> {
     file: &'a TraceFile,
@@ -162,15 +159,15 @@ pub struct LossyWarpsIter<'a> {
 }
 
 impl TraceFile {
-    /// Tells why a launch did not run to its end, if the file says so.
+    /// Returns the reason why a launch did not run to its end, if the file has one.
     pub fn early_end(&self, launch: u32) -> Option<&EarlyEnd> {
         self.early_ends.get(&launch)
     }
 
-    /// Tells how a launch ended; `None` if the file has no such launch.
+    /// Returns how a launch ended; `None` if the file has no such launch.
     ///
-    /// A launch that has accounts, or was not to be recorded, has run to its end unless the file says
-    /// otherwise.
+    /// A launch with accounts, or not chosen for recording, ran to its end unless the file has an early end
+    /// for it.
     pub fn launch_end(&self, launch: u32) -> Option<LaunchEnd> {
         let info = self.launch(launch)?;
         let is_accounted = !self.account_sections(launch, 0).is_empty();
@@ -179,13 +176,13 @@ impl TraceFile {
             Some(EarlyEnd::Interrupted) => LaunchEnd::Interrupted,
             Some(EarlyEnd::Running { .. }) => LaunchEnd::Running,
             None if is_accounted || !info.is_recorded() => LaunchEnd::Completed,
-            // A kind of end that a later version knows, or none.
+            // No record of the end, or a kind of end from a later version.
             _ => LaunchEnd::Unknown,
         })
     }
 
-    /// Sums up what a launch lacks on a track, by reason. Taken from the accounting, without touching a
-    /// frame. Damaged accounts count as missing ([`verify`](Self::verify) names them).
+    /// Sums the losses of a launch on a track by reason. Reads only the accounting, no frames. Damaged
+    /// accounts count as missing ([`verify`](Self::verify) names them).
     ///
     /// ```no_run
     /// use warptrace_decoder::TraceFile;
@@ -197,8 +194,8 @@ impl TraceFile {
     /// ```
     ///
     /// # Errors
-    /// The file has no such launch or track; accounts that take more work than the file's length lets expect
-    /// (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track; reading the accounts exceeds the work limit for the length of
+    /// the file (see [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
@@ -233,13 +230,13 @@ impl TraceFile {
         Ok(LaunchLosses { chosen_warps, recorded, losses: sums.into_values().collect() })
     }
 
-    /// The chosen warps of a launch and track that lack events, in order of warp; those that follow each
-    /// other and lack equally many are one item. A warp may come twice, with two reasons. Taken from the
-    /// accounting; memory: one section of it.
+    /// Returns the chosen warps of a launch and track that lack events, in order of warp. Consecutive warps
+    /// with equal losses are one item. A warp with two reasons comes twice. Reads only the accounting, with
+    /// one section in memory.
     ///
     /// # Errors
-    /// The file has no such launch or track. Out of the iterator, which then ends: accounts that take more
-    /// work than the file's length lets expect (see [`unlimited`](Self::unlimited)).
+    /// The file has no such launch or track. If reading the accounts exceeds the work limit for the length of
+    /// the file (see [`unlimited`](Self::unlimited)), the iterator returns an error and ends.
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         Ok(LossyWarpsIter {
@@ -254,7 +251,6 @@ impl TraceFile {
 }
 
 impl LossyWarpsIter<'_> {
-    /// Makes more items ready, or moves on over warps that lack nothing.
     fn refill(&mut self) -> Result<(), DecodeError> {
         let (warps, account) = self.cursor.next(self.rest.clone()).or_missing()?;
         self.rest.start = warps.end;
@@ -284,7 +280,7 @@ impl Iterator for LossyWarpsIter<'_> {
     type Item = Result<LossyWarps, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The last that are ready may go on, of two reasons.
+        // Up to two items, of different reasons, may still grow.
         while self.ready.len() < 3 && !self.rest.is_empty() {
             if let Err(error) = self.refill() {
                 self.rest = 0..0;
@@ -298,7 +294,7 @@ impl Iterator for LossyWarpsIter<'_> {
 
 impl std::iter::FusedIterator for LossyWarpsIter<'_> {}
 
-/// The part of a range from its first chosen warp to its last; `None` if none of it was chosen.
+/// Returns the part of a range from its first to its last chosen warp; `None` if none was chosen.
 pub(crate) fn chosen_within(info: &LaunchInfo, range: &Range<u32>) -> Option<Range<u32>> {
     let indices = info.chosen_before(range.start)..info.chosen_before(range.end);
     let last = indices.end.checked_sub(1).filter(|last| *last >= indices.start)?;

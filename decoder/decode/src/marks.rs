@@ -1,4 +1,4 @@
-//! Marks where events of a launch are missing.
+//! Marks at positions where events of a launch are missing.
 
 use std::ops::{ControlFlow, Range};
 
@@ -10,29 +10,26 @@ use crate::all::{Stop, WarpFilter};
 use crate::file::TraceFile;
 use crate::losses::{LossyWarps, Reasons};
 
-/// Takes marks, each with the number that the warp's next recorded event has, or would have.
+/// Receives marks, each with the number of the warp's next recorded event.
 type MarkSink<'s> = dyn FnMut(LossyWarps, u64) -> ControlFlow<()> + 's;
 
-/// The warp whose events are being delivered.
 struct Current {
     warp: u32,
     account: Option<WarpAccount>,
     next_event: u64,
 }
 
-/// Goes through the accounts of a launch next to its events.
 pub(crate) struct Marks<'a> {
     file: &'a TraceFile,
     info: &'a LaunchInfo,
     accounts: AccountCursor<'a>,
     reasons: Reasons,
-    /// Warps after the current one.
     rest: Range<u32>,
     current: Option<Current>,
 }
 
 impl<'a> Marks<'a> {
-    /// Marks of the warps that `filter` selects; `None` if it asks for none.
+    /// Makes the marks of the warps that `filter` selects; `None` if the filter has no marks.
     pub(crate) fn new(
         file: &'a TraceFile,
         info: &'a LaunchInfo,
@@ -49,7 +46,7 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// Moves on to events of a warp, which end before `next_event`; gives the marks before them.
+    /// Moves to events of a warp that end before `next_event`. Passes the marks before them to `sink`.
     pub(crate) fn go_to(&mut self, warp: u32, next_event: u64, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         if let Some(current) = self.current.as_mut().filter(|current| current.warp == warp) {
             current.next_event = next_event;
@@ -64,7 +61,6 @@ impl<'a> Marks<'a> {
         Ok(())
     }
 
-    /// Gives the marks after the last events.
     pub(crate) fn finish(mut self, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         self.end_current(sink)?;
         self.pass(self.rest.end, sink)
@@ -74,7 +70,7 @@ impl<'a> Marks<'a> {
         self.current.take().map_or(Ok(()), |current| self.mark(&current, |at| at == LossPosition::End, sink))
     }
 
-    /// Passes warps without events, up to `to`; where losses were counted, there are marks.
+    /// Skips warps without events, up to `to`. Passes marks of warps with counted losses to `sink`.
     fn pass(&mut self, to: u32, sink: &mut MarkSink<'_>) -> Result<(), Stop> {
         while self.rest.start < to {
             let (warps, account) = self.accounts.next(self.rest.start..to).or_missing()?;
@@ -90,7 +86,7 @@ impl<'a> Marks<'a> {
         Ok(())
     }
 
-    /// Gives the marks of a warp at the positions that `is_here` accepts.
+    /// Passes the marks of a warp at the positions that `is_here` accepts to `sink`.
     fn mark(
         &self,
         &Current { warp, account, next_event }: &Current,

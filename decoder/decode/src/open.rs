@@ -1,4 +1,4 @@
-//! Opening: by the index where it is sound, by a walk over all sections where it is not.
+//! Opens a trace by its index if the index is sound, otherwise by a scan of all sections.
 
 mod index;
 mod late;
@@ -26,7 +26,6 @@ use crate::times::records;
 use crate::work::Work;
 use late::LateSections;
 
-/// Opens a trace.
 pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> {
     let length = source.length().map_err(|source| OpenError::Io { offset: 0, source })?;
     let bytes = Bytes { source: &*source, length };
@@ -81,11 +80,10 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
     })
 }
 
-/// Why a way of opening failed.
 enum Refusal {
-    /// The bytes cannot be read: no other way will help.
+    /// The bytes cannot be read. A scan would fail, too.
     Io(OpenError),
-    /// These bytes are no sound index.
+    /// The index is not sound.
     Unusable(FormatError),
 }
 
@@ -104,15 +102,14 @@ impl From<OpenError> for Refusal {
     }
 }
 
-/// A source with the length that it had when it was opened.
+/// A source, with its length at the time of opening.
 struct Bytes<'a> {
     source: &'a dyn ByteSource,
     length: u64,
 }
 
 impl Bytes<'_> {
-    /// Up to `most` bytes from `offset` on; fewer at the end of the file. Callers keep `most` within the
-    /// format's limits.
+    /// Reads up to `most` bytes at `offset`. Callers keep `most` within the format's limits.
     fn read(&self, offset: u64, most: u64) -> Result<Vec<u8>, OpenError> {
         let count = most.min(self.length.saturating_sub(offset));
         let mut buffer = vec![0; usize::try_from(count).unwrap_or(0)];
@@ -120,12 +117,11 @@ impl Bytes<'_> {
         Ok(buffer)
     }
 
-    /// The header of the section at `at`.
     fn header(&self, at: u64) -> Result<SectionHeader, OpenError> {
         Ok(SectionHeader::parse(&self.read(at, SECTION_HEADER_BYTES as u64)?, at)?)
     }
 
-    /// The body of the section at `at`, checked against `header`.
+    /// Reads the body of the section at `at` and checks it against `header`.
     fn body(&self, kind: SectionKind, header: &SectionHeader, at: u64) -> Result<Vec<u8>, OpenError> {
         let body = self.read(body_offset(at), header.length)?;
         check_body(kind, header, &body, at)?;
@@ -137,7 +133,7 @@ const fn body_offset(section_at: u64) -> u64 {
     section_at.saturating_add(SECTION_HEADER_BYTES as u64)
 }
 
-/// The metadata at the file's beginning, and the file offset of its end.
+/// Reads the metadata at the beginning of the file. Also returns the file offset of its end.
 fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     let at = PREAMBLE_BYTES as u64;
     let header = bytes.header(at)?;
@@ -160,7 +156,7 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     Ok((metadata, at + header.total_bytes()))
 }
 
-/// Has an error quote names of the file as they may be shown.
+/// Escapes the names from the file that an error message quotes.
 fn quoting(error: FormatError) -> FormatError {
     match error {
         FormatError::Contents { section, offset, message } => {
@@ -170,7 +166,7 @@ fn quoting(error: FormatError) -> FormatError {
     }
 }
 
-/// An error about tables that contradict themselves or those before.
+/// Makes an error for tables that contradict themselves or earlier tables.
 fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> FormatError {
     FormatError::Contents {
         section,
@@ -179,7 +175,7 @@ fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> Forma
     }
 }
 
-/// An error about a section that cannot stand where it does.
+/// Makes an error for a section in a place where it is not allowed.
 fn unexpected(header: &SectionHeader, at: u64, expected: impl Into<Cow<'static, str>>) -> FormatError {
     FormatError::Invalid {
         section: "section header",
@@ -192,14 +188,13 @@ fn unexpected(header: &SectionHeader, at: u64, expected: impl Into<Cow<'static, 
 
 /// The sections found so far, each checked against the launches before it.
 struct Contents {
-    /// With the additions so far.
     metadata: Growing,
     launches: BTreeMap<u32, LaunchInfo>,
     early_ends: BTreeMap<u32, EarlyEnd>,
     sections: BTreeMap<(u32, u32), TrackSections>,
     texts: Vec<IndexEntry>,
     strays: BTreeMap<SectionKind, Stray>,
-    /// The kind of section that belongs behind the last one that was added, and where.
+    /// The kind and offset of the section that must follow the last one.
     awaited: Option<(SectionKind, u64)>,
     late: LateSections,
     count: u32,
@@ -220,12 +215,9 @@ impl Contents {
         }
     }
 
-    /// Takes in the section at `at`, as far as it is read when a file is opened; returns the number of the
-    /// launch that it begins or ends.
-    ///
-    /// # Errors
-    /// The section cannot be read, does not fit those before it, or is of a kind that stands elsewhere. What is
-    /// wrong with addresses and values is noted instead: the file opens, and events are there.
+    /// Adds the section at `at`, reading only the parts that opening needs. Returns the number of the launch
+    /// that the section begins or ends. Fails if the section cannot be read, contradicts earlier sections, or
+    /// is not allowed here. Errors in sections of addresses and values are only noted.
     fn add_section(
         &mut self,
         bytes: &Bytes<'_>,
@@ -324,7 +316,7 @@ impl Contents {
             return invalid("kernel", launch.kernel(), expected);
         }
         match self.launches.entry(launch.number()) {
-            // The first stays: what is read before this section is its.
+            // The first launch stays: sections read so far belong to it.
             Entry::Occupied(_) => {
                 invalid("number", launch.number(), "a number that no launch before has".into())
             }
@@ -352,7 +344,6 @@ impl Contents {
         Err(FormatError::Invalid { section, field, offset, value, expected })
     }
 
-    /// The entry of a section of addresses and values, or of accounts of these.
     fn data_entry(
         &self,
         bytes: &Bytes<'_>,
@@ -372,7 +363,6 @@ impl Contents {
         Ok(IndexEntry { track, ..entry })
     }
 
-    /// Adds a frame or an accounting section, of events or of addresses and values.
     fn add(&mut self, entry: IndexEntry) -> Result<(), FormatError> {
         self.count_one(entry.offset)?;
         let is_data = matches!(entry.kind, SectionKind::Data | SectionKind::DataAccounts);
@@ -409,7 +399,7 @@ impl Contents {
         Ok(())
     }
 
-    /// Takes in a section of times, which is read with the section before it.
+    /// Notes a section of times or spans. It is read later, with the section before it.
     fn add_times(&mut self, kind: SectionKind, at: u64) {
         if self.awaited != Some((kind, at)) {
             self.strays.entry(kind).or_insert(Stray { count: 0, first: at }).count += 1;
@@ -417,13 +407,12 @@ impl Contents {
     }
 }
 
-/// An index entry without warps.
 fn bare_entry(kind: SectionKind, offset: u64, length: u64) -> IndexEntry {
     let (launch, track, first_warp, last_warp) = (0, 0, 0, 0);
     IndexEntry { kind, offset, length, launch, track, first_warp, last_warp, chunks: 0, events: 0 }
 }
 
-/// The index entry of a frame or of accounts, of events or of addresses and values, from their fixed parts.
+/// Makes the index entry of a frame or accounting section from its fixed part.
 fn entry_of(
     bytes: &Bytes<'_>,
     kind: SectionKind,

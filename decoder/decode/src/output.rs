@@ -1,4 +1,4 @@
-//! Output that is no longer than a file's length lets expect.
+//! Output limited by the length of the file.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -6,16 +6,16 @@ use std::io::{self, Write};
 use crate::file::TraceFile;
 use crate::work::Work;
 
-/// A writer of what a trace holds, with an end: see [`TraceFile::limited`].
+/// A writer with a limit; see [`TraceFile::limited`].
 pub struct LimitedOutput<'a, W> {
     out: W,
     work: &'a Work,
 }
 
 impl TraceFile {
-    /// Has `out` take no more than 1 GiB, and 2^15 bytes for each byte of the file, over all outputs of the trace
-    /// together. What is longer is an error whose source is a [`DecodeError`](crate::DecodeError).
-    /// [`unlimited`](Self::unlimited) lifts the limit.
+    /// Limits all outputs of the trace together to 1 GiB plus 2^15 bytes for each byte of the file. Longer
+    /// output fails with an error whose source is a [`DecodeError`](crate::DecodeError).
+    /// [`unlimited`](Self::unlimited) removes the limit.
     pub const fn limited<W: Write>(&self, out: W) -> LimitedOutput<'_, W> {
         LimitedOutput { out, work: &self.work }
     }

@@ -1,4 +1,4 @@
-//! Runs: equal events of a warp that follow each other.
+//! Runs: consecutive equal events of a warp.
 
 use std::ops::ControlFlow;
 
@@ -6,8 +6,7 @@ use warptrace_format::Event;
 
 use crate::items::WarpItem;
 
-/// Equal events of one warp that follow each other: as many as there are, whatever chunks and codecs made of
-/// them.
+/// Consecutive equal events of one warp. A run has maximal length: it continues across chunks and items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventRun {
     /// Linear index of the warp in the launch.
@@ -16,28 +15,29 @@ pub struct EventRun {
     pub first_event: u64,
     /// The event.
     pub event: Event,
-    /// How often: at least once.
+    /// Number of events, at least 1.
     pub count: u64,
-    /// When the first one came, as [`WarpItem::begin`]; `None` if the trace does not say.
+    /// Time of the first event, as in [`WarpItem::begin`]; `None` if the trace has no time for it.
     pub begin: Option<u64>,
-    /// When the warp's next run began, or this one if that was later; `None` of a warp's last run, and where
-    /// one of both times is not known.
+    /// Start of the warp's next run, or of this run if that is later. `None` for a warp's last run, and if
+    /// one of the two times is unknown.
     pub end: Option<u64>,
-    /// Cycles from when this run, and all before it, had begun to when the next one began. `None` where the end
-    /// is.
+    /// Cycles from the latest start among this run and all before it to the start of the next run. `None` if
+    /// `end` is `None`.
     pub cycles: Option<u64>,
 }
 
-/// Joins the items of [`items_in_order`](crate::TraceFile::items_in_order) to runs.
+/// Joins the items of [`items_in_order`](crate::TraceFile::items_in_order) into runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunJoiner {
     current: Option<EventRun>,
-    /// The latest time at which a run of the current warp began.
+    /// Latest start of a run of the current warp.
     latest: u64,
 }
 
 impl RunJoiner {
-    /// Takes the next item; gives the runs that end with it. Equal events with other begins are other runs.
+    /// Takes the next item and passes the runs that it ends to `sink`. Equal events with different start
+    /// times form separate runs.
     #[inline]
     pub fn take(
         &mut self,
@@ -68,7 +68,7 @@ impl RunJoiner {
         sink: &mut impl FnMut(EventRun) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match &mut self.current {
-            // One that two chunks share began at one time.
+            // The parts of a run in two chunks have the same start time.
             Some(run) if (run.warp, run.event, run.begin) == (warp, event, begin) => {
                 run.count += count;
                 return ControlFlow::Continue(());
@@ -84,7 +84,7 @@ impl RunJoiner {
         self.current.replace(next).map_or(ControlFlow::Continue(()), sink)
     }
 
-    /// Gives the last run: at the end, and at marks, which stand between runs.
+    /// Passes the last run to `sink`. Call it after the last item and at marks, which lie between runs.
     pub fn end(&mut self, sink: &mut impl FnMut(EventRun) -> ControlFlow<()>) -> ControlFlow<()> {
         self.current.take().map_or(ControlFlow::Continue(()), sink)
     }

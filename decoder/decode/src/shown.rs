@@ -1,5 +1,4 @@
-//! Has a [`TraceFile`](crate::TraceFile) hold no text as it stands in the file: texts are escaped when it is
-//! opened, so that no view can forget it.
+//! Escapes the texts of a [`TraceFile`](crate::TraceFile) at opening, so that no view shows them unescaped.
 
 use std::borrow::Cow;
 

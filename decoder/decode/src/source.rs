@@ -1,16 +1,16 @@
-//! Where the bytes of a trace come from.
+//! Sources of the bytes of a trace.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that can be read at any offset from several threads at once.
+/// Bytes that several threads can read at any offset.
 ///
-/// Files are read, not mapped: a mapped file that another program shortens ends the process with `SIGBUS`, a
-/// read of it is an error.
+/// Files are read, not memory-mapped: if another program shortens a mapped file, an access raises `SIGBUS`
+/// and ends the process, while a read returns an error.
 pub trait ByteSource: Send + Sync {
-    /// Length in bytes. Asked for once, when the trace is opened.
+    /// Returns the length in bytes. Called once, when the trace is opened.
     ///
     /// # Errors
     /// The system's error.
@@ -19,11 +19,10 @@ pub trait ByteSource: Send + Sync {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// The system's error; [`io::ErrorKind::UnexpectedEof`] when there are not that many bytes.
+    /// The system's error; [`io::ErrorKind::UnexpectedEof`] if the source has too few bytes.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Is told what is likely to be read next, so that a source far away can get it at once; for others it
-    /// does nothing.
+    /// Announces likely reads, so that a remote source can fetch them at once. Does nothing by default.
     fn will_read(&self, ranges: &[Range<u64>]) {
         let _ = ranges;
     }
@@ -84,7 +83,7 @@ impl ByteSource for Arc<[u8]> {
     }
 }
 
-/// Any seekable reader, read by one thread at a time.
+/// Any seekable reader. One thread at a time reads it.
 #[derive(Debug)]
 pub struct SeekSource<R>(Mutex<R>);
 
@@ -101,7 +100,7 @@ impl<R: Read + Seek + Send> ByteSource for SeekSource<R> {
     }
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        // A reader that panicked under another thread is at an unknown position; every read seeks first.
+        // The position is unknown after a panic of another thread, but every read seeks first.
         let mut reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reader.seek(SeekFrom::Start(offset))?;
         reader.read_exact(buffer)

@@ -1,4 +1,4 @@
-//! Where and when warps ran.
+//! Spans: where and when warps ran.
 
 use warptrace_format::file::{DeviceKind, IndexEntry, SECTION_HEADER_BYTES, SectionKind, Tie, decode_spans};
 use warptrace_format::span::{Axis, WarpSpan};
@@ -8,16 +8,15 @@ use crate::file::TraceFile;
 use crate::times::records;
 
 impl TraceFile {
-    /// Returns whether it was recorded where and when warps ran.
+    /// Returns true if spans of warps were recorded.
     pub fn has_spans(&self) -> bool {
         records(self.metadata(), SectionKind::Spans)
     }
 
-    /// Goes through the warps of a launch of which the trace says where and when they ran, in ascending
-    /// order, each with its span; one section of the file is in memory at a time. Warps that were not chosen
-    /// are not among them, nor those of which nothing is known.
+    /// Returns the warps of a launch that have a span, in ascending order, each with its span. One section of
+    /// the file is in memory at a time. Leaves out warps that were not chosen and warps without data.
     ///
-    /// A section that is missing or damaged is an error in the place of its warps; those after it follow.
+    /// A section that is missing or damaged yields an error in place of its warps; later sections follow.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,9 +33,9 @@ impl TraceFile {
         WarpSpans { file: self, sections: sections.iter(), next: 0, spans: Vec::new().into_iter(), first: 0 }
     }
 
-    /// Puts the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) on the axis of
-    /// nanoseconds; `first` is that of its first run. `None` if its span does not tell, as of a warp that did
-    /// not end.
+    /// Maps the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) to nanoseconds. `first`
+    /// is the time of the warp's first run. Returns `None` if the span is incomplete, for example because the
+    /// warp did not end.
     ///
     /// ```no_run
     /// # use warptrace_format::span::WarpSpan;
@@ -47,15 +46,12 @@ impl TraceFile {
     /// # }
     /// ```
     pub fn axis(&self, span: &WarpSpan, first: u64) -> Option<Axis> {
-        // Times have 32 bits, of units of 16 cycles or, on the simulator, of one.
+        // Times have 32 bits. A unit is 16 cycles, on the simulator 1 cycle.
         let bits = if self.metadata().device.kind == DeviceKind::Simulator { 32 } else { 36 };
         span.axis(first, bits)
     }
 
-    /// Reads the spans behind an accounting section.
-    ///
-    /// # Errors
-    /// There are none, or they are damaged.
+    /// Reads the section of spans after an accounting section. Fails if it is missing or damaged.
     pub(crate) fn load_spans(&self, accounts: &IndexEntry) -> Result<Vec<WarpSpan>, DecodeError> {
         let none = || DecodeError::NoSpans { accounts_offset: accounts.offset };
         let Behind { entry, version, tie, body_at } =
@@ -65,7 +61,7 @@ impl TraceFile {
         Ok(decode_spans((version, &self.load_body(&entry)?), body_at, tie, warps)?)
     }
 
-    /// Finds the section of a kind that stands directly behind another one; `None` if something else does.
+    /// Returns the section after another section if it is of this kind.
     pub(crate) fn section_behind(
         &self,
         before: &IndexEntry,
@@ -87,30 +83,28 @@ impl TraceFile {
     }
 }
 
-/// A section that stands directly behind the one to which it belongs.
+/// A section that directly follows the section to which it belongs.
 pub(crate) struct Behind {
-    /// As if an index listed it.
     pub(crate) entry: IndexEntry,
     pub(crate) version: u16,
-    /// What ties it to the section before it, if it is tied.
     pub(crate) tie: Tie,
     pub(crate) body_at: u64,
 }
 
-/// The spans of a launch's warps: see [`TraceFile::warp_spans`].
+/// The spans of a launch's warps; see [`TraceFile::warp_spans`].
 #[derive(Debug)]
 pub struct WarpSpans<'a> {
     file: &'a TraceFile,
     sections: std::slice::Iter<'a, IndexEntry>,
-    /// Warps before this have been given, or a section that counts for them could not be read.
+    /// Warps before this one are done: returned, or in a section that could not be read.
     next: u32,
-    /// What is left of the section that was read last, and its warp.
+    /// Remaining spans of the current section, and the warp of the next one.
     spans: std::vec::IntoIter<WarpSpan>,
     first: u32,
 }
 
 impl<'a> WarpSpans<'a> {
-    /// Passes over sections that cannot be read; `verify` tells of them. The only error is then
+    /// Skips sections that cannot be read; `verify` reports them. The only remaining error is
     /// [`DecodeError::TooMuchWork`].
     pub fn readable(self) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
         self.filter(|found| matches!(found, Ok(_) | Err(DecodeError::TooMuchWork { .. })))
@@ -125,7 +119,7 @@ impl Iterator for WarpSpans<'_> {
             for span in self.spans.by_ref() {
                 let warp = self.first;
                 self.first = warp.saturating_add(1);
-                // Where sections overlap, the first one counts.
+                // If sections overlap, the first one counts.
                 if warp >= self.next {
                     self.next = self.first;
                     if span.has_begun() {

@@ -1,4 +1,4 @@
-//! The state of a file in one sentence.
+//! A one-sentence summary of a file's state.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,12 +13,10 @@ use crate::error::DecodeError;
 use crate::file::{Completeness, DATA_KINDS, Damage, TraceFile};
 use crate::losses::{Reasons, chosen_within};
 
-/// What is said of a file in which nothing is known to be missing. No frame was read for it.
+/// Text for a file without known losses. Frames are not read for it.
 const COMPLETE: &str = "complete by its accounts";
-/// Bytes of a kernel's name, and of a reason, in a sentence.
 const SAID_BYTES: usize = 240;
 
-/// What cannot be read of a file with damaged sections of a kind.
 const UNREADABLE: [(&[SectionKind], &str); 8] = [
     (&DATA_KINDS, "addresses or values that cannot be read"),
     (&[SectionKind::Code], "instructions of locations that cannot be read"),
@@ -30,50 +28,48 @@ const UNREADABLE: [(&[SectionKind], &str); 8] = [
     (&[SectionKind::Unrecorded], "which launches were not traced, which cannot be read"),
 ];
 
-/// What a file lacks as a whole: all launches, all tracks.
+/// Missing parts of a file, over all launches and tracks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileState {
-    /// Whether everything is there that was chosen to be recorded, as far as accounts and sections tell, and
-    /// nothing else.
+    /// Whether accounts and sections show that the recording is complete, and the file has no other bytes.
     pub is_whole: bool,
-    /// The same in words, on one line, and what was assumed.
+    /// One line for display: what is missing, and what was assumed.
     pub sentence: String,
-    /// What the trace itself lacks, without its raw twin and without times; `None` if nothing.
+    /// Missing parts of the trace, without its raw twin and without times; `None` if complete.
     pub lacks: Option<String>,
-    /// What of the recorded times is missing; `None` if nothing.
+    /// Missing times; `None` if complete.
     pub lacks_times: Option<String>,
-    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's.
+    /// An assumption about the kernel at recording; `None` if there was none.
     pub assumed: Option<&'static str>,
-    /// Of how many warps and launches the trace is; `None` if all were chosen to be recorded.
+    /// The number of recorded warps and launches; `None` if all were chosen.
     pub window: Option<String>,
-    /// What [`TraceFile::not_traced`] says.
+    /// The text of [`TraceFile::not_traced`].
     pub not_traced: Option<String>,
 }
 
 impl FileState {
-    /// Whether a reader of events is to be warned: something is missing or assumed, or launches were not traced.
+    /// Returns true if views must warn: something is missing or assumed, or launches were not traced.
     pub const fn warns(&self) -> bool {
         !self.is_whole || self.assumed.is_some() || self.not_traced.is_some()
     }
 
-    /// Whether the trace is of the whole program, and nothing is to be said.
+    /// Returns true if the trace covers the whole program and there is nothing to report.
     pub const fn is_plain(&self) -> bool {
         !self.warns() && self.window.is_none()
     }
 }
 
-/// What is missing of the times that were recorded: sections that are not there, are damaged, or are those of
-/// others. When runs began is not decoded for it.
+/// Missing times: sections that are absent, damaged, or tied to others. Does not check times inside sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Untimed {
-    /// Events of runs of which it is not there when they began.
+    /// Events in runs without a start time.
     pub events: u64,
-    /// Chosen warps of which it is not there when they began or ended.
+    /// Recorded warps without start or end time.
     pub warps: u64,
 }
 
 impl Untimed {
-    /// Says what is missing; `None` if nothing is.
+    /// Describes the missing times; `None` if complete.
     pub fn describe(&self) -> Option<String> {
         let events =
             (self.events > 0).then(|| format!("times of {} missing", many(self.events, "event", "events")));
@@ -84,26 +80,26 @@ impl Untimed {
     }
 }
 
-/// What a track lacks, over all launches.
+/// Missing parts of a track, over all launches.
 #[derive(Default)]
 struct Lacks {
     lost: u64,
     lossy: u64,
     died: u64,
     unknown: u64,
-    /// Events that accounts tell of beyond those in the frames, as far as that is so in single launches.
+    /// Events counted by accounts but not in frames, summed over launches.
     absent: u64,
-    /// Events in frames beyond those that accounts tell of, in launches of which all warps have accounts.
+    /// Events in frames but not counted by accounts, in launches with an account for every warp.
     untold: u64,
-    /// What is wrong with accounting sections that cannot be read, and with the first of them.
+    /// Errors of accounting sections that cannot be read; `first_damage` is the first of them.
     damaged: BTreeSet<String>,
     first_damage: Option<String>,
 }
 
 impl TraceFile {
-    /// Says in one sentence what the file lacks: what is cut off, lost, unfinished or without accounts, in
-    /// the trace and in its raw twin; which times are missing; and what was assumed. Reads the accounting and
-    /// the sections of times, one at a time and only once, and no frame.
+    /// Describes in one sentence what is cut off, lost, unfinished or without accounts, in the trace and in
+    /// its raw twin; which times are missing; and what was assumed. Reads the accounting and the sections of
+    /// times, one at a time, on the first call only. Reads no frames.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }
@@ -130,7 +126,7 @@ impl TraceFile {
             }
         }
         if self.has_accesses() {
-            // That warps did not finish has been said.
+            // Track 0 already reports warps that did not finish.
             let lacks = Lacks { died: 0, ..self.lacks(self.data_track()) };
             words.extend(lacks.words(["access", "accesses"]));
             if lacks.lossy > 0 && self.derived_sites() > 0 {
@@ -169,18 +165,18 @@ impl TraceFile {
         }
     }
 
-    /// How many launches have recorded warps.
+    /// Returns the number of launches with recorded warps.
     pub fn traced_launches(&self) -> u64 {
         self.launches().filter(|info| info.is_recorded()).count() as u64
     }
 
-    /// Whether a launch is one of those that were asked for and not traced. It has no recorded warps, and what it is
-    /// chosen from is no window.
+    /// Returns true if tracing of the launch was requested, but did not happen. Such a launch has no recorded
+    /// warps, and its empty selection is not a window.
     pub fn is_untraced(&self, info: &LaunchInfo) -> bool {
         let kernels = || {
             let names: Vec<&str> =
                 self.unrecorded.launches.iter().filter(|of| of.are_missing()).map(|of| &*of.kernel).collect();
-            // Long names are cut there.
+            // Long names are cut and end in `…`.
             let is_it = |name: &str| {
                 names.iter().any(|known| {
                     known.strip_suffix('…').map_or(name == *known, |start| name.starts_with(start))
@@ -192,8 +188,8 @@ impl TraceFile {
         !info.is_recorded() && kernels.get(info.kernel() as usize) == Some(&true)
     }
 
-    /// Says how many launches are missing that were asked for, and why most of them; `None` if none is. Every view
-    /// says it.
+    /// Describes how many requested launches were not traced, and the most frequent reason; `None` if all
+    /// were traced. Every view shows it.
     pub fn not_traced(&self) -> Option<String> {
         let missing = || self.unrecorded.launches.iter().filter(|of| of.are_missing());
         let UnrecordedLaunches { kernel, reason, .. } = missing().next()?;
@@ -206,7 +202,7 @@ impl TraceFile {
         ))
     }
 
-    /// Says how much of the program was chosen to be recorded; `None` if all of it was.
+    /// Describes how much of the program was chosen for recording; `None` if all of it was.
     fn window(&self) -> Option<String> {
         let [mut warps, mut chosen, mut launches, mut traced] = [0_u64; 4];
         for info in self.launches().filter(|info| !self.is_untraced(info)) {
@@ -229,7 +225,7 @@ impl TraceFile {
         })
     }
 
-    /// Sums up which times of some launches are missing, of those that were recorded.
+    /// Counts the missing times of some launches, among the times that were recorded.
     pub fn untimed(&self, launches: impl IntoIterator<Item = u32>) -> Untimed {
         let mut found = Untimed::default();
         for launch in launches {
@@ -283,7 +279,7 @@ impl Lacks {
                     self.first_damage.get_or_insert_with(|| error.clone());
                     self.damaged.insert(error);
                     if !is_known {
-                        // Nothing is known of these warps and those behind them.
+                        // The accounts of these warps and all later ones are unknown.
                         return;
                     }
                     warps
@@ -305,7 +301,6 @@ impl Lacks {
         }
     }
 
-    /// Adds what later launches lack.
     fn merge(mut self, other: Self) -> Self {
         self.lost = self.lost.saturating_add(other.lost);
         self.absent = self.absent.saturating_add(other.absent);
@@ -340,7 +335,7 @@ impl Lacks {
             let more = (self.damaged.len() as u64).saturating_sub(1);
             let mut said = format!("accounts that cannot be read ({first}");
             if more > 0 {
-                // A string takes all text.
+                // Writing to a string cannot fail.
                 let _ = write!(said, "; and {} more", many(more, "section", "sections"));
             }
             words.push(said + ")");
@@ -349,12 +344,11 @@ impl Lacks {
     }
 }
 
-/// `1 warp`, `1,234 warps`.
 fn many(number: u64, one: &str, several: &str) -> String {
     format!("{} {}", grouped(number), if number == 1 { one } else { several })
 }
 
-/// A number as people read it: `1,234,567`.
+/// Formats a number with separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);

@@ -1,4 +1,4 @@
-//! The warps that have something to say, or did not finish, with their accounting.
+//! The warps that recorded or lost events, or did not finish, with their accounting.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Warps whose chunks are counted in one pass over frames without accounting.
+/// Maximum number of warps that one pass over frames without accounting counts.
 const WARPS_AT_ONCE: usize = 1 << 16;
 
 /// One warp of a launch that recorded or lost events on a track, or did not finish.
@@ -21,16 +21,15 @@ pub struct StreamSummary {
     pub warp: u32,
     /// Launch, kernel, block and warp in block.
     pub id: StreamId,
-    /// Chunks: as accounted, or counted where the file has no accounting.
+    /// Number of chunks, from the accounting or, without accounting, from the frames.
     pub chunks: u64,
-    /// Recorded events: as accounted, or counted where the file has no accounting.
+    /// Number of recorded events, from the accounting or, without accounting, from the frames.
     pub events: u64,
-    /// The warp's accounting, where the file has it.
+    /// The warp's accounting, if the file has it.
     pub account: Option<WarpAccount>,
 }
 
-/// The streams of a launch and track in order of warp; see [`TraceFile::streams`]. Ends after the first
-/// error.
+/// The streams of a track in order of warp; see [`TraceFile::streams`]. Ends after the first error.
 #[derive(Debug)]
 pub struct Streams<'a> {
     file: &'a TraceFile,
@@ -38,22 +37,22 @@ pub struct Streams<'a> {
     track: u32,
     cursor: AccountCursor<'a>,
     rest: Range<u32>,
-    /// Warps without accounting that are to be counted.
+    /// Warps without accounting, still to be counted.
     uncounted: Range<u32>,
-    /// Warps with one account that are to be given.
+    /// Warps with one account, still to be returned.
     accounted: (Range<u32>, WarpAccount),
     ready: VecDeque<StreamSummary>,
 }
 
 impl TraceFile {
-    /// The warps of `launch` that recorded or lost events on `track`, or did not finish, in order of warp.
+    /// Returns the warps of `launch` that recorded or lost events on `track`, or did not finish, in order of
+    /// warp.
     ///
-    /// Taken from the accounting, without touching a frame. Where accounting is missing (a recording that was
-    /// interrupted), the tables of the frames are counted. Memory: one accounting section, or the counts of
-    /// 65,536 warps.
+    /// Reads only the accounting. If accounting is missing (an interrupted recording), counts the entries of
+    /// the frames' tables. Memory: one accounting section, or the counts of 65,536 warps.
     ///
     /// # Errors
-    /// The file has no such launch or track. A damaged section comes out of the iterator.
+    /// The file has no such launch or track. The iterator returns the error of a damaged section.
     pub fn streams(&self, launch: u32, track: u32) -> Result<Streams<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         let cursor = AccountCursor::new(self, launch, track);
@@ -64,7 +63,6 @@ impl TraceFile {
 }
 
 impl Streams<'_> {
-    /// Makes more summaries ready, or moves on over warps that have none.
     fn refill(&mut self) -> Result<(), DecodeError> {
         if !self.uncounted.is_empty() {
             return self.count();
@@ -98,7 +96,7 @@ impl Streams<'_> {
                 let count = counts.entry(chunk.warp).or_default();
                 *count = (count.0 + 1, count.1 + u64::from(chunk.events));
             }
-            // Too many: the highest wait for the next pass.
+            // Postpones the highest warps to the next pass.
             while counts.len() > WARPS_AT_ONCE
                 && let Some((warp, _)) = counts.pop_last()
             {
@@ -127,7 +125,7 @@ impl Iterator for Streams<'_> {
             if let Some(warp) = warps.next() {
                 let (chunks, events) = (u64::from(account.chunks), account.recorded);
                 let account = Some(*account);
-                // The launch has the warp.
+                // The launch has the warp, so this always succeeds.
                 let Some(id) = self.launch.stream_id(warp) else { continue };
                 return Some(Ok(StreamSummary { warp, id, chunks, events, account }));
             }

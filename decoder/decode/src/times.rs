@@ -1,4 +1,4 @@
-//! When runs of events began.
+//! Start times of runs of events.
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
@@ -10,7 +10,7 @@ use crate::file::TraceFile;
 use crate::items::WarpItem;
 use crate::spans::Behind;
 
-/// A warp's clock, out of times that wrap.
+/// A warp's clock, unwrapped from 32-bit times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     last: Option<u32>,
@@ -18,12 +18,12 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock whose units count from a time on.
     pub(crate) const fn beginning_at(time: u32) -> Self {
         Self { last: Some(time), units: 0 }
     }
 
-    /// Units up to a time; of the first one, the time itself. Before 0, where only damaged times go, it is 0.
+    /// Returns the units up to a time; at first, the time itself. Saturates at 0, which only damaged times
+    /// reach.
     pub(crate) fn at(&mut self, time: u32) -> u64 {
         self.units = match self.last {
             None => time.into(),
@@ -34,7 +34,7 @@ impl Clock {
     }
 }
 
-/// Whether sections of a kind, of times, were recorded.
+/// Returns true if sections of this kind of times were recorded.
 pub(crate) fn records(metadata: &Metadata, kind: SectionKind) -> bool {
     match metadata.property(TIMES) {
         Some("runs") => kind == SectionKind::Times,
@@ -45,7 +45,7 @@ pub(crate) fn records(metadata: &Metadata, kind: SectionKind) -> bool {
 }
 
 impl TraceFile {
-    /// Whether it was recorded when runs began.
+    /// Returns true if start times of runs were recorded.
     pub fn has_times(&self) -> bool {
         records(self.metadata(), SectionKind::Times)
     }
@@ -55,10 +55,7 @@ impl TraceFile {
         behind.ok_or(DecodeError::NoTimes { frame_offset: frame.offset })
     }
 
-    /// Reads the section behind a frame of `chunks` chunks that says when their runs began.
-    ///
-    /// # Errors
-    /// There is none, or it is damaged.
+    /// Reads the times after a frame of `chunks` chunks. Fails if they are missing or damaged.
     pub(crate) fn load_times(&self, frame: &IndexEntry, chunks: usize) -> Result<FrameTimes, DecodeError> {
         let Behind { entry, version, tie, body_at } = self.times_behind(frame)?;
         let times = FrameTimes::decode((version, &self.load_body(&entry)?), body_at, tie, chunks)?;
@@ -66,10 +63,7 @@ impl TraceFile {
         Ok(times)
     }
 
-    /// Checks that a frame has times behind it that are its own and undamaged; they are not decoded.
-    ///
-    /// # Errors
-    /// It has none, those of another one, or what there is is damaged.
+    /// Checks that a sound section of times follows a frame and is tied to it. Does not decode the times.
     pub(crate) fn find_times(&self, frame: &IndexEntry) -> Result<(), DecodeError> {
         let Behind { entry, version, tie, body_at } = self.times_behind(frame)?;
         let body = self.load_body(&entry)?;
@@ -78,7 +72,6 @@ impl TraceFile {
     }
 }
 
-/// The runs of a warp, as its chunks come.
 pub(crate) struct Runs {
     warp: u32,
     clock: Clock,
@@ -89,7 +82,6 @@ impl Runs {
         Self { warp, clock: Clock::default() }
     }
 
-    /// A walk through a chunk's runs, if their times are there.
     pub(crate) fn chunk<'a>(&'a mut self, chunk: &'a ChunkData) -> Option<ChunkRuns<'a>> {
         let (step, times) = chunk.times.as_ref()?;
         Some(ChunkRuns {
@@ -102,29 +94,27 @@ impl Runs {
     }
 }
 
-/// The runs of a chunk, as its items come.
 pub(crate) struct ChunkRuns<'a> {
     warp: u32,
     clock: &'a mut Clock,
     step: u64,
     walk: RunWalk<'a>,
-    /// The run that the next events may belong to.
+    /// The run that the next events may extend.
     open: TimedRun,
 }
 
-/// A run, or the part of one that is in a chunk.
+/// A run, or the part of a run inside one chunk.
 #[derive(Clone, Copy, Default)]
 struct TimedRun {
-    /// The number of its first event.
     first: u64,
     event: Event,
-    /// How often it comes; 0 where there is no run.
+    /// Number of its events; 0 if there is no run.
     times: u32,
     begin: Option<u64>,
 }
 
 impl ChunkRuns<'_> {
-    /// Takes an item, the first of whose events has this number; gives the runs that end before its end.
+    /// Takes an item whose first event has this number. Passes the completed runs to `sink`.
     #[inline(always)]
     pub(crate) fn take(&mut self, first_event: u64, item: &Item<'_>, sink: &mut impl FnMut(WarpItem<'_>)) {
         match *item {
@@ -144,7 +134,6 @@ impl ChunkRuns<'_> {
         });
     }
 
-    /// Takes equal events, of which it is not known when they began.
     fn push(&mut self, next: TimedRun, sink: &mut impl FnMut(WarpItem<'_>)) {
         let Self { warp, clock, step, walk, open } = self;
         let (mut first, mut left) = (next.first, next.times);
@@ -159,14 +148,13 @@ impl ChunkRuns<'_> {
             first += u64::from(times);
             left = left.saturating_sub(times);
         });
-        // Times of other events say nothing of these.
+        // The times belong to other events.
         if !fits && left > 0 {
             open.give(*warp, sink);
             *open = TimedRun { first, times: left, begin: None, ..next };
         }
     }
 
-    /// Gives the last run.
     pub(crate) fn end(self, sink: &mut impl FnMut(WarpItem<'_>)) {
         self.open.give(self.warp, sink);
     }

@@ -1,7 +1,7 @@
-//! Verification: everything that a trace says about itself, checked.
+//! Verification of a whole trace.
 //!
-//! A launch is checked in windows of warps ([`crate::window`]), both tracks side by side. In each window the
-//! warps are decoded in parallel; then their accounting is compared with what was found.
+//! A launch is checked in windows of warps ([`crate::window`]), with both tracks of a dual recording
+//! together. The warps of a window are decoded in parallel and compared with their accounting.
 
 mod accesses;
 mod accounts;
@@ -28,38 +28,38 @@ pub use problem::{EventPosition, LaunchTrack, Problem, SpanFault};
 pub use report::{LossTotal, TwinReport, VerifyReport};
 pub use twin::LanesNext;
 
-/// What launches that are gone through side by side have together at most: frames, chunks and entries of accesses.
+/// Limits for launches checked side by side: total frames, total chunks and entries of accesses.
 const FRAMES_AT_ONCE: u64 = 32;
 const CHUNKS_AT_ONCE: u64 = 1 << 18;
-/// And how many they are.
+/// Maximum number of launches checked side by side.
 const LAUNCHES_AT_ONCE: usize = 64;
 
 impl TraceFile {
     /// Checks the whole trace:
     ///
-    /// - the file is whole, every frame's and accounting section's checksum is right;
-    /// - each chunk decodes to exactly the events it announces, and sequence numbers have no gap;
-    /// - each event's location is in the table, its mask is not zero and names only lanes that the warp has;
-    /// - for each warp that was chosen to be recorded there is one account, attempted = recorded + lost in
-    ///   it, and the file holds as many events and chunks as accounted; the other warps have no event;
-    /// - where times were recorded, there is one for each run of events of a chunk;
-    /// - where it was recorded where and when warps ran, this is there for each warp that finished, and can be;
-    /// - sections of times stand behind those to which they belong, and nowhere else;
-    /// - where addresses or values were recorded, each belongs to a site of the table, to lanes that the warp has, and to
-    ///   a group; and accounts of them say the same;
+    /// - the file is complete, and the checksum of every frame and accounting section is right;
+    /// - each chunk decodes to exactly the events that it announces, and sequence numbers have no gap;
+    /// - each event's location is in the table; its mask is not zero and names only lanes that the warp has;
+    /// - each warp that was chosen for recording has one account, with attempted = recorded + lost; the file
+    ///   holds as many events and chunks as accounted; other warps have no events;
+    /// - if start times of runs were recorded, each run of a chunk has one;
+    /// - if spans were recorded, each warp that finished has a valid one;
+    /// - sections of times directly follow the sections to which they belong, and appear nowhere else;
+    /// - each address or value belongs to a site of the table, to lanes that the warp has, and to a group;
+    ///   their accounts agree;
     /// - every launch ran to its end, no event was lost, and every warp finished;
-    /// - in a dual recording both tracks hold the same events, in the same order for each lane (events that
-    ///   share no lane may change places); where a track lost events, as far as both go, from their beginnings
-    ///   or, with the policy `ring`, from their ends back.
+    /// - in a dual recording, both tracks hold the same events, in the same order for each lane (events
+    ///   without a common lane may be reordered). If a track lost events, the comparison covers the common
+    ///   part: from the beginning or, with the policy `ring`, backwards from the end.
     ///
-    /// Never fails: what cannot be read is a [`Problem`] in the report. Memory is bounded as the
-    /// [crate's docs](crate#memory) say.
+    /// Never fails: each error becomes a [`Problem`] in the report. Memory: see the
+    /// [crate's docs](crate#memory).
     pub fn verify(&self) -> VerifyReport {
         self.verify_with_progress(&mut |_, _| {})
     }
 
-    /// Verifies like [`TraceFile::verify`]; `progress` is called now and then with the events checked so far
-    /// and the events that the index announces, over all tracks.
+    /// Like [`TraceFile::verify`]. Calls `progress` from time to time with the events checked so far and the
+    /// events announced by the index, over all tracks.
     pub fn verify_with_progress(&self, progress: &mut dyn FnMut(u64, u64)) -> VerifyReport {
         let tracks = count(self.metadata().tracks.len());
         let total = (self.launches())
@@ -125,7 +125,8 @@ impl TraceFile {
         }
     }
 
-    /// Cuts launches into those that are gone through side by side: small ones, which are too little for all cores.
+    /// Divides launches into groups to be processed side by side. Small launches share a group, because one
+    /// alone does not occupy all cores.
     pub fn side_by_side(&self, launches: impl ExactSizeIterator<Item = u32>) -> Vec<Range<usize>> {
         let (mut groups, mut from, mut sums) = (Vec::new(), 0, (0, 0));
         let count = launches.len();

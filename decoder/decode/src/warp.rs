@@ -13,19 +13,19 @@ use crate::items::{WarpItem, items_of};
 /// The events of one warp on one track, in the [crate's order](crate#order).
 ///
 /// Reads only the frames whose range of warps covers the warp, one at a time. Ends after the first error.
-/// Holds at most one frame (16 MiB) and 8 MiB of events; a chunk of more than 2^20 events that is not `raw`
-/// is decoded once for each 2^20 of them, so prefer [`TraceFile::decode_all`] for chunks that are so long.
+/// Holds at most one frame (16 MiB) and 8 MiB of events. A chunk of more than 2^20 events that is not `raw`
+/// is decoded once for each 2^20 of them; use [`TraceFile::decode_all`] for such chunks.
 #[derive(Debug)]
 pub struct WarpEvents<'a> {
     reader: EventReader<FrameFeed<'a>>,
 }
 
 impl WarpEvents<'_> {
-    /// Gives the warp's items to `sink`, in the order of its events, which are not expanded: all of them,
-    /// whatever was iterated over before. They are not counted as work.
+    /// Passes all items of the warp to `sink`, in order and not expanded. Starts at the first item, even if
+    /// the iterator has advanced. Not charged to the work limit.
     ///
     /// # Errors
-    /// A frame or a chunk cannot be decoded; items before the fault may have been given to `sink`.
+    /// A frame or a chunk cannot be decoded. Earlier items may have been passed to `sink`.
     pub fn each_item(self, mut sink: impl FnMut(WarpItem<'_>)) -> Result<(), DecodeError> {
         let EventReader { feed, stream, mut decoder, .. } = self.reader;
         let mut sink = |item: WarpItem<'_>| {
@@ -48,12 +48,12 @@ impl Iterator for WarpEvents<'_> {
 impl std::iter::FusedIterator for WarpEvents<'_> {}
 
 impl TraceFile {
-    /// The events of the warp with linear index `warp` in launch `launch` on `track`: for whoever looks at one
-    /// warp. [`WarpEvents::each_item`] gives its items instead.
+    /// Returns the events of warp `warp` (linear index) in launch `launch` on `track`.
+    /// [`WarpEvents::each_item`] returns its items instead.
     ///
     /// # Errors
-    /// The file has no such launch or track, or the launch no such warp. A warp without events is no error.
-    /// What is wrong with frames and chunks comes out of the iterator.
+    /// The file has no such launch or track, or the launch has no such warp. A warp without events is not an
+    /// error. The iterator returns the errors of frames and chunks.
     pub fn decode_warp(&self, launch: u32, warp: u32, track: u32) -> Result<WarpEvents<'_>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
         if warp >= info.warps() {

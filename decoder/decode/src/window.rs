@@ -1,13 +1,12 @@
-//! Windows: the chunks of consecutive warps, gathered from frames that overlap in any way, in bounded memory.
+//! Windows: the chunks of consecutive warps, gathered from overlapping frames in bounded memory.
 //!
-//! Frames of one batch follow each other in order of warp; frames of several batches (a long kernel that is
-//! drained while it runs) all cover the same warps. To go through such a file in order of warp, a window
-//! takes the chunks of the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`];
-//! then the next window begins at the first warp that did not fit. Each frame is read once for each window
-//! that it reaches into: once or twice for one batch, more often the more batches overlap.
+//! Frames of one batch follow each other in order of warp. Frames of several batches (a long kernel that is
+//! drained while it runs) all cover the same warps. To read such a file in order of warp, a window takes the
+//! chunks of the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`]. The next
+//! window begins at the first warp that did not fit. Each frame is read once for each window that it
+//! overlaps: once or twice for one batch, more often for several overlapping batches.
 //!
-//! A single warp that fills a window on its own is marked as [`Held::Huge`], and its reader goes from frame
-//! to frame instead.
+//! A single warp that exceeds a window is marked as [`Held::Huge`] and read frame by frame.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -23,26 +22,23 @@ use crate::feed::ChunkData;
 use crate::file::TraceFile;
 use crate::work::steps;
 
-/// Payload, and [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk of each run of warps, that a window holds at
-/// most.
+/// Maximum bytes of a window: payloads, plus [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk
+/// of each run of warps.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Frames that are read and decompressed at once.
 const FRAMES_AT_ONCE: usize = 8;
 
-/// The chunks that each warp of a run has in one frame.
+/// Chunks that each warp of a run has in one frame.
 type Piece = Arc<[ChunkData]>;
 
-/// What a window holds of a warp.
 #[derive(Clone, Debug)]
 pub(crate) enum Held {
-    /// Its chunks in file order, each piece with the place of its track in the window.
+    /// Pieces in file order, each with the index of its track in the window.
     Chunks(Vec<(usize, Piece)>),
-    /// More than a window: to be read from the frames.
+    /// The chunks exceed a window and must be read from the frames.
     Huge,
 }
 
 impl Held {
-    /// The chunks on a track of the window.
     pub(crate) fn chunks(&self, slot: usize) -> impl Iterator<Item = &ChunkData> {
         let pieces = if let Self::Chunks(pieces) = self { &pieces[..] } else { &[] };
         pieces.iter().filter(move |(of, _)| *of == slot).flat_map(|(_, piece)| &piece[..])
@@ -57,22 +53,20 @@ pub(crate) struct HeldRun {
 }
 
 impl HeldRun {
-    /// Its warps one by one.
     pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Held)> {
         self.warps.clone().map(|warp| (warp, &self.held))
     }
 }
 
-/// The chunks of the warps in a range.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// The warps that the window covers.
     pub(crate) warps: Range<u32>,
     /// The warps that have chunks, in order.
     pub(crate) held: Vec<HeldRun>,
-    /// Whether the chunks were to come with times. Times that are lost or damaged are missing in them.
+    /// Whether times were requested. Lost or damaged times are absent from the chunks.
     is_timed: bool,
-    /// Frames that were read, or could not be, and have no times, if these are wanted: their first warps and offsets, and why.
+    /// Frames without readable times, if times were requested: first warp, offset and error of each. Includes
+    /// frames that cannot be read themselves.
     pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
 }
 
@@ -84,7 +78,7 @@ pub struct WarpClass {
 }
 
 impl WarpClass {
-    /// Adds warps, after those before.
+    /// Appends warps. They must follow the last one.
     fn push(&mut self, warps: Range<u32>) {
         self.warps += warps.len() as u64;
         match self.runs.last_mut() {
@@ -93,23 +87,23 @@ impl WarpClass {
         }
     }
 
-    /// The warps in ascending order, as ranges that do not touch.
+    /// Returns the warps in ascending order, as ranges that do not touch.
     pub fn runs(&self) -> &[Range<u32>] {
         &self.runs
     }
 
-    /// Number of the warps.
+    /// Returns the number of warps.
     pub const fn warps(&self) -> u64 {
         self.warps
     }
 
-    /// The first warp.
+    /// Returns the first warp.
     pub fn first(&self) -> u32 {
         self.runs.first().map_or(0, |run| run.start)
     }
 }
 
-/// Pieces, and a group: equal if both are, and the chunks have the same events.
+/// A group and pieces. Two are equal if the groups are equal and the chunks have the same events.
 struct Alike<'a>(u64, &'a [(usize, Piece)]);
 
 impl Alike<'_> {
@@ -140,10 +134,11 @@ impl PartialEq for Alike<'_> {
 impl Eq for Alike<'_> {}
 
 impl Window {
-    /// Puts the warps of the window into classes, each with what the window holds of each of its warps. The warps of
-    /// a class are in one group and have the same events. In a launch with times each warp is a class. `group` gives
-    /// the group of the first warp of a range, and the end of the warps that surely have the same group; warps
-    /// without a group are in no class. Classes are in the order of their first warps.
+    /// Divides the warps of the window into classes, each with the chunks of its warps. The warps of a class
+    /// have the same group and the same events. In a launch with times, each warp is a class.
+    ///
+    /// `group` returns the group of the first warp of a range, and the end of the warps known to have the
+    /// same group. Warps without a group are left out. Classes are in the order of their first warps.
     pub(crate) fn classes(
         &self,
         group: impl Fn(Range<u32>) -> (u32, Option<u64>),
@@ -173,7 +168,6 @@ impl Window {
     }
 }
 
-/// Goes through a launch in windows.
 pub(crate) struct Windows<'a> {
     file: &'a TraceFile,
     tracks: Vec<u32>,
@@ -181,14 +175,13 @@ pub(crate) struct Windows<'a> {
     frames: Vec<(usize, IndexEntry)>,
     rest: Range<u32>,
     window_bytes: usize,
-    /// Whether events are wanted one by one, and not as items.
+    /// Whether the caller needs single events instead of items.
     is_expanded: bool,
-    /// Whether times are wanted.
     is_timed: bool,
 }
 
 impl<'a> Windows<'a> {
-    /// Goes through `warps` of launch `launch`, with the chunks of all of `tracks` side by side.
+    /// Walks over `warps` of `launch`, with the chunks of all `tracks` in each window.
     pub(crate) fn new(file: &'a TraceFile, launch: u32, tracks: Vec<u32>, warps: Range<u32>) -> Self {
         let mut frames = Vec::new();
         for (slot, &track) in tracks.iter().enumerate() {
@@ -202,29 +195,27 @@ impl<'a> Windows<'a> {
         Self { file, tracks, frames, rest: warps, window_bytes, is_expanded, is_timed }
     }
 
-    /// Has the chunks of the trace come with their times, if it has any.
+    /// Requests the times of the chunks of track 0, if the trace has times.
     pub(crate) fn timed(mut self) -> Self {
         self.is_timed = self.tracks.first() == Some(&0) && self.file.has_times();
         self.is_expanded |= self.is_timed;
         self
     }
 
-    /// Has the chunks count as expanded.
+    /// Counts the work of each event, not of each item.
     pub(crate) fn expanded(mut self) -> Self {
         self.is_expanded = true;
         self
     }
 
-    /// Sets another bound, so that small traces reach it in tests.
     #[cfg(test)]
     pub(crate) fn with_window_bytes(mut self, window_bytes: usize) -> Self {
         self.window_bytes = window_bytes;
         self
     }
 
-    /// The next window; `None` when every warp has been covered. `bad_frame` decides about each frame that
-    /// cannot be read: an error ends the walk, `Ok` leaves the frame out. It is asked again when a later
-    /// window needs the same frame.
+    /// Returns the next window; `None` after the last warp. Calls `bad_frame` for each frame that cannot be
+    /// read: `Err` ends the walk, `Ok` leaves the frame out. Later windows may call it again.
     pub(crate) fn next_window(
         &mut self,
         bad_frame: &mut dyn FnMut(&IndexEntry, DecodeError) -> Result<(), DecodeError>,
@@ -233,7 +224,7 @@ impl<'a> Windows<'a> {
             return Ok(None);
         }
         let from = self.rest.start;
-        // No later window needs what ends before this one. (The order by first warp stays.)
+        // Later windows do not need these frames. The order by first warp is preserved.
         self.frames.retain(|(_, frame)| frame.last_warp >= from);
         let (mut gathered, mut untimed) = (Gathered::new(self), Vec::new());
         let mut at = 0;
@@ -254,7 +245,7 @@ impl<'a> Windows<'a> {
             };
             let loaded: Vec<_> = batch.par_iter().map(load).collect();
             for ((slot, entry), (frame, times)) in batch.into_iter().zip(loaded) {
-                // Events are there without their times, too; verification says what is wrong with these.
+                // Events can be decoded without times; verification reports the error.
                 let times = times.and_then(|times| {
                     times.map_err(|error| untimed.push(((entry.first_warp, entry.offset), error))).ok()
                 });
@@ -271,8 +262,8 @@ impl<'a> Windows<'a> {
         let mut held: Vec<HeldRun> = held.into_values().collect();
         for run in &mut held {
             if let Held::Chunks(pieces) = &mut run.held {
-                // File order, which the format promises to be the order of the sequence numbers (inside a
-                // frame the table is sorted). The decoder checks that promise.
+                // The format promises that file order is the order of sequence numbers (inside a frame the
+                // table is sorted). The decoder checks this.
                 pieces.sort_by_key(|(slot, piece)| (*slot, piece.first().map(|chunk| chunk.frame_offset)));
             }
         }
@@ -281,21 +272,18 @@ impl<'a> Windows<'a> {
     }
 }
 
-/// A window in the making: its end moves down when it is full.
+/// A window under construction. Its end moves down when it is full.
 struct Gathered {
     warps: Range<u32>,
-    /// The codec of each track.
     codecs: Vec<CodecSpec>,
     is_expanded: bool,
     is_timed: bool,
-    /// Runs by their first warps.
     held: BTreeMap<u32, HeldRun>,
-    /// No run so far has this warp or a higher one.
+    /// All runs so far end before this warp.
     end: u32,
-    /// The payloads of all chunks so far, each once.
+    /// The payloads of all chunks so far, without duplicates.
     payloads: HashSet<Arc<[u8]>>,
     bytes: usize,
-    /// What the warp costs that fills the window on its own.
     huge_steps: u64,
 }
 
@@ -327,13 +315,11 @@ impl Gathered {
         }
     }
 
-    /// What it costs to decode the chunks.
     fn steps(&self) -> u64 {
         let of_run = |run: &HeldRun| self.steps_of(&run.held).saturating_mul(run.warps.len() as u64);
         self.held.values().map(of_run).fold(self.huge_steps, u64::saturating_add)
     }
 
-    /// What it costs to decode the chunks of a warp.
     fn steps_of(&self, held: &Held) -> u64 {
         let Held::Chunks(pieces) = held else { return 0 };
         pieces.iter().map(|(slot, piece)| self.piece_steps(*slot, piece)).fold(0, u64::saturating_add)
@@ -354,7 +340,7 @@ impl Gathered {
         limit: usize,
     ) {
         let mut payloads: Vec<Option<Arc<[u8]>>> = Vec::new();
-        // Each warp has its own times.
+        // With times, chunks of different warps are never equal.
         if !self.is_timed && !frame.runs().is_empty() {
             let mut pieces: Vec<Option<Piece>> = Vec::new();
             for run in frame.runs() {
@@ -387,7 +373,7 @@ impl Gathered {
         }
     }
 
-    /// Takes a chunk out of its frame. `payloads` has the frame's payloads so far.
+    /// Copies a chunk out of its frame. `payloads` holds the frame's payloads so far.
     fn chunk(
         &mut self,
         chunk: Chunk<'_>,
@@ -407,10 +393,9 @@ impl Gathered {
         ChunkData::new(chunk, Arc::clone(payload), frame_offset, times)
     }
 
-    /// Gives each of these warps a piece.
     fn add(&mut self, warps: Range<u32>, slot: usize, piece: &Piece, limit: usize) {
         let (bytes, steps) = (piece_bytes(piece), self.piece_steps(slot, piece));
-        // In order, most come after all before them.
+        // Ordered input rarely needs a cut.
         if self.end > warps.start {
             self.cut(warps.start);
             self.cut(warps.end);
@@ -442,7 +427,7 @@ impl Gathered {
         self.shrink(limit);
     }
 
-    /// Cuts the run in two that has warps before and after this place.
+    /// Splits the run that has warps before and after `at`.
     fn cut(&mut self, at: u32) {
         let before = self.held.range_mut(..at).next_back();
         if let Some((_, run)) = before.filter(|(_, run)| run.warps.end > at) {
@@ -453,14 +438,14 @@ impl Gathered {
         }
     }
 
-    /// Gives up the highest warps until the window fits.
+    /// Drops the highest warps until the window fits.
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit {
             let Some((first, HeldRun { held, .. })) = self.held.pop_last() else { return };
             self.bytes -= held_bytes(&held);
             self.warps.end = first;
             if self.held.is_empty() {
-                // The lowest warp so far, and it does not fit by itself.
+                // The lowest warp alone exceeds the limit.
                 self.huge_steps = self.steps_of(&held);
                 self.warps.end = first + 1;
                 self.held.insert(first, HeldRun { warps: first..first + 1, held: Held::Huge });

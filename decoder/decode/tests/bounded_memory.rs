@@ -1,5 +1,4 @@
-//! Memory stays under a fixed bound, for hostile files and for long ones. One test at a time, so that nothing
-//! else allocates.
+//! Memory stays below a fixed limit for hostile and long files. Tests run one at a time.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 #[path = "it/support/mod.rs"]
@@ -15,7 +14,7 @@ use warptrace_decoder::{TraceFile, WarpFilter, fuzzing};
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Compression, LaunchInfo, PREAMBLE_BYTES, SECTION_HEADER_BYTES};
 
-/// Counts the bytes that are allocated, and the most that ever were.
+/// An allocator that counts allocated bytes and their maximum.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -26,24 +25,24 @@ fn add(bytes: usize) {
     PEAK.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; only counters are touched besides.
+// SAFETY: every call is forwarded to the system's allocator unchanged; the counters do not affect memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller guarantees the same contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller guarantees the same contract.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         add(size);
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller guarantees the same contract.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -51,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that `run` had allocated at once, besides what was there before.
+/// Returns the peak of bytes that `run` allocated, excluding memory allocated before.
 fn peak(run: impl FnOnce()) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -72,7 +71,8 @@ fn read_everything(bytes: &[u8]) {
     }
 }
 
-/// Every aligned word of a small file set to `values` of four hostile values, with the checksums made right.
+/// Sets every aligned word of a small file to `values` of four hostile values, with repaired checksums.
+/// Returns the peak memory of reading.
 fn hostile_words(good: &[u8], values: usize) -> usize {
     let hostile = [u64::MAX, 1 << 63, 1 << 31, 0x00ff_ffff_00ff_ffff].into_iter().cycle();
     let mut most = 0;
@@ -87,7 +87,6 @@ fn hostile_words(good: &[u8], values: usize) -> usize {
     most
 }
 
-/// A trace of `warps` warps with `events` events each.
 fn long(warps: u32, events: usize, batch: usize) -> Vec<u8> {
     let launch = LaunchInfo::new(0, 0, [warps, 1, 1], [32, 1, 1], 0).unwrap();
     let streams: Streams = (0..warps)
@@ -105,13 +104,13 @@ fn long(warps: u32, events: usize, batch: usize) -> Vec<u8> {
 
 const MIB: usize = 1 << 20;
 
-/// Checks hostile files with `values` values for each word, and files with these numbers of events. A shape is
-/// the number of warps, and how many chunks of a warp stand together.
+/// Checks hostile files with `values` values for each word, and files with these numbers of events. A shape
+/// is the number of warps, and the number of consecutive chunks of a warp.
 fn check(values: usize, events: &[usize], shapes: &[(u32, usize)]) {
-    // Another test of this program would allocate meanwhile.
+    // Parallel tests of this program would also allocate.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock();
-    // rayon's threads and zstd's tables, once.
+    // Allocates rayon's threads and zstd's tables.
     read_everything(&long(8, 1000, usize::MAX));
 
     let (good, _) = small();
@@ -120,7 +119,7 @@ fn check(values: usize, events: &[usize], shapes: &[(u32, usize)]) {
         assert!(most < 48 * MIB, "hostile words: {} MiB", most / MIB);
     }
 
-    // Sections that announce what is not there.
+    // Sections that announce missing contents.
     for fill in [0, 0xff] {
         let mut bad = good.clone();
         bad[PREAMBLE_BYTES + SECTION_HEADER_BYTES..].fill(fill);
@@ -128,7 +127,7 @@ fn check(values: usize, events: &[usize], shapes: &[(u32, usize)]) {
         assert!(most < 48 * MIB, "filled with {fill}: {} MiB", most / MIB);
     }
 
-    // More events, the same memory; far less than the events take (8 bytes each).
+    // More events take the same memory, much less than the events (8 bytes each).
     for &(warps, batch) in shapes {
         let peaks = events.iter().map(|events| {
             let bytes = long(warps, events / warps as usize, batch);
@@ -142,7 +141,7 @@ fn check(values: usize, events: &[usize], shapes: &[(u32, usize)]) {
 
 #[test]
 fn memory_is_bounded() {
-    // All frames overlap, and there are twice as many events as a window holds.
+    // All frames overlap, and the events need twice the size of a window.
     check(1, &[24_000_000], &[(8, 2)]);
 }
 
@@ -151,9 +150,8 @@ mod full {
 
     #[test]
     fn memory_is_bounded() {
-        // The chunks of a warp stand together, all frames overlap, and one warp fills more than a window.
+        // The chunks of a warp are consecutive; all frames overlap; one warp exceeds a window.
         check(4, &[16_000_000, 32_000_000], &[(8, usize::MAX), (8, 2), (1, usize::MAX)]);
-        // The same, and right.
         let trace = TraceFile::from_bytes(long(1, 16_000_000, usize::MAX)).unwrap();
         let report = trace.verify();
         assert!(report.is_ok(), "{report}");

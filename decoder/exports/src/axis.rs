@@ -1,5 +1,4 @@
-//! The axis of what is drawn: the time that all warps share, each warp's own time, or the order of its
-//! events.
+//! The axis of exports: the time shared by all warps, each warp's own time, or the order of its events.
 
 use std::ops::Range;
 
@@ -10,10 +9,10 @@ use warptrace_format::span::WarpSpan;
 use crate::error::ExportError;
 use crate::source::ExportSource;
 
-/// Where the runs of warps lie that are given one after the other, each warp on its own axis.
+/// Positions of consecutive runs on each warp's own axis.
 pub(crate) struct Axis {
     is_timed: bool,
-    /// The warp, when its first run began, and where its last run ended on the axis.
+    /// The warp, the start of its first run, and the end of its last run on the axis.
     warp: Option<(u32, u64, u64)>,
 }
 
@@ -22,7 +21,7 @@ impl Axis {
         Self { is_timed: trace.has_times(), warp: None }
     }
 
-    /// Returns from where to where the next run lasts: a cycle if it is not known when it ended.
+    /// Returns the range of the next run. A run without a known end has one cycle.
     pub(crate) fn lasts(&mut self, run: &EventRun) -> Range<u64> {
         if !self.is_timed {
             return run.first_event..run.first_event.saturating_add(run.count);
@@ -38,7 +37,7 @@ impl Axis {
         from..to
     }
 
-    /// Returns where the last run of a warp ended, whose next event has this number.
+    /// Returns the end of a warp's last run. `next_event` is the number of the warp's next event.
     pub(crate) fn end(&self, warp: u32, next_event: u64) -> u64 {
         match self.warp {
             _ if !self.is_timed => next_event,
@@ -48,26 +47,25 @@ impl Axis {
     }
 }
 
-/// What a place on the axis means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// Each warp's events, one after the other.
+    /// Events of each warp, one after the other.
     Order,
-    /// Each warp's own cycles, from its first run on.
+    /// Cycles of each warp since its first run.
     Cycles,
-    /// Nanoseconds of the global timer since `zero`, which all warps share, up to `until`; of runs, too, or
-    /// of warps alone.
+    /// Nanoseconds of the global timer since `zero`, up to `until`, shared by all warps. With `has_runs`,
+    /// runs have times; otherwise only warps do.
     Nanoseconds { zero: u64, until: u64, has_runs: bool },
 }
 
 impl Scale {
-    /// Returns the scale on which each warp stands alone.
+    /// Returns the scale with a separate axis for each warp.
     pub(crate) fn own(trace: &TraceFile) -> Self {
         if trace.has_times() { Self::Cycles } else { Self::Order }
     }
 
-    /// Returns the scale that all selected warps share, from the begin of the first one on, if the trace says
-    /// when any of them ran; else that on which each stands alone.
+    /// Returns the scale shared by all selected warps, starting at the first warp or launch, if the trace has
+    /// a span for any of them. Otherwise returns the scale with a separate axis for each warp.
     pub(crate) fn shared(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut shared: Option<(u64, u64)> = None;
         for info in source.launches() {
@@ -81,7 +79,7 @@ impl Scale {
         }
         let trace = source.trace();
         let Some((zero, until)) = shared else { return Ok(Self::own(trace)) };
-        // Launches were given to the device before that.
+        // The axis also covers the time from the start of the first launch by the host's clock.
         let lead = trace.on_host(zero).and_then(|on_host| {
             let begins = source.launches().filter_map(|info| Some(trace.host_launch(info.number())?.begin));
             Some(on_host.realtime.saturating_sub(begins.min()?))
@@ -91,8 +89,8 @@ impl Scale {
     }
 
     /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if
-    /// the trace does not say when launches ran by it, or warps do not share the axis. The simulator's time
-    /// is none of the host: of it that is when the first launch began.
+    /// the trace has no host times or warps do not share the axis. The simulator's time is unrelated to the
+    /// host's: there it is the start of the first launch.
     pub(crate) fn realtime(self, source: &ExportSource<'_>) -> Option<u64> {
         let Self::Nanoseconds { zero, .. } = self else { return None };
         let trace = source.trace();
@@ -100,9 +98,9 @@ impl Scale {
         trace.on_host(zero).map(|on_host| on_host.realtime).or_else(|| begins.min())
     }
 
-    /// Returns the selected launches by the host's clocks, on the axis, in the order in which they began:
-    /// from when each was given to the device to when it was seen to have ended. None where the clocks were
-    /// not compared with the device's timer, and those that were not seen to have ended are left out.
+    /// Returns the ranges of the selected launches by the host's clocks, on the axis, in order of their
+    /// start: from the launch to the detection of its end. Empty if the host's clocks were not compared with
+    /// the device's timer. Leaves out launches without a detected end.
     pub(crate) fn on_host<'a>(self, source: &'a ExportSource<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
         let trace = source.trace();
         let is_known = trace.on_host(0).is_some();
@@ -117,7 +115,7 @@ impl Scale {
         launches
     }
 
-    /// Returns how many nanoseconds of a timeline its unit takes.
+    /// Returns the nanoseconds of a timeline for one unit of the axis.
     pub(crate) const fn unit(self) -> u64 {
         match self {
             Self::Nanoseconds { .. } => 1,
@@ -125,7 +123,6 @@ impl Scale {
         }
     }
 
-    /// Says in some words what it is.
     pub(crate) const fn brief(self) -> &'static str {
         match self {
             Self::Order => "order of events, not time",
@@ -135,7 +132,6 @@ impl Scale {
         }
     }
 
-    /// Says what it means, in words that stand in each file.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Order => {
@@ -160,7 +156,6 @@ impl Scale {
         }
     }
 
-    /// Returns it as facts that a file says of itself.
     pub(crate) fn facts(self, source: &ExportSource<'_>) -> impl Iterator<Item = (&'static str, String)> {
         let realtime = self.realtime(source);
         let known = realtime.map(|_| match source.trace().on_host(0) {
@@ -180,8 +175,7 @@ impl Scale {
     }
 }
 
-/// Goes through the selected warps of a launch of which the trace says when they began. A section that cannot
-/// be read has none.
+/// Returns the spans of the selected warps of a launch. Skips sections that cannot be read.
 pub(crate) fn spans<'a>(
     source: &ExportSource<'a>,
     info: &LaunchInfo,

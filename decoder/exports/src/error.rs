@@ -1,4 +1,4 @@
-//! Why a trace could not be exported.
+//! Errors of exports.
 
 use std::io;
 
@@ -9,16 +9,16 @@ use warptrace_decoder::DecodeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// Something was selected that the trace does not have, or it cannot be analysed.
+    /// The selection does not match the trace, or the trace cannot be analysed.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
-    /// Time is asked of a trace that has none.
+    /// The export needs times, and the trace has none.
     #[error("the trace has no times of runs, so no {0}: record it with `--times runs`")]
     NoTimes(&'static str),
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Decode {
-        /// What is wrong, and where.
+        /// The decoder's error.
         #[from]
         source: DecodeError,
     },
@@ -29,25 +29,25 @@ pub enum ExportError {
         #[from]
         source: io::Error,
     },
-    /// A table cannot be made of the trace.
+    /// A table of the trace cannot be made.
     #[cfg(feature = "parquet")]
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Table {
-        /// What is wrong, and where.
+        /// The error of the table.
         #[from]
         source: warptrace_tables::TableError,
     },
-    /// The writer of Parquet files fails, as with an output that cannot be written.
+    /// The Parquet writer failed, for example because the output cannot be written.
     #[cfg(feature = "parquet")]
     #[error("{}", in_words(source))]
     Parquet {
-        /// What it says.
+        /// The writer's error.
         #[from]
         source: ::parquet::errors::ParquetError,
     },
 }
 
-/// What the writer of Parquet says, or what the output said to it.
+/// Returns the message of the Parquet writer, or of the output's own error.
 #[cfg(feature = "parquet")]
 fn in_words(error: &::parquet::errors::ParquetError) -> String {
     match error {

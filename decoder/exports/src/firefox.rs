@@ -1,5 +1,4 @@
-//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location; samples that weigh
-//! lanes.
+//! Profiles for the Firefox Profiler: stacks of kernel, functions, loops and location, with weighted samples.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,23 +18,22 @@ use crate::error::ExportError;
 use crate::nest::{Nest, loop_name};
 use crate::source::{ExportSource, Step};
 
-/// Stretches of the axis that a launch is cut into, at most.
+/// Maximum number of stretches of the axis for one launch.
 const MAX_STRETCHES: u64 = 256;
-/// The same of all launches.
+/// Maximum number of stretches for all launches.
 const ALL_STRETCHES: u64 = 1 << 18;
-/// Samples of a launch, at most.
 const MAX_SAMPLES: usize = 1 << 20;
 
-/// What a sample weighs.
+/// The weight of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Weight {
     /// Active lanes, summed over the visits.
     Lanes,
-    /// Idle slots: lanes that the warp has and that were not active, summed over the visits, and weighed as
-    /// in all figures.
+    /// Idle slots: lanes of the warp that were not active, summed over the visits, as the analysis weights
+    /// them.
     Idle,
-    /// Visits: times that a warp came.
+    /// Visits of warps.
     Visits,
     /// Warp-cycles, as [`Time`](warptrace_analysis::Time) defines them.
     Cycles,
@@ -54,12 +52,11 @@ impl Weight {
         }
     }
 
-    /// Whether only traces with times have it.
     const fn is_time(self) -> bool {
         matches!(self, Self::Cycles | Self::IdleCycles)
     }
 
-    /// Returns how many parts a run has, and what each weighs.
+    /// Returns the number of parts of a run, and the weight of each.
     fn weigh(self, run: &EventRun, info: &LaunchInfo, instructions: &[u32]) -> (u64, u64) {
         let lanes = run.event.mask.count_ones();
         let warp_lanes = info.lane_mask(run.warp).map_or(32, u32::count_ones);
@@ -77,16 +74,15 @@ impl Weight {
     }
 }
 
-/// Writes a profile: a process for each kernel, a thread for each launch, a function for each location, for
-/// each loop around it and for each function of the program. Returns the sum of all weights.
+/// Writes a profile: a process for each kernel, a thread for each launch, and a function for each location,
+/// each loop around it and each function of the program. Returns the sum of all weights.
 ///
-/// Memory: that of [`ExportSource::walk`], 2^20 samples of the launch at work, and the profile, of at most 2^18
-/// samples for each location.
+/// Memory: as for [`ExportSource::walk`], 2^20 samples of the current launch, and the profile, of at most
+/// 2^18 samples for each location.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets
-/// expect](warptrace_decoder::TraceFile::limited), has no times that are to be weighed, or `out` cannot be
-/// written.
+/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), the trace
+/// lacks the times to weigh, or `out` cannot be written.
 pub fn firefox(source: &ExportSource<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
     if weight.is_time() && !source.trace().has_times() {
         return Err(ExportError::NoTimes(weight.describe()));
@@ -145,7 +141,7 @@ pub fn firefox(source: &ExportSource<'_>, out: impl Write, weight: Weight) -> Re
     Ok(total)
 }
 
-/// Puts in what the crate's interface does not take: weights beyond 31 bits, sources of functions, and facts.
+/// Adds data that the crate does not accept: weights beyond 31 bits, sources of functions, and facts.
 fn complete(
     source: &ExportSource<'_>,
     labels: &Labels,
@@ -191,7 +187,7 @@ fn complete(
     }
 }
 
-/// Names of functions: a profile knows them by their names, so that each location needs one of its own.
+/// Names of functions. A profile identifies functions by name, so each location needs a unique one.
 struct Labels {
     by_id: BTreeMap<u16, String>,
     /// File and line, by name.
@@ -228,9 +224,9 @@ impl Labels {
     }
 }
 
-/// Weights of a launch by location, over stretches of the axis that grow as it does.
+/// Weights of a launch by location, over stretches of the axis. The stretches widen as the axis grows.
 struct Stretches {
-    /// Units of the axis that a stretch has, a power of two.
+    /// Units of the axis in a stretch, a power of two.
     width: u64,
     most: u64,
     /// By stretch and location.
@@ -242,12 +238,12 @@ impl Stretches {
         Self { width: 1, most, sums: BTreeMap::new() }
     }
 
-    /// Spreads equal parts of a run evenly over where it lasts, each with this weight.
+    /// Distributes the equal parts of a run evenly over its range. Each part has this weight.
     fn add(&mut self, location: u16, lasts: &Range<u64>, (parts, weight): (u64, u64)) {
         if weight == 0 || parts == 0 {
             return;
         }
-        // A run that lasts no time lies where it begins.
+        // An empty run is placed at its start.
         let start = lasts.start.min(u64::MAX - 1);
         let end = lasts.end.max(start + 1);
         while (end - 1) / self.width >= self.most {
@@ -272,7 +268,6 @@ impl Stretches {
         }
     }
 
-    /// Makes stretches twice as wide.
     fn widen(&mut self) {
         self.width = self.width.saturating_mul(2);
         for ((stretch, location), more) in std::mem::take(&mut self.sums) {
@@ -281,8 +276,8 @@ impl Stretches {
         }
     }
 
-    /// Time in nanoseconds, location and weight of each sample, in order of time. The samples of a stretch
-    /// follow each other in equal steps.
+    /// Returns time in nanoseconds, location and weight of each sample, in order of time. The samples of a
+    /// stretch have equal distances.
     fn samples(&self) -> Vec<(u64, u16, u64)> {
         let samples: Vec<_> = self.sums.iter().collect();
         let stretches = samples.chunk_by(|((a, _), _), ((b, _), _)| a == b);
@@ -313,7 +308,7 @@ mod tests {
         let samples = add(2, run(3, 1, 1));
         assert_eq!(samples, [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
         let samples = add(1, run(4, 5, 10));
-        // Four stretches of four events, of which the last has none.
+        // Four stretches of four events; the last is empty.
         assert_eq!(samples, [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
         add(3, run(9, 1 << 62, 0));
         let samples = add(3, run(9, 1 << 62, 5));

@@ -1,4 +1,4 @@
-//! What the selected part of a trace lacks.
+//! Missing parts of the selected part of a trace.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,38 @@ use warptrace_analysis::{Selection, words};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, Untimed};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
-/// Sums that are said one by one.
+/// Maximum number of sums that are described separately.
 const MAX_LINES: usize = 20;
 
-/// Warps that lack events for the same reason, each as many.
+/// Warps of a launch that lack events for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lack {
     /// Number of the launch.
     pub launch: u32,
-    /// First of the warps, by linear index in the launch.
+    /// Linear index of the first warp in the launch.
     pub first: u32,
-    /// Last of the warps; not all between were selected and chosen to be recorded.
+    /// Linear index of the last warp. The range may include warps that were not selected or not chosen.
     pub last: u32,
-    /// How many warps.
+    /// Number of warps.
     pub warps: u64,
-    /// Why.
+    /// The reason.
     pub reason: LossReason,
-    /// How many events all of them together; `None` if that is not known.
+    /// Events that the warps lack together; `None` if unknown.
     pub events: Option<u64>,
 }
 
-/// What the selected part of a trace lacks.
+/// Missing parts of the selected part of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lacks {
-    /// Why the file is not whole; `None` if it is.
+    /// Why the file is incomplete; `None` if it is complete.
     pub cut_off: Option<String>,
-    /// Sums by launch and reason, counted and not: the first and last warp of each are the ones of the whole
-    /// sum.
+    /// Sums by launch, reason, and whether events were counted. First and last warp refer to the whole sum.
     pub sums: Vec<Lack>,
-    /// Which times of the selected launches are missing, of those that were recorded.
+    /// Missing times of the selected launches, among the times that were recorded.
     pub untimed: Untimed,
-    /// Selected warps that were chosen not to be recorded. That is no loss.
+    /// Selected warps that were not chosen for recording. They are not a loss.
     pub unchosen_warps: u64,
 }
 
@@ -73,26 +72,25 @@ impl Lacks {
             }
         }
         if found.is_whole() && selection.is_everything() {
-            // A launch that failed may have accounts of all its warps, and one of which nothing is there has none.
+            // A failed launch may have accounts of all warps; one without any data has no accounts.
             found.cut_off.clone_from(&trace.state().lacks);
         }
         Ok(found)
     }
 
-    /// Whether all events of all selected warps are there, as far as they were chosen to be recorded, with
-    /// the times that were recorded.
+    /// Returns true if no events or recorded times of the selected, chosen warps are missing.
     pub const fn is_whole(&self) -> bool {
         let Untimed { events, warps } = self.untimed;
         self.cut_off.is_none() && self.sums.is_empty() && events == 0 && warps == 0
     }
 
-    /// Says what is missing: the lines of [`describe_events`](Self::describe_events), and one of times. Empty
-    /// if nothing is.
+    /// Describes the missing parts: the lines of [`describe_events`](Self::describe_events), and one line for
+    /// times. Empty if the part is complete.
     pub fn describe(&self) -> Vec<String> {
         self.describe_events().into_iter().chain(self.untimed.describe()).collect()
     }
 
-    /// Says which events are missing, a line for each launch and reason, and how many more there are.
+    /// Describes the missing events, one line for each launch and reason, and the number of further lines.
     pub fn describe_events(&self) -> Vec<String> {
         let cut_off = self.cut_off.iter().cloned();
         let sums = self.sums.iter().take(MAX_LINES).map(Lack::describe);

@@ -1,6 +1,4 @@
-//! Coverage of lines and branches, as lcov's tools read it.
-//!
-//! Format: `man geninfo`, section FILES.
+//! Coverage of lines and branches in the format of lcov (`man geninfo`, section FILES).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -11,27 +9,27 @@ use warptrace_format::file::LocationInfo;
 use crate::error::ExportError;
 use crate::source::ExportSource;
 
-/// What was written.
+/// Counts of the written coverage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Coverage {
     /// Lines with trace points.
     pub lines: u64,
-    /// Those of them that a warp came to.
+    /// Lines that a warp executed.
     pub hit_lines: u64,
-    /// Sides of branches of the source that have a trace point on each side.
+    /// Sides of source branches that have a trace point on each side.
     pub branches: u64,
-    /// Those of them that a warp came to.
+    /// Sides that a warp executed.
     pub taken_branches: u64,
-    /// Locations that were left out, because the trace does not know their line.
+    /// Locations left out because the trace has no line for them.
     pub without_line: u64,
 }
 
 /// Writes the visits of each line, and of each side of the branches that have a trace point on each side.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets expect](warptrace_decoder::TraceFile::limited), or
-/// `out` cannot be written.
+/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or `out`
+/// cannot be written.
 pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, ExportError> {
     let mut out = source.trace().limited(out);
     let analysis = analyse(source.trace(), source.selection())?;
@@ -51,10 +49,10 @@ pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, Expo
     for (key, value) in source.facts() {
         writeln!(out, "# {key}: {}", one_line(&value))?;
     }
-    // By their first points, of which each is one of one branch.
+    // Branches by their first point. A point belongs to one branch only.
     let known = source_branches(&source.trace().metadata().locations).into_iter();
     let known = known.filter(|points| points.len() > 1).map(|points| (points[0], points)).collect();
-    // The one name that all readers show.
+    // All readers show this name.
     let name = if source.lacks().is_whole() { "warptrace" } else { "warptrace_INCOMPLETE" };
     for (file, lines) in &files {
         writeln!(out, "TN:{name}\nSF:{file}")?;
@@ -76,8 +74,8 @@ pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, Expo
     Ok(coverage)
 }
 
-/// Writes the branches of a file: a block for each branch of the source whose sides have points, with a branch for
-/// each side, taken or not. Returns how many sides there are, and how many were taken.
+/// Writes the branches of a file: a block for each source branch with points on its sides, and a branch for
+/// each side, taken or not. Returns the numbers of sides and of taken sides.
 fn branches(
     analysis: &Analysis,
     known: &BTreeMap<u16, Vec<u16>>,
@@ -103,13 +101,12 @@ fn branches(
     Ok([sides, taken])
 }
 
-/// File and line of a location; `None` if they are not known.
 fn known_line(info: &LocationInfo) -> Option<(String, u32)> {
     let is_known = info.line > 0 && !info.file.is_empty();
     is_known.then(|| (one_line(&info.file), info.line))
 }
 
-/// A text that cannot begin a line.
+/// Replaces control characters, so that the text stays on one line.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -1,14 +1,14 @@
-//! Writes `.wtrc` traces in forms that other tools read.
+//! Writes `.wtrc` traces in formats of other tools.
 //!
 //! ```text
-//! TraceFile ── Source ──┬─ parquet   tables of runs, locations, launches and losses: SQL, data frames
-//!   Selection ──┘       ├─ perfetto  a track a warp, a slice a run, in those of its loops: ui.perfetto.dev
-//!                       ├─ firefox   where lanes were active or idle, with stacks of loops: profiler.firefox.com
-//!                       └─ lcov      lines and branches that lanes took: genhtml, editors, CI
+//! TraceFile ── ExportSource ──┬─ parquet   tables of runs, locations, launches and losses: SQL, data frames
+//!   Selection ──┘             ├─ perfetto  a track a warp, a slice a run, nested in its loops: ui.perfetto.dev
+//!                             ├─ firefox   active or idle lanes, with stacks of loops: profiler.firefox.com
+//!                             └─ lcov      lines and branches that lanes took: genhtml, editors, CI
 //! ```
 //!
-//! `docs/reference/exports.md` describes what each of them holds. All are the same for the same trace,
-//! whatever the machine; say what the trace lacks; and take memory that does not grow with the events.
+//! `docs/reference/exports.md` describes their contents. An export depends only on the trace, not on the
+//! machine. It states the missing parts of the trace. Its memory does not grow with the number of events.
 
 mod axis;
 mod error;

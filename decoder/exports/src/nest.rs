@@ -1,4 +1,4 @@
-//! The functions and loops around each location, as stacks and nested slices have them.
+//! The functions and loops around each location, for stacks and nested slices.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,13 @@ use warptrace_format::file::LaunchInfo;
 use crate::error::ExportError;
 use crate::source::ExportSource;
 
-/// Names of what is around each location, the outermost first, by kernel.
+/// Names of the functions and loops around each location, the outermost first, by kernel.
 pub(crate) struct Nest {
     around: BTreeMap<String, BTreeMap<u16, Vec<String>>>,
 }
 
 impl Nest {
-    /// Finds the loops that lanes went round. Goes once over the selected part of the trace.
-    ///
-    /// # Errors
-    /// As [`analyse`].
+    /// Finds the loops that lanes iterated. Takes one pass over the selected part of the trace.
     pub(crate) fn new(source: &ExportSource<'_>, label: impl Fn(u16) -> String) -> Result<Self, ExportError> {
         let selection = Selection { focus: None, ..source.selection().clone() };
         let analysis = analyse(source.trace(), &selection)?;
@@ -29,20 +26,18 @@ impl Nest {
                     (PartKind::Loop, Some(head)) => loop_name(&label(head)),
                     _ => part.name.clone(),
                 };
-                // The first is the kernel itself.
+                // The first part is the kernel itself.
                 of_kernel.insert(id, parts.iter().skip(1).map(name).collect());
             });
         }
         Ok(Self { around })
     }
 
-    /// What is around a location in a launch's kernel.
     pub(crate) fn around(&self, source: &ExportSource<'_>, info: &LaunchInfo, location: u16) -> &[String] {
         self.around.get(source.kernel(info)).and_then(|own| own.get(&location)).map_or(&[], Vec::as_slice)
     }
 }
 
-/// The name of the loop whose head has this name.
 pub(crate) fn loop_name(head: &str) -> String {
     format!("loop at {head}")
 }

@@ -1,9 +1,9 @@
 //! Parquet files of the tables of [`warptrace_tables`].
 //!
-//! The columns are described in `docs/reference/exports.md`. A file has those of its table, without the first, which
-//! names the trace. `launch` has a sign: Spark looks at no statistics of unsigned numbers. Beside the columns stand
-//! the facts of [`ExportSource::facts`], as key-value metadata whose keys begin with `warptrace.`. An output that is longer
-//! than the trace's [limit](warptrace_decoder::TraceFile::limited) is an error.
+//! `docs/reference/exports.md` describes the columns. A file has the columns of its table except the first,
+//! the name of the trace. The column `launch` is signed, because Spark ignores statistics of unsigned
+//! numbers. The file also has the facts of [`ExportSource::facts`] as key-value metadata, with keys that
+//! begin with `warptrace.`. Output is [limited](warptrace_decoder::TraceFile::limited).
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -27,21 +27,21 @@ pub use warptrace_tables::{AccessTable, EventTable, FigureTable, TraceTable};
 use crate::error::ExportError;
 use crate::source::ExportSource;
 
-/// Rows of a row group, which are kept in memory.
+/// Rows of a row group. They are kept in memory.
 const GROUP_ROWS: usize = 1 << 18;
-/// Rows from which on a row group ends where a launch does, so that readers which want a launch leave out the
-/// groups of others; fewer would be groups whose descriptions take more than is saved.
+/// Minimum number of rows of a row group that ends with a launch, so that readers of one launch can skip
+/// other groups. The metadata of smaller groups would cost more than they save.
 const LAUNCHES_ROWS: usize = 1 << 16;
-/// The column whose numbers get a sign.
+/// The column that becomes signed.
 const LAUNCH: &str = "launch";
 
-/// Writes a table of the selected part of a trace. What of accesses is not known is in the facts `accesses_lost`,
-/// `accesses_left_out` and `accesses_unmatched` of their tables. Returns how many rows were written.
+/// Writes a table of the selected part of a trace and returns the number of rows. Tables of accesses count
+/// missing accesses in the facts `accesses_lost`, `accesses_left_out` and `accesses_unmatched`.
 ///
-/// Memory: that of the table, and 2^18 rows.
+/// Memory: as for the table, plus 2^18 rows.
 ///
 /// # Errors
-/// The trace is damaged, or `out` cannot be written.
+/// The trace is damaged, the output exceeds its limit, or `out` cannot be written.
 pub fn write(
     source: &ExportSource<'_>,
     table: TraceTable,
@@ -75,7 +75,7 @@ pub fn write(
         }
         TraceTable::Accesses(table) => {
             let (mut lost, mut lacks) = (0, AccessLacks::default());
-            // Of many launches asking each would take long.
+            // Asking each of many launches would be slow.
             let launches = if trace.has_accesses() { source.launches_with_warps() } else { &[] };
             for (launch, warps) in launches {
                 let batch = AccessBatch::new(("", trace), *launch, table, chosen);
@@ -93,20 +93,18 @@ pub fn write(
     file.finish()
 }
 
-/// How many events rows of events or runs stand for.
+/// Returns the number of events in rows of events or runs.
 fn events(rows: &RecordBatch) -> u64 {
     let counts = rows.column_by_name(COUNT);
     counts.map_or(rows.num_rows() as u64, |counts| counts.as_primitive::<UInt64Type>().values().iter().sum())
 }
 
-/// The file of a table in the making.
 struct TableFile<W: Write + Send> {
     writer: ArrowWriter<W>,
-    /// The columns of the table that the file has, and their schemas in the table and in the file.
+    /// The table's columns in the file, with their schemas in the table and in the file.
     columns: Vec<usize>,
     schema: SchemaRef,
     signed: SchemaRef,
-    /// The number of the column `launch`.
     launch: Option<usize>,
     rows: u64,
 }
@@ -114,7 +112,7 @@ struct TableFile<W: Write + Send> {
 impl<W: Write + Send> TableFile<W> {
     fn new(out: W, table: TraceTable, facts: &[(&str, String)]) -> Result<Self, ExportError> {
         let all = table.schema();
-        // Of locations a file has what the trace's table says of them, for which no event is gone through.
+        // The file of locations has only the columns that need no pass over the events.
         let end = match table {
             TraceTable::Figures(FigureTable::Locations) => {
                 all.index_of("visits").map_err(ParquetError::from)?
@@ -129,7 +127,7 @@ impl<W: Write + Send> TableFile<W> {
         };
         let signed = Arc::new(Schema::new(schema.fields().iter().map(signed).collect::<Vec<_>>()));
         let mut properties = WriterProperties::builder();
-        // Numbers of 64 bits are counters that grow in small steps, or small numbers: differences take less.
+        // 64-bit numbers are small or grow in small steps, so differences take less space.
         for field in signed.fields().iter().filter(|field| *field.data_type() == DataType::UInt64) {
             let path = ColumnPath::from(field.name().as_str());
             properties = properties
@@ -151,7 +149,6 @@ impl<W: Write + Send> TableFile<W> {
         Ok(Self { writer, columns, schema, signed, launch, rows: 0 })
     }
 
-    /// Writes the batches that `make` gives.
     fn take<T>(
         &mut self,
         make: impl FnOnce(&mut warptrace_tables::Sink<'_>) -> Result<T, warptrace_tables::TableError>,
@@ -175,7 +172,7 @@ impl<W: Write + Send> TableFile<W> {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.signed), columns)?)
     }
 
-    /// Says that the rows that follow are of another launch.
+    /// Notes that the following rows belong to another launch.
     fn end_launch(&mut self) -> Result<(), ParquetError> {
         if self.writer.in_progress_rows() >= LAUNCHES_ROWS { self.writer.flush() } else { Ok(()) }
     }
@@ -184,14 +181,12 @@ impl<W: Write + Send> TableFile<W> {
         self.writer.append_key_value_metadata(KeyValue::new(format!("warptrace.{key}"), value.to_string()));
     }
 
-    /// Returns how many rows were written.
     fn finish(self) -> Result<u64, ExportError> {
         self.writer.into_inner()?.flush()?;
         Ok(self.rows)
     }
 }
 
-/// The columns by which the rows of a table are sorted.
 fn sorted(table: TraceTable, schema: &Schema) -> Option<Vec<SortingColumn>> {
     let names: &[&str] = match table {
         TraceTable::Events(_) => &[LAUNCH, "warp_index", "event"],
@@ -223,7 +218,7 @@ mod tests {
         let mut written = TableFile::new(&file, table, &[]).unwrap();
         let numbers =
             |value: u64| -> ArrayRef { Arc::new(arrow_array::UInt64Array::from(vec![value; 25_000])) };
-        // Launches of 25,000 rows: three are more than a group needs.
+        // Launches of 25,000 rows: three exceed the minimum of a group.
         for launch in 0..7 {
             let mut columns: Vec<ArrayRef> = vec![
                 Arc::new(arrow_array::UInt32Array::from(vec![launch; 25_000])),
@@ -249,7 +244,7 @@ mod tests {
             })
             .collect();
         assert_eq!(found, [(75_000, 0, 2), (75_000, 3, 5), (25_000, 6, 6)]);
-        // Pages within groups have statistics of their own.
+        // Pages inside groups have separate statistics.
         assert!(metadata.column_index().unwrap().iter().all(|columns| columns.len() == 7));
         assert!(metadata.offset_index().unwrap()[0][0].page_locations().len() >= 3);
     }

@@ -1,4 +1,4 @@
-//! What is exported: a selected part of a trace.
+//! The selected part of a trace that is exported.
 
 use std::ops::ControlFlow;
 
@@ -9,17 +9,17 @@ use warptrace_format::file::{LaunchInfo, LocationInfo};
 use crate::error::ExportError;
 use crate::lacks::Lacks;
 
-/// What a walk over a launch comes to next.
+/// One step of a walk over a launch.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Step {
     /// A run.
     Run(EventRun),
-    /// Events of a warp are missing here or, if they may be missing anywhere, in what follows.
+    /// Events of a warp are missing here or, if their position is unknown, in the following events.
     Missing {
-        /// What is missing.
+        /// The missing events.
         missing: LossyWarps,
-        /// Number that the warp's next event in the trace has, or would have.
+        /// Number that the warp's next event has or would have.
         next_event: u64,
     },
 }
@@ -32,7 +32,7 @@ pub struct ExportSource<'a> {
     /// By id.
     locations: Vec<Option<&'a LocationInfo>>,
     lacks: Lacks,
-    /// Told how many events were gone through.
+    /// Receives the numbers of processed events.
     progress: Box<dyn Fn(u64) + 'a>,
 }
 
@@ -43,10 +43,10 @@ impl std::fmt::Debug for ExportSource<'_> {
 }
 
 impl<'a> ExportSource<'a> {
-    /// Chooses what `selection` names of a trace. The selection's focus is not used.
+    /// Selects a part of a trace. The selection's focus is not used.
     ///
     /// # Errors
-    /// Something was selected that the trace does not have.
+    /// The selection does not match the trace.
     pub fn new(trace: &'a TraceFile, selection: Selection) -> Result<Self, ExportError> {
         let launches = selection.launches(trace)?;
         let mut locations = Vec::new();
@@ -61,51 +61,50 @@ impl<'a> ExportSource<'a> {
         Ok(Self { trace, selection, launches, locations, lacks, progress: Box::new(|_| {}) })
     }
 
-    /// Says that more events were gone through.
     #[cfg(feature = "parquet")]
     pub(crate) fn tell(&self, events: u64) {
         (self.progress)(events);
     }
 
-    /// Calls `progress` with the number of events that were gone through since it was called last.
+    /// Sets a callback that receives the number of events processed since its last call.
     #[must_use]
     pub fn with_progress(mut self, progress: impl Fn(u64) + 'a) -> Self {
         self.progress = Box::new(progress);
         self
     }
 
-    /// The trace.
+    /// Returns the trace.
     pub const fn trace(&self) -> &'a TraceFile {
         self.trace
     }
 
-    /// What was selected.
+    /// Returns the selection.
     pub const fn selection(&self) -> &Selection {
         &self.selection
     }
 
-    /// What the selected part lacks.
+    /// Returns the missing parts of the selected part.
     pub const fn lacks(&self) -> &Lacks {
         &self.lacks
     }
 
-    /// The selected launches.
+    /// Returns the selected launches.
     pub fn launches(&self) -> impl ExactSizeIterator<Item = &LaunchInfo> {
         self.launches.iter().map(|(info, _)| info)
     }
 
-    /// Events of the selected launches, of all of their warps.
+    /// Returns the number of events of the selected launches, over all their warps.
     pub fn launch_events(&self) -> u64 {
         let events = self.launches().map(|info| self.trace.totals(info.number(), 0).events);
         events.fold(0, u64::saturating_add)
     }
 
-    /// What the trace's table says of a location; `None` if it does not have it.
+    /// Returns the trace's entry of a location; `None` if it has none.
     pub fn location(&self, id: u16) -> Option<&'a LocationInfo> {
         self.locations.get(usize::from(id)).copied().flatten()
     }
 
-    /// The name of a location as people read it: `location 9` if the table has none.
+    /// Returns the name of a location for display: `location 9` if the table has none.
     pub(crate) fn label(&self, id: u16) -> String {
         match self.location(id) {
             Some(info) if !info.name.is_empty() => info.name.clone(),
@@ -113,36 +112,35 @@ impl<'a> ExportSource<'a> {
         }
     }
 
-    /// A launch's number, with what the program called it, and its kernel's name.
+    /// Returns a launch's number, its label and its kernel's name.
     pub(crate) fn launch_name(&self, info: &LaunchInfo) -> String {
         format!("{} {}", words::launch(self.trace, info.number()), self.kernel(info))
     }
 
-    /// The name of a launch's kernel.
     pub(crate) fn kernel(&self, info: &LaunchInfo) -> &'a str {
         kernel_name(self.trace, info)
     }
 
-    /// The selected launches, each with the warps of it that may be selected.
+    /// Returns the selected launches, each with a filter for its warps.
     #[cfg(feature = "parquet")]
     pub(crate) fn launches_with_warps(&self) -> &[(LaunchInfo, WarpFilter)] {
         &self.launches
     }
 
-    /// Reads where and when the selected blocks of a launch ran; `None` if the trace does not say it. Memory:
-    /// that of [`blocks`].
+    /// Reads where and when the selected blocks of a launch ran; `None` if the trace has no spans. Memory: as
+    /// for [`blocks`].
     ///
     /// # Errors
-    /// The file asks for too much work.
+    /// The work exceeds the limit of the file.
     pub fn blocks(&self, info: &LaunchInfo) -> Result<Option<LaunchBlocks>, ExportError> {
         Ok(blocks(self.trace, info, &self.selection)?)
     }
 
-    /// Gives the runs of a selected launch to `sink`, with marks where events are missing, in order of warp
-    /// and event. Memory: that of [`TraceFile::items_in_order`].
+    /// Passes the runs of a selected launch to `sink`, with marks at missing events, in order of warp and
+    /// event. Memory: as for [`TraceFile::items_in_order`].
     ///
     /// # Errors
-    /// The launch is not one of the selected, the trace is damaged, or what `sink` gives.
+    /// The launch is not selected, the trace is damaged, or `sink` returns an error.
     pub fn walk(
         &self,
         launch: u32,
@@ -153,7 +151,7 @@ impl<'a> ExportSource<'a> {
             let launches = self.trace.launches().len();
             return Err(AnalysisError::UnknownLaunch { launch, launches }.into());
         };
-        // Often enough for a person, rarely enough to cost nothing.
+        // Reports progress often enough for display, but not for every run.
         let mut events = 0;
         let mut result = Ok(());
         let mut give = |step: Step| {
@@ -185,7 +183,7 @@ impl<'a> ExportSource<'a> {
         Ok(())
     }
 
-    /// Facts that every export says of itself, as pairs of a key and a value.
+    /// Returns facts for the metadata of every export, as pairs of key and value.
     pub fn facts(&self) -> Vec<(&'static str, String)> {
         let metadata = self.trace.metadata();
         let mut facts = vec![
@@ -209,7 +207,7 @@ impl<'a> ExportSource<'a> {
         facts
     }
 
-    /// The selection as arguments of the tool; `all`.
+    /// Returns the selection as arguments of the tool, or `all`.
     fn selected(&self) -> String {
         let Selection { kernel, launch, block, warp, .. } = &self.selection;
         let block = block.map(|[x, y, z]| format!("--block {x},{y},{z}"));

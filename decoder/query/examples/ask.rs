@@ -1,4 +1,4 @@
-//! Asks in SQL, without the tool: to measure what a query takes.
+//! Runs an SQL query without the tool and prints its time.
 //!
 //! ```text
 //! cargo run --release -p warptrace-query --example ask -- "SELECT location, count(*) FROM events GROUP BY

@@ -25,13 +25,13 @@ use crate::source::{FoundTrace, Named};
 use crate::sums::SumEvents;
 use crate::workers::Workers;
 
-/// Most threads that decode for one query: each holds a window of the trace.
+/// Maximum number of threads that decode for one query. Each holds a window of the trace.
 pub const MAX_PARTITIONS: usize = 8;
 
-/// Any number of traces, whose rows stand in the same tables.
+/// Any number of traces in common tables.
 pub struct Database {
     context: SessionContext,
-    /// There until the database is dropped.
+    /// Set until the database is dropped.
     runtime: Option<Runtime>,
     made: Arc<Made>,
     traces: Traces,
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Database {
     }
 }
 
-/// The rows that answer a query, batch by batch.
+/// The rows of a query's result, batch by batch.
 pub struct Answer<'a> {
     database: &'a Database,
     stream: SendableRecordBatchStream,
@@ -56,7 +56,7 @@ pub struct Answer<'a> {
 pub struct Stop(watch::Sender<bool>);
 
 impl Stop {
-    /// Stops nothing yet.
+    /// Makes a handle. Nothing is stopped yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(false))
     }
@@ -65,18 +65,18 @@ impl Stop {
         self.0.subscribe()
     }
 
-    /// Ends all queries, those that are waited for as well.
+    /// Stops all queries, including those that another thread waits for.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Database {
-    /// Makes tables of traces, each with the text that the column `trace` has for it. Sorting and grouping
-    /// take at most `memory` bytes.
+    /// Makes tables of traces, each with its text in the column `trace`. Sorting and grouping use at most
+    /// `memory` bytes.
     ///
     /// # Errors
-    /// The system gives no threads, or no memory.
+    /// The system cannot create threads or memory.
     pub fn new(traces: Vec<(String, TraceFile)>, memory: usize) -> Result<Self, QueryError> {
         let (config, environment) = surroundings(memory)?;
         let traces: Vec<Named> = traces.into_iter().map(|(name, trace)| Named::new(name, trace)).collect();
@@ -86,12 +86,13 @@ impl Database {
         Self::with(context, &Traces::Here(Arc::new(open)), runtime()?, made, Stop::new())
     }
 
-    /// Makes tables of the traces of workers that fit the patterns: files, folders and patterns of names, of which
-    /// relative ones begin at the folders of each worker. Returns the traces, too, in the order of their names.
+    /// Makes tables of the workers' traces that match the patterns: files, folders and patterns of names.
+    /// Relative patterns start at the folders of each worker. Also returns the traces, in the order of their
+    /// names.
     ///
     /// # Errors
-    /// A worker does not answer, wants another token, or is not of this version; a pattern fits no trace; a trace
-    /// cannot be opened; the system gives no threads.
+    /// A worker does not respond, requires another token, or has another version; a pattern matches no trace;
+    /// a trace cannot be opened; the system cannot create threads; `stop` was used.
     pub fn of_workers(
         workers: Workers,
         patterns: &[String],
@@ -134,21 +135,21 @@ impl Database {
         &self.context
     }
 
-    /// How many rows of events, runs, and sums of events were made so far to answer.
+    /// Returns the number of rows of events, runs and sums made so far.
     pub fn made_rows(&self) -> u64 {
         self.made.rows.load(Ordering::Relaxed)
     }
 
-    /// How many values of columns were made of masks so far to answer.
+    /// Returns the number of column values computed from masks so far.
     pub fn made_masks(&self) -> u64 {
         self.made.masks.load(Ordering::Relaxed)
     }
 
-    /// Begins to answer a query. Only queries are answered: nothing can be made or changed, and no other file
-    /// is read.
+    /// Starts a query. Only queries are allowed: they cannot create or change anything, and read no other
+    /// files.
     ///
     /// # Errors
-    /// The text is no SQL, or names what is not there.
+    /// The text is not SQL, or names something that does not exist.
     pub fn ask(&self, sql: &str) -> Result<Answer<'_>, QueryError> {
         let only_reads =
             SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
@@ -163,8 +164,8 @@ impl Database {
         Ok(Answer { database: self, stream })
     }
 
-    /// Returns the error of a query that was begun. If a worker no longer answers, that is what it says: the error may
-    /// be another worker's, which has lost the connection to it and does not say to which.
+    /// Returns the error of a query that was started. If a worker no longer responds, returns that instead:
+    /// the error may come from another worker that lost the connection and does not name it.
     pub(crate) fn failed(&self, error: &DataFusionError) -> QueryError {
         match self.workers.as_ref().map(|workers| self.until_stopped(workers.check())) {
             Some(Err(stopped)) => stopped,
@@ -173,24 +174,22 @@ impl Database {
         }
     }
 
-    /// What stops the queries.
+    /// Returns a handle that stops the queries.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Waits for `work`, or for the end of all queries.
     pub(crate) fn until_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, QueryError> {
         let Some(runtime) = &self.runtime else { return Err(QueryError::Stopped) };
         until_stopped(runtime, &self.stop, work)
     }
 }
 
-/// Waits for `work`, or for the end of all queries.
 fn until_stopped<T>(runtime: &Runtime, stop: &Stop, work: impl Future<Output = T>) -> Result<T, QueryError> {
     let mut stopped = stop.subscribe();
     runtime.block_on(async {
         let stop = pin!(stopped.wait_for(|is_stopped| *is_stopped));
-        // Of both, the end comes first.
+        // If both are ready, the stop takes precedence.
         match select(stop, pin!(work)).await {
             Either::Left(_) => Err(QueryError::Stopped),
             Either::Right((done, _)) => Ok(done),
@@ -202,7 +201,6 @@ fn partitions() -> usize {
     rayon::current_num_threads().clamp(1, MAX_PARTITIONS)
 }
 
-/// Returns how queries run, and what they may take.
 fn surroundings(memory: usize) -> Result<(SessionConfig, Arc<RuntimeEnv>), QueryError> {
     let config = SessionConfig::new()
         .with_target_partitions(partitions())
@@ -218,7 +216,7 @@ fn runtime() -> Result<Runtime, QueryError> {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Threads that decode end when their rows are not taken; that is not waited for.
+        // Decoding threads end when their rows are not taken; do not wait for them.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -226,15 +224,15 @@ impl Drop for Database {
 }
 
 impl Answer<'_> {
-    /// The columns of the answer.
+    /// Returns the columns of the result.
     pub fn schema(&self) -> SchemaRef {
         self.stream.schema()
     }
 
-    /// The next rows; `None` after the last.
+    /// Returns the next rows; `None` after the last.
     ///
     /// # Errors
-    /// A trace is damaged, a value does not fit its type, or more memory is needed than may be taken.
+    /// A trace is damaged, a value does not fit its type, or the query exceeds its memory limit.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         let next = self.database.until_stopped(self.stream.next())?;
         next.transpose().map_err(|error| self.database.failed(&error))

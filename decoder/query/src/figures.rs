@@ -8,7 +8,6 @@ use warptrace_tables::{FigureTable, Sink, TraceFigures};
 use crate::scan::Scan;
 use crate::source::Named;
 
-/// Makes the rows of a table, trace by trace: each analysis uses all cores by itself.
 pub(crate) fn rows(traces: &[Named], table: FigureTable, scan: &Scan, sink: &mut Sink<'_>) -> Result<()> {
     let (selection, schema) = (&Selection::default(), scan.schema());
     for named in traces.iter().filter(|named| scan.bounds.allow_text("trace", &named.name)) {

@@ -1,7 +1,5 @@
-//! What the conditions of a query say of single columns, so that launches and warps that cannot matter are
-//! not decoded.
-//!
-//! The bounds only leave out what no condition lets through; DataFusion tests every row once more.
+//! Bounds of single columns from the conditions of a query. Launches and warps outside the bounds are not
+//! decoded; DataFusion tests the remaining rows again.
 
 use std::collections::BTreeMap;
 
@@ -9,34 +7,32 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-/// Bounds of columns. Columns that are not listed have none.
+/// Bounds of columns. Columns that are not listed have no bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Bounds {
-    /// Least and greatest value, both included.
+    /// Minimum and maximum, both included.
     numbers: BTreeMap<String, (u64, u64)>,
     texts: BTreeMap<String, Vec<String>>,
 }
 
 impl Bounds {
-    /// Reads conditions, all of which have to be met. What is not understood bounds nothing.
+    /// Reads conditions that must all hold. Ignores conditions that it does not understand.
     pub(crate) fn new(conditions: &[Expr]) -> Self {
         let mut bounds = Self::default();
         conditions.iter().for_each(|condition| bounds.read(condition));
         bounds
     }
 
-    /// Whether a column may have this value.
     pub(crate) fn allow(&self, column: &str, value: u64) -> bool {
         let (least, greatest) = self.range(column);
         (least..=greatest).contains(&value)
     }
 
-    /// The least and the greatest value of a column; no value fits if the first is greater.
+    /// Returns the minimum and the maximum of a column. No value is allowed if the minimum is greater.
     pub(crate) fn range(&self, column: &str) -> (u64, u64) {
         self.numbers.get(column).copied().unwrap_or((0, u64::MAX))
     }
 
-    /// Whether a column may have this text.
     pub(crate) fn allow_text(&self, column: &str, text: &str) -> bool {
         self.texts.get(column).is_none_or(|texts| texts.iter().any(|known| known == text))
     }

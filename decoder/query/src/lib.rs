@@ -1,4 +1,4 @@
-//! SQL over `.wtrc` traces, by DataFusion.
+//! SQL over `.wtrc` traces, with DataFusion.
 //!
 //! ```text
 //! TraceFiles ── Database ──┬─ events, runs       decoded while the query runs, by launch and range of warps
@@ -11,15 +11,15 @@
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
-//! [`Database::of_workers`] asks the same of traces that [`serve`] has on other machines, and
-//! [`Database::summed`] has their figures.
+//! [`Database::of_workers`] queries traces on other machines, where [`serve`] runs. [`Database::summed`]
+//! returns their figures.
 //!
 //! `docs/reference/exports.md` describes the tables.
 //!
 //! # Memory
-//! A query holds what [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order) holds, once
-//! for each of at most [`MAX_PARTITIONS`] threads, a few batches of rows, and what DataFusion sorts or
-//! groups, which has a limit of its own; beyond it goes to files, or ends the query with an error.
+//! A query needs the memory of [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order)
+//! for each of at most [`MAX_PARTITIONS`] threads, and a few batches of rows. Sorting and grouping have a
+//! separate limit; above it, DataFusion writes to files or the query fails.
 
 mod database;
 mod error;

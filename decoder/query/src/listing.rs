@@ -1,29 +1,27 @@
-//! The traces that workers have.
+//! The list of the workers' traces.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use datafusion::error::Result;
 
-/// A trace that a worker has.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    /// Which of the patterns it fits.
+    /// Index of the pattern that it matches.
     pub(crate) pattern: u32,
-    /// As people name it: relative to the worker's folder, if the pattern is.
+    /// Path for display: relative to the worker's folder if the pattern is relative.
     pub(crate) path: String,
-    /// Which file it is.
+    /// Canonical path of the file.
     pub(crate) true_path: String,
     pub(crate) length: u64,
-    /// Of its first and last bytes: files of one name with one length and digest are the same file.
+    /// Digest of the first and last bytes. Files with equal name, length and digest are the same file.
     pub(crate) digest: u64,
     pub(crate) events: u64,
     pub(crate) is_whole: bool,
-    /// What is missing or assumed, or that it is whole.
+    /// A description of what is missing or assumed, or that the trace is complete.
     pub(crate) state: String,
 }
 
-/// Makes the rows of a worker: one for each trace.
 pub(crate) fn batch(worker: u32, found: &[Listed]) -> Result<RecordBatch> {
     let numbers = |number: fn(&Listed) -> u64| -> ArrayRef {
         Arc::new(found.iter().map(|file| Some(number(file))).collect::<UInt64Array>())

@@ -1,21 +1,20 @@
-//! DataFusion's errors as sentences that say what to do.
+//! Rewrites DataFusion's errors as sentences with advice.
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use warptrace_tables::TraceTable;
 
-/// Returns a text on one line.
 pub(crate) fn text(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether neither the query's text nor DataFusion is to blame.
+/// Returns true if the error comes from neither the query's text nor DataFusion.
 pub(crate) fn is_from_elsewhere(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::External(_))
 }
 
-/// Says what is wrong with a query, on one line.
+/// Describes the error of a query on one line.
 pub(crate) fn message_of(error: &DataFusionError) -> String {
     let text = match error {
         DataFusionError::Collection(errors) if !errors.is_empty() => message_of(&errors[0]),
@@ -51,7 +50,7 @@ fn column(error: &SchemaError) -> String {
     let SchemaError::FieldNotFound { field, valid_fields } = error else { return error.to_string() };
     let mut known: Vec<&str> = Vec::new();
     for field in valid_fields {
-        // Of joined tables several have a column of this name.
+        // Several joined tables may have a column of this name.
         if !known.contains(&field.name.as_str()) {
             known.push(&field.name);
         }

@@ -1,4 +1,4 @@
-//! Writes rows as they come.
+//! Writers of results.
 
 use std::io::Write;
 
@@ -15,16 +15,15 @@ use warptrace_format::shown;
 
 use crate::error::QueryError;
 
-/// Rows by which the widths of a table's columns are chosen; later ones that are wider stand out.
+/// Number of rows that determine the widths of a table's columns. Later rows may be wider.
 const MEASURED: usize = 1000;
-/// Rows of a row group of Parquet.
 const ROW_GROUP: usize = 1 << 18;
 
-/// Forms of an answer.
+/// Formats of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
-    /// Columns for people.
+    /// Columns of text for display.
     Table,
     /// Comma-separated values with a header.
     Csv,
@@ -34,7 +33,7 @@ pub enum Format {
     Parquet,
 }
 
-/// Writes batches of rows in a format. Holds at most a row group of Parquet, or the first rows of a table.
+/// A writer of batches of rows. Holds at most a row group of Parquet, or the first rows of a table.
 pub struct Writer<W: Write + Send>(Kind<W>);
 
 enum Kind<W: Write + Send> {
@@ -44,7 +43,6 @@ enum Kind<W: Write + Send> {
     Parquet(Box<ArrowWriter<W>>),
 }
 
-/// A list of rows as JSON, each on a line of its own.
 #[derive(Debug, Default)]
 struct Rows;
 
@@ -69,16 +67,16 @@ impl<W: Write + Send> std::fmt::Debug for Writer<W> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Begins an answer with these columns.
+    /// Starts a result with these columns.
     ///
     /// # Errors
-    /// `out` cannot be written, or the format has no such type.
+    /// `out` cannot be written, or the format does not support a type.
     pub fn new(out: W, format: Format, schema: &SchemaRef) -> Result<Self, QueryError> {
         Ok(Self(match format {
             Format::Table => Kind::Table(TextTable::new(out, schema)),
             Format::Csv => {
                 let mut kind = Kind::Csv { out, is_begun: false };
-                // The header, also of an answer without rows.
+                // Writes the header, also for a result without rows.
                 kind.write(&RecordBatch::new_empty(schema.clone()))?;
                 kind
             }
@@ -101,7 +99,7 @@ impl<W: Write + Send> Writer<W> {
         self.0.write(batch)
     }
 
-    /// Ends the answer.
+    /// Finishes the result.
     ///
     /// # Errors
     /// The output cannot be written.
@@ -123,7 +121,7 @@ impl<W: Write + Send> Kind<W> {
         match self {
             Self::Table(table) => table.write(batch),
             Self::Csv { out, is_begun } => {
-                // Arrow makes text of errors of `out`, and a pipe that is closed would be one among others.
+                // Arrow converts errors of `out` to text, which would hide the kind of a closed pipe.
                 let mut bytes = Vec::new();
                 csv::WriterBuilder::new().with_header(!*is_begun).build(&mut bytes).write(batch)?;
                 *is_begun = true;
@@ -135,18 +133,18 @@ impl<W: Write + Send> Kind<W> {
     }
 }
 
-/// A number with four digits behind the point, or all of a small one.
+/// Formats a number with four decimal places; small numbers with all digits.
 fn fraction(number: f64) -> String {
     let rounded = format!("{number:.4}");
     if number != 0.0 && number.abs() < 0.01 || !number.is_finite() { number.to_string() } else { rounded }
 }
 
-/// Columns whose widths fit the first rows.
+/// A text table. The first rows determine the widths of its columns.
 struct TextTable<W> {
     out: W,
-    /// Name of each column, and whether it has numbers.
+    /// Name of each column, and whether it is numeric.
     head: Vec<(String, bool)>,
-    /// Rows that are measured, until there are widths.
+    /// Rows to be measured, until widths are set.
     first: Vec<Vec<String>>,
     widths: Option<Vec<usize>>,
 }
@@ -182,7 +180,7 @@ impl<W: Write> TextTable<W> {
         Ok(())
     }
 
-    /// Whether the rows are those of EXPLAIN, which have several lines.
+    /// Returns true for the rows of EXPLAIN, which have several lines.
     fn is_plan(&self) -> bool {
         self.head.iter().map(|(name, _)| name.as_str()).eq(["plan_type", "plan"])
     }
@@ -207,7 +205,6 @@ impl<W: Write> TextTable<W> {
         Ok(())
     }
 
-    /// Chooses the widths, and prints what was measured.
     fn begin(&mut self) -> Result<(), QueryError> {
         let width = |text: &String| text.chars().count();
         let of_column = |(at, (name, _)): (usize, &(String, bool))| {

@@ -1,4 +1,4 @@
-//! The figures of traces that workers have, file by file.
+//! Figures of the workers' traces, file by file.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -18,20 +18,19 @@ use crate::error::QueryError;
 use crate::scan::{SqlTable, TableName};
 use crate::source::{FoundTrace, Named};
 
-/// What is asked of each file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Chosen {
     selection: Selection,
     lacks_weights: bool,
 }
 
-/// Returns the columns of heads and parts: a row for each file.
+/// Returns the columns of the tables of heads and parts, which have one row for each file.
 pub(crate) fn schema() -> SchemaRef {
     let column = |name, kind| Field::new(name, kind, false);
     Arc::new(Schema::new(vec![column("trace", DataType::Utf8), column("bytes", DataType::Binary)]))
 }
 
-/// Makes the rows of a worker, of as many files at a time as there are threads; with `chosen` parts, or else heads.
+/// Makes the rows of a worker, in parallel. With `chosen` makes parts, otherwise heads.
 pub(crate) fn rows(
     traces: &[Named],
     columns: &[usize],
@@ -65,13 +64,13 @@ fn bytes(named: &Named, chosen: Option<&Chosen>) -> Result<Vec<u8>> {
 }
 
 impl Database {
-    /// Analyses traces of workers where they are, and sums their figures up, as [`SetAnalysis::add_all`] does for files
-    /// here. `done` is told of each. Of single warps nothing is there, and a focus is not looked at. Holds the figures
-    /// of files whose turn has not come.
+    /// Analyses traces on their workers, and sums the figures as [`SetAnalysis::add_all`] does for local
+    /// files. Calls `done` after each file. The result has no figures of single warps, and the selection's
+    /// focus is not used. Holds the figures of files that arrive before their turn.
     ///
     /// # Errors
-    /// The traces are in this process; as [`ask`](Self::ask); a trace cannot be analysed; all together have too many
-    /// locations.
+    /// The traces are in this process; as for [`ask`](Self::ask); a trace cannot be analysed; the traces
+    /// together have too many locations.
     pub fn summed(
         &self,
         found: &[FoundTrace],
@@ -114,7 +113,6 @@ impl Database {
         }
     }
 
-    /// Takes the rows of heads or parts.
     fn each(
         &self,
         chosen: Option<Chosen>,

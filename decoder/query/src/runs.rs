@@ -1,4 +1,4 @@
-//! The tables of events, addresses and values: decoded while a query runs, only the columns that it names.
+//! The tables of events, addresses and values, decoded while a query runs.
 
 use std::ops::{ControlFlow, Range};
 
@@ -13,10 +13,9 @@ use crate::filter::Bounds;
 use crate::scan::{Open, Scan};
 use crate::source::Named;
 
-/// Events from which on the warps of a launch are given to several threads.
+/// Minimum number of events of a launch whose warps are divided among threads.
 const MANY_EVENTS: u64 = 1 << 16;
 
-/// Warps of one launch.
 #[derive(Clone)]
 struct Job {
     trace: usize,
@@ -24,7 +23,7 @@ struct Job {
     warps: Range<u32>,
 }
 
-/// Makes the rows of one part of a table. Parts can be made at once.
+/// Makes the rows of one part of a table. Several parts may be made in parallel.
 pub(crate) fn rows(
     open: &Open,
     table: TraceTable,
@@ -43,7 +42,6 @@ pub(crate) fn rows(
     Ok(())
 }
 
-/// Makes the rows of some warps.
 fn rows_of(
     open: &Open,
     table: TraceTable,
@@ -65,13 +63,11 @@ fn rows_of(
             let batch = AccessBatch::new((name.as_str(), trace), job.launch, table, (columns, &schema));
             Ok(batch.fill(&warps, &selection, sink)?.0)
         }
-        // Made whole.
         TraceTable::Figures(_) => Ok(ControlFlow::Continue(())),
     }
 }
 
-/// Shares the launches and warps that can meet the conditions out to parts; `track` says of which track rows
-/// are.
+/// Divides the launches and warps that can meet the conditions among parts.
 fn shared_out(
     traces: &[Named],
     bounds: &Bounds,
@@ -87,7 +83,6 @@ fn shared_out(
     jobs
 }
 
-/// The launches and warps of a trace that can meet the conditions.
 fn jobs_of(
     number: usize,
     named: &Named,
@@ -106,7 +101,7 @@ fn jobs_of(
         let per_block = u64::from(launch.warps_per_block());
         let (mut first, mut last) = bounds.range("warp_index");
         if launch.grid()[1] == 1 && launch.grid()[2] == 1 {
-            // Blocks in a row: their warps follow each other.
+            // One-dimensional grid: blocks have consecutive warps.
             let (least, greatest) = bounds.range("block_x");
             first = first.max(least.saturating_mul(per_block));
             last = last.min(greatest.saturating_mul(per_block).saturating_add(per_block - 1));

@@ -1,4 +1,4 @@
-//! The tables, and the node of a plan that makes their rows.
+//! The tables, and the plan node that makes their rows.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -24,31 +24,30 @@ use crate::source::Named;
 use crate::workers::{Shares, Task};
 use crate::{figures, listing, runs, traces};
 
-/// Batches that wait to be taken.
+/// Capacity of the channel of batches.
 const WAITING: usize = 2;
 
-/// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TableName {
     /// A row for each event, figure or access of each trace.
     Rows(TraceTable),
-    /// Which file is of which rank.
+    /// The file of each rank.
     Traces,
-    /// The traces that workers have; not for queries of people.
+    /// The traces of the workers. Internal.
     Listing,
-    /// What is known of each file before it is analysed; likewise.
+    /// Data of each file before its analysis. Internal.
     Heads,
-    /// Figures of each file; likewise.
+    /// Figures of each file. Internal.
     Parts,
 }
 
 impl TableName {
-    /// Returns the tables that can be asked, with their names.
+    /// Returns the public tables, with their names.
     pub(crate) fn all() -> impl Iterator<Item = (&'static str, Self)> {
         TraceTable::all().map(|table| (table.name(), Self::Rows(table))).chain([("traces", Self::Traces)])
     }
 
-    /// Returns all tables with the names by which workers know them.
+    /// Returns all tables, with the names that workers use.
     pub(crate) fn known() -> impl Iterator<Item = (&'static str, Self)> {
         Self::all().chain([
             (EventTable::Sums.name(), Self::Rows(TraceTable::Events(EventTable::Sums))),
@@ -58,11 +57,10 @@ impl TableName {
         ])
     }
 
-    /// All columns.
     pub(crate) fn schema(self) -> SchemaRef {
         match self {
             Self::Rows(table) => table.schema(),
-            // Columns do not depend on the rows.
+            // The columns do not depend on the rows.
             Self::Traces => traces::batch(&[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema()),
             Self::Listing => {
                 listing::batch(0, &[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema())
@@ -71,11 +69,11 @@ impl TableName {
         }
     }
 
-    /// Returns how many parts of it are made at once, of `most` that may be.
+    /// Returns the number of parts made in parallel, at most `most`.
     fn parts(self, most: usize) -> usize {
         match self {
             Self::Rows(TraceTable::Events(_) | TraceTable::Accesses(_)) => most,
-            // Each analysis uses all cores by itself.
+            // Each analysis uses all cores.
             Self::Rows(TraceTable::Figures(_)) | Self::Traces | Self::Listing | Self::Heads | Self::Parts => {
                 1
             }
@@ -83,32 +81,27 @@ impl TableName {
     }
 }
 
-/// Traces that are open.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub(crate) traces: Arc<[Named]>,
     pub(crate) made: Arc<Made>,
 }
 
-/// Where the traces are.
 #[derive(Clone, Debug)]
 pub(crate) enum Traces {
-    /// In this process.
     Here(Arc<Open>),
-    /// With workers.
     Apart(Arc<Shares>),
-    /// The share of one worker, seen from elsewhere: it can only be sent.
+    /// The share of one worker, on the client: it can only be sent.
     Share(Arc<Shares>, usize),
     /// The share of this worker.
     Task(Arc<Task>),
 }
 
-/// A table for DataFusion.
 #[derive(Clone, Debug)]
 pub(crate) struct SqlTable {
     pub(crate) name: TableName,
     pub(crate) traces: Traces,
-    /// Of parts.
+    /// Only for the table of parts.
     pub(crate) chosen: Option<Arc<Chosen>>,
 }
 
@@ -135,14 +128,14 @@ impl TableProvider for SqlTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let columns = projection.cloned().unwrap_or_else(|| (0..self.schema().fields().len()).collect());
         let parts = self.name.parts(state.config().target_partitions());
-        // Rows of one part would not be brought together from several workers.
+        // DataFusion would not collect a single part from several workers.
         let parts = if matches!(self.traces, Traces::Apart(_)) { parts.max(2) } else { parts };
         let scan = Scan::new(self.name, columns, Bounds::new(filters), parts, self.traces.clone())?;
         Ok(Arc::new(scan.with_chosen(self.chosen.clone())))
     }
 }
 
-/// Makes the rows of a table that can meet conditions, with some of its columns.
+/// A plan node that makes the rows of a table within bounds, with some of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Scan {
     pub(crate) table: TableName,
@@ -154,8 +147,6 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// # Errors
-    /// The table has no such columns.
     pub(crate) fn new(
         table: TableName,
         columns: Vec<usize>,
@@ -173,27 +164,23 @@ impl Scan {
         Ok(Self { table, columns, bounds, traces, chosen: None, properties })
     }
 
-    /// Asks this of each file.
     pub(crate) fn with_chosen(self, chosen: Option<Arc<Chosen>>) -> Self {
         Self { chosen, ..self }
     }
 
-    /// Returns the same of other traces.
     pub(crate) fn with_traces(&self, traces: Traces) -> Self {
         Self { traces, ..self.clone() }
     }
 
-    /// How many parts are made at once.
     pub(crate) fn part_count(&self) -> usize {
         self.properties.partitioning.partition_count()
     }
 
-    /// Makes the rows of a part.
     fn rows(&self, part: usize, sink: &mut Sink<'_>) -> Result<()> {
         if part >= self.table.parts(part + 1) {
             return Ok(());
         }
-        // Whether more is wanted does not matter where there is no more.
+        // `Break` can be ignored, because the table has only one batch.
         let mut whole = |batch: RecordBatch| -> Result<()> {
             let _ = sink(batch.project(&self.columns)?);
             Ok(())
@@ -218,7 +205,6 @@ impl Scan {
             TableName::Heads | TableName::Parts => {
                 parts::rows(&open.traces, &self.columns, self.chosen.as_deref(), sink)
             }
-            // Only of workers.
             TableName::Listing => Ok(()),
         }
     }

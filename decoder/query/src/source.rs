@@ -1,4 +1,4 @@
-//! Traces, and what makes rows of them.
+//! Traces with their names and figures.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,11 +7,10 @@ use datafusion::error::{DataFusionError, Result};
 use warptrace_analysis::{Analysis, AnalysisError, Selection, analyse};
 use warptrace_decoder::TraceFile;
 
-/// A trace with what queries call it.
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) trace: TraceFile,
-    /// The worker that has it.
+    /// The worker that has the trace.
     place: Option<String>,
     analysis: OnceLock<Result<Arc<Analysis>, Arc<AnalysisError>>>,
 }
@@ -21,28 +20,24 @@ impl Named {
         Self { name, trace, place: None, analysis: OnceLock::new() }
     }
 
-    /// Says which worker has it.
     pub(crate) fn at(self, place: &str) -> Self {
         Self { place: Some(place.to_owned()), ..self }
     }
 
-    /// The worker that has it; `None` in this process.
     pub(crate) fn place(&self) -> Option<&str> {
         self.place.as_deref()
     }
 
-    /// How many events it has.
     pub(crate) fn events(&self) -> u64 {
         events(&self.trace)
     }
 
-    /// The figures of the whole trace, which are computed once.
+    /// Returns the figures of the whole trace. Computes them on the first call.
     pub(crate) fn analysis(&self) -> Result<Arc<Analysis>, Arc<AnalysisError>> {
         let analysed = || analyse(&self.trace, &Selection::default()).map(Arc::new).map_err(Arc::new);
         self.analysis.get_or_init(analysed).clone()
     }
 
-    /// An error of this trace.
     pub(crate) fn error(&self, error: impl fmt::Display) -> DataFusionError {
         let place = self.place.as_ref().map(|place| format!(", with the worker {place}")).unwrap_or_default();
         DataFusionError::External(format!("{}{place}: {error}", self.name).into())
@@ -55,32 +50,31 @@ impl fmt::Debug for Named {
     }
 }
 
-/// Counts the events of a trace.
 pub(crate) fn events(trace: &TraceFile) -> u64 {
     let events = trace.launches().map(|info| trace.totals(info.number(), 0).events);
     events.fold(0, u64::saturating_add)
 }
 
-/// Says what is missing or assumed of a trace, or that it is whole.
+/// Describes what is missing or assumed, or that the trace is complete.
 pub(crate) fn words(trace: &TraceFile) -> &str {
     let state = trace.state();
     if state.is_plain() { "whole trace" } else { &state.sentence }
 }
 
-/// A trace that can be asked.
+/// A trace that can be queried.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FoundTrace {
-    /// What queries call it; of workers its path, or the worker's name and its true path if another trace has that
-    /// path.
+    /// Name in queries. For traces of workers, the path; if another trace has the same path, the worker's
+    /// name and the canonical path.
     pub name: String,
-    /// Which of the patterns it fits, from 0.
+    /// Index of the pattern that it matches, from 0.
     pub pattern: u32,
-    /// Whether it is whole.
+    /// Whether the trace is complete.
     pub is_whole: bool,
-    /// What is missing or assumed, or that it is whole.
+    /// A description of what is missing or assumed, or that the trace is complete.
     pub state: String,
-    /// Its events.
+    /// Number of events.
     pub events: u64,
 }
 

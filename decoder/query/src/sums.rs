@@ -1,5 +1,5 @@
-//! Sums over events are computed over fewer rows: a query that only counts and sums asks the table of sums,
-//! whose rows stand for many events each.
+//! An optimizer rule for sums over events. A query that only counts and sums reads the table of sums, where
+//! each row represents many events.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use warptrace_tables::{COUNT, EventTable, SINGLE, TraceTable};
 
 use crate::scan::{SqlTable, TableName};
 
-/// Puts the table of sums in the place of `events` below aggregates that allow it.
+/// Replaces `events` by the table of sums below suitable aggregates.
 #[derive(Debug)]
 pub(crate) struct SumEvents;
 
@@ -43,7 +43,7 @@ impl OptimizerRule for SumEvents {
     }
 }
 
-/// The same aggregate over sums; `None` if it needs single events.
+/// Returns the aggregate over sums; `None` if it needs single events.
 fn over_sums(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let schema = aggregate.input.schema();
     let Some((input, count)) = with_count(&aggregate.input)? else { return Ok(None) };
@@ -57,7 +57,7 @@ fn over_sums(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let mut columns = Vec::new();
     for (number, (qualifier, field)) in aggregate.schema.iter().enumerate() {
         let mut column = Expr::Column(Column::from(summed.schema.qualified_field(number)));
-        // A count is never null, also of no events.
+        // A count of no events is 0, never null.
         if number >= groups && *field.data_type() == DataType::Int64 && !field.is_nullable() {
             column = cast(coalesce(vec![column, lit(0_u64)]), DataType::Int64);
         }
@@ -71,7 +71,7 @@ fn over_sums(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     Ok(Some(LogicalPlan::Projection(projection)))
 }
 
-/// An aggregate function over rows that stand for `count` events each; `None` if that cannot be.
+/// Rewrites an aggregate function for rows that represent `count` events each; `None` if that is impossible.
 fn weighted(expression: &Expr, schema: &DFSchema, count: &Column) -> Result<Option<Expr>> {
     let expression = match expression {
         Expr::Alias(alias) => &alias.expr,
@@ -93,8 +93,8 @@ fn weighted(expression: &Expr, schema: &DFSchema, count: &Column) -> Result<Opti
     })
 }
 
-/// The same plan over the table of sums, with its column of counts; `None` if it is not one over `events`, or
-/// asks for what differs between the events of a run.
+/// Returns the plan over the table of sums, with its column of counts. Returns `None` if the plan does not
+/// scan `events`, or uses columns that differ between the events of a run.
 fn with_count(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) => scan_sums(scan)?,
@@ -125,7 +125,7 @@ fn with_count(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
 }
 
 fn scan_sums(scan: &TableScan) -> Result<Option<(LogicalPlan, Column)>> {
-    // Tables of other crates, as those of the information schema, may have other sources.
+    // Other tables, for example in the information schema, may have other sources.
     let Ok(provider) = source_as_provider(&scan.source) else { return Ok(None) };
     let provider: &dyn Any = provider.as_ref();
     let Some(table) = provider.downcast_ref::<SqlTable>() else { return Ok(None) };

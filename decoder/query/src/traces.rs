@@ -1,4 +1,4 @@
-//! The table of traces: which file is of which rank.
+//! The table of traces: the file of each rank.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use warptrace_format::file::Origin;
 
 use crate::source::Named;
 
-/// Makes the rows: one for each trace.
 pub(crate) fn batch(traces: &[Named]) -> Result<RecordBatch> {
     fn text<'a>(traces: &'a [Named], of: impl Fn(&'a Named) -> Option<&'a str>) -> ArrayRef {
         Arc::new(traces.iter().map(of).collect::<StringArray>())
@@ -21,7 +20,7 @@ pub(crate) fn batch(traces: &[Named]) -> Result<RecordBatch> {
     };
     let rank: UInt32Array = traces.iter().map(|named| origin(named)?.rank).collect();
     let whole: BooleanArray = traces.iter().map(|named| Some(named.trace.state().is_whole)).collect();
-    // Those that are true may be unknown.
+    // Name, values, and whether the column is nullable.
     let columns: [(&str, ArrayRef, bool); 9] = [
         ("trace", text(traces, |named| Some(&named.name)), false),
         ("job", text(traces, |named| origin(named)?.job.as_deref()), true),

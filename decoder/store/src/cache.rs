@@ -1,34 +1,31 @@
-//! Blocks of an object in memory.
+//! A cache of an object's blocks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Bytes of a block; requests are of whole blocks.
+/// Bytes of a block. Requests cover whole blocks.
 pub(crate) const BLOCK: u64 = 8 << 10;
 
-/// Reads that go on from each other and are told apart.
+/// Maximum number of sequential streams of reads that are tracked.
 const STREAMS: usize = 16;
 
-/// Bytes that are read ahead at most.
 const MOST_AHEAD: u64 = 2 << 20;
 
-/// What is known of an object's blocks.
+/// Cached blocks of an object, and the state of its reads.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     blocks: HashMap<u64, (Arc<[u8]>, u64)>,
-    /// The blocks by when they were last used.
+    /// Blocks by the time of their last use.
     by_use: BTreeMap<u64, u64>,
     uses: u64,
-    /// Bytes of the blocks.
     bytes: u64,
-    /// Blocks that some thread reads at present.
+    /// Blocks that some thread is reading.
     pub(crate) in_flight: HashSet<u64>,
-    /// Where the latest streams of reads ended, and bytes that they read; the latest last.
+    /// End and total bytes of the last streams of reads, the latest last.
     streams: Vec<(u64, u64)>,
 }
 
 impl Cache {
-    /// Returns a block, if it is there.
     pub(crate) fn get(&mut self, block: u64) -> Option<Arc<[u8]>> {
         let (bytes, used) = self.blocks.get_mut(&block)?;
         self.uses += 1;
@@ -38,12 +35,11 @@ impl Cache {
         Some(bytes.clone())
     }
 
-    /// Whether a block is there, or being read.
     pub(crate) fn is_known(&self, block: u64) -> bool {
         self.blocks.contains_key(&block) || self.in_flight.contains(&block)
     }
 
-    /// Keeps a block; drops those that were used longest ago while there are more than `most` bytes.
+    /// Adds a block. Drops the least recently used blocks while there are more than `most` bytes.
     pub(crate) fn keep(&mut self, block: u64, bytes: Arc<[u8]>, most: u64) {
         self.uses += 1;
         self.bytes += bytes.len() as u64;
@@ -60,8 +56,8 @@ impl Cache {
         }
     }
 
-    /// Notes a read of `length` bytes at `offset`, and returns how many bytes behind it to read ahead: as
-    /// many as the reads that led to it have read, so that at most half of what is read is for nothing.
+    /// Notes a read of `length` bytes at `offset`. Returns the number of bytes to read ahead: as many as the
+    /// preceding reads of the stream have read, so that at most half of all bytes are wasted.
     pub(crate) fn ahead(&mut self, offset: u64, length: u64) -> u64 {
         let end = offset.saturating_add(length);
         let goes_on = |(before, _): &(u64, u64)| *before <= offset && offset - *before < BLOCK;
@@ -74,7 +70,7 @@ impl Cache {
         };
         let (_, read) = self.streams.remove(at);
         self.streams.push((end, read.saturating_add(length)));
-        // Headers that are looked at one by one lead nowhere.
+        // A walk over single headers does not read ahead.
         if read < BLOCK { 0 } else { read.min(MOST_AHEAD) }
     }
 }
@@ -94,7 +90,7 @@ mod tests {
         cache.keep(3, block(3), 30);
         assert!(cache.get(1).is_none());
         assert_eq!([0, 2, 3].map(|number| cache.get(number).unwrap()[0]), [0, 2, 3]);
-        // The same once more takes no more room.
+        // Replacing a block takes no additional space.
         cache.keep(3, block(4), 30);
         assert_eq!((cache.bytes, cache.by_use.len()), (30, 3));
         assert_eq!(cache.get(3).unwrap()[0], 4);
@@ -110,7 +106,7 @@ mod tests {
         assert_eq!(cache.ahead(200_000, 100_000), 200_000);
         assert_eq!(cache.ahead(300_000, 100 << 20), 300_000);
         assert_eq!(cache.ahead(300_000 + (100 << 20), 100_000), MOST_AHEAD);
-        // Small reads one behind the other do not, until they are many.
+        // Consecutive small reads do not read ahead until they reach a block.
         assert_eq!(cache.ahead(u64::MAX - 100, 16), 0);
         assert_eq!(cache.ahead(u64::MAX - 84, 84), 0);
     }

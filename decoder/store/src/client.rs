@@ -1,4 +1,4 @@
-//! Stores behind URLs, and what their errors mean.
+//! Stores of URLs, and their errors.
 
 use std::error::Error;
 use std::future::Future;
@@ -20,14 +20,13 @@ use crate::PATIENCE;
 use crate::error::StoreError;
 use crate::url::{Scheme, shown_url, split};
 
-/// Longest time for one request: connecting, and the whole answer.
+/// Timeout of one request, including connection and full response.
 const REQUEST: Duration = Duration::from_secs(14);
 const CONNECT: Duration = Duration::from_secs(5);
-/// A request is tried again only if so much time has not passed since the first try.
+/// A request is retried only within this time after the first attempt.
 const RETRY: Duration = Duration::from_secs(14);
 const RETRIES: usize = 3;
 
-/// Characters of a message that are shown.
 const MESSAGE: usize = 400;
 
 const S3_HELP: &str = "credentials come from AWS_ACCESS_KEY_ID and its like; for what anyone may read set \
@@ -36,20 +35,20 @@ const GS_HELP: &str = "credentials come from GOOGLE_SERVICE_ACCOUNT and its like
                        GOOGLE_SKIP_SIGNATURE=true";
 const WEB_HELP: &str = "a signed URL may have expired";
 
-/// A bucket, or a web server of which one object is read.
+/// A bucket, or a web server from which one object is read.
 pub(crate) struct StorePlace {
     pub(crate) scheme: Scheme,
-    /// The URL that was asked for, as it may be shown.
+    /// The requested URL for display.
     pub(crate) shown: String,
     pub(crate) bucket: String,
-    /// The key; empty for web servers, whose URL has it.
+    /// The key; empty for web servers, whose store URL includes it.
     pub(crate) key: String,
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) listed: Option<Arc<dyn PaginatedListStore>>,
 }
 
 impl StorePlace {
-    /// Finds the store of a URL; asks nothing of it yet.
+    /// Makes the store of a URL. Sends no request.
     pub(crate) fn new(url: &str) -> Result<Self, StoreError> {
         let shown = shown_url(url);
         let wrong = |what| StoreError::Url { url: shown.clone(), what };
@@ -76,7 +75,7 @@ impl StorePlace {
         }
         let (store, listed): (Arc<dyn ObjectStore>, Arc<dyn PaginatedListStore>) = match scheme {
             Scheme::S3 => {
-                // The builder's own word on plain HTTP, of the environment, would be lost with its options.
+                // `with_client_options` discards the builder's setting from the environment.
                 let allowed = std::env::var("AWS_ALLOW_HTTP").is_ok_and(|text| is_true(&text));
                 let client = options().with_allow_http(allowed);
                 let builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
@@ -85,7 +84,7 @@ impl StorePlace {
                 (store.clone(), store)
             }
             _ => {
-                // Metadata of Google's own machines is at a plain URL.
+                // The metadata server of Google Cloud machines uses plain HTTP.
                 let client = options().with_allow_http(true);
                 let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket);
                 let builder = builder.with_client_options(client).with_retry(retry());
@@ -97,7 +96,6 @@ impl StorePlace {
         Ok(Self { scheme, shown, bucket, key, store, listed: Some(listed) })
     }
 
-    /// The object's path in its store.
     pub(crate) fn path(&self) -> Result<Path, StoreError> {
         let wrong = |what| StoreError::Url { url: self.shown.clone(), what };
         if self.scheme.has_buckets() && self.key.is_empty() {
@@ -133,7 +131,6 @@ fn retry() -> RetryConfig {
     RetryConfig { backoff, max_retries: RETRIES, retry_timeout: RETRY }
 }
 
-/// Says what an error of a store means.
 fn told(url: &str, scheme: Scheme, error: &object_store::Error) -> StoreError {
     let url = url.to_owned();
     let help = match scheme {
@@ -158,11 +155,11 @@ fn told(url: &str, scheme: Scheme, error: &object_store::Error) -> StoreError {
         causes.push(error.to_string());
         cause = error.source();
     }
-    // The store's own error for it is not public.
+    // The error type of the store is not public.
     if causes.iter().any(|text| text == "Received non-partial response when range requested") {
         return StoreError::NoRanges { url };
     }
-    // The innermost error alone may say too little; the outermost has the URL once more.
+    // The innermost error alone may be too vague; the outermost repeats the URL.
     let message = match &causes[..] {
         [.., outer, last] if !outer.contains(last) => format!("{outer}: {last}"),
         [.., last] => last.clone(),
@@ -171,7 +168,7 @@ fn told(url: &str, scheme: Scheme, error: &object_store::Error) -> StoreError {
     StoreError::Other { url, message: plain(&message) }
 }
 
-/// Returns a message on one line, not too long, without what stands behind `?` in URLs.
+/// Returns a message on one line, shortened, without the queries of URLs.
 fn plain(message: &str) -> String {
     let words = message.split_whitespace().map(|word| match word.find("://").and(word.find('?')) {
         Some(at) => format!("{}?...", &word[..at]),
@@ -183,7 +180,7 @@ fn plain(message: &str) -> String {
     format!("{}{dots}", shown(&short))
 }
 
-/// Returns what requests run on: one thread for all objects of the process.
+/// Returns the runtime for requests: one thread for all objects of the process.
 pub(crate) fn runtime(url: &str) -> Result<&'static Runtime, StoreError> {
     static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
     let made = RUNTIME.get_or_init(|| {

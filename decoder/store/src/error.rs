@@ -1,37 +1,37 @@
-//! Why an object cannot be read.
+//! Errors of object stores.
 
 use std::io;
 
-/// An object that cannot be read. URLs are as [`shown_url`](crate::shown_url) returns them, and messages
-/// have no secrets.
+/// An object that cannot be read. URLs have the form of [`shown_url`](crate::shown_url), and messages contain
+/// no secrets.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The text is no URL of an object.
+    /// The text is not a URL of an object.
     #[error("{url}: {what}")]
     Url {
         /// The text.
         url: String,
-        /// What is wrong, and what to do.
+        /// The problem, with advice.
         what: &'static str,
     },
-    /// There is no object under that name.
+    /// The object does not exist.
     #[error("{url}: the server has no such object (404)")]
     NotFound {
         /// The object.
         url: String,
     },
-    /// The server denies access, with the credentials that there are or without.
+    /// The server denies access, with the given credentials or without credentials.
     #[error("{url}: the server denies access ({status}); {help}")]
     Denied {
         /// The object.
         url: String,
         /// 401 or 403.
         status: u16,
-        /// Where credentials come from.
+        /// Advice about credentials.
         help: &'static str,
     },
-    /// The server sends whole objects only.
+    /// The server does not support range requests.
     #[error(
         "{url}: the server sends no ranges of it, only the whole (200 where 206 was asked for); download it and \
          name the file"
@@ -40,13 +40,13 @@ pub enum StoreError {
         /// The object.
         url: String,
     },
-    /// The object is another one than when it was opened.
+    /// The object changed after it was opened.
     #[error("{url}: the object changed while it was read; run the command again")]
     Changed {
         /// The object.
         url: String,
     },
-    /// The server tells nothing by which two versions could be told apart.
+    /// The server sends no ETag or modification time, so changes cannot be detected.
     #[error(
         "{url}: the server tells neither an ETag nor when the object was modified, so that a change could not be \
          noticed; download it and name the file"
@@ -55,33 +55,33 @@ pub enum StoreError {
         /// The object.
         url: String,
     },
-    /// No answer came in time.
+    /// The server did not respond in time.
     #[error("{url}: the server did not answer within {seconds} s")]
     TimedOut {
         /// The object.
         url: String,
-        /// How long it was waited for.
+        /// The time limit in seconds.
         seconds: u64,
     },
-    /// The answer has another length than it must have.
+    /// The response does not have the announced length.
     #[error("{url}: the server sent {found} bytes where it announced {expected}")]
     Short {
         /// The object.
         url: String,
-        /// Bytes that came.
+        /// Bytes received.
         found: u64,
-        /// Bytes that were announced.
+        /// Bytes announced.
         expected: u64,
     },
-    /// A folder has more objects than are listed.
+    /// A folder has too many objects to list.
     #[error("{url}: the folder has more than {limit} objects; name the traces")]
     TooMany {
         /// The folder.
         url: String,
-        /// How many are listed.
+        /// The limit.
         limit: usize,
     },
-    /// This build reads no URLs.
+    /// This build does not read URLs.
     #[error(
         "{url}: this warptrace was built without object stores: install the Python wheel, or build it with \
          `cargo install --path cli/tool --features full`"
@@ -90,12 +90,12 @@ pub enum StoreError {
         /// The object.
         url: String,
     },
-    /// Anything else that a server or the system says.
+    /// Any other error of a server or the system.
     #[error("{url}: {message}")]
     Other {
         /// The object.
         url: String,
-        /// What was said, shortened.
+        /// The message, shortened.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Traces in S3, in Google Cloud Storage and on web servers.
+//! Reads traces from S3, Google Cloud Storage and web servers.
 //!
 //! ```text
 //! open(url) ── Box<dyn ByteSource> ── TraceFile::from_source
@@ -8,11 +8,10 @@
 //!              ranges, by the crate object_store
 //! ```
 //!
-//! Only what is asked for is read, in whole blocks. All answers must be of one version of the object: an
-//! object that changes while it is read is an error. A server that does not answer is waited for at most
-//! [`PATIENCE`].
+//! Only the requested ranges are read, in whole blocks. All responses must come from one version of the
+//! object: a change during reading is an error. A request waits at most [`PATIENCE`] for a server.
 //!
-//! Without the feature `client` the package knows what a URL is, and reads none.
+//! Without the feature `client`, the package recognizes URLs but does not read them.
 
 #[cfg(feature = "client")]
 mod cache;
@@ -32,18 +31,18 @@ use warptrace_decoder::ByteSource;
 pub use crate::error::StoreError;
 pub use crate::url::{Scheme, is_url, scheme, shown_url};
 
-/// Longest time that an answer is waited for, with all that is tried again.
+/// Maximum time to wait for a response, including retries.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Bytes of an object that are kept in memory at most, beside those of the reads under way.
+/// Maximum bytes of an object kept in memory, in addition to reads in progress.
 pub const CACHE_BYTES: u64 = 32 << 20;
 
-/// Opens the object at a URL `s3://bucket/key`, `gs://bucket/key`, `https://…` or `http://…`: reads its first
+/// Opens the object at a URL `s3://bucket/key`, `gs://bucket/key`, `https://…` or `http://…`. Reads its first
 /// bytes, its length and its version.
 ///
 /// # Errors
-/// If there is no such object, access is denied, its server reads no ranges or does not answer, and
-/// [`StoreError::LeftOut`] without the feature `client`.
+/// The object does not exist, access is denied, the server does not support ranges, sends no version of the
+/// object or does not respond; [`StoreError::LeftOut`] without the feature `client`.
 pub fn open(url: &str) -> Result<Box<dyn ByteSource>, StoreError> {
     #[cfg(feature = "client")]
     return Ok(Box::new(object::Object::open(url)?));
@@ -51,11 +50,12 @@ pub fn open(url: &str) -> Result<Box<dyn ByteSource>, StoreError> {
     return Err(StoreError::LeftOut { url: shown_url(url) });
 }
 
-/// Returns the URLs of the objects in a folder `s3://bucket/folder/` or `gs://bucket/folder/`, not of those
-/// in folders in it, in no order. A URL of the folder has a `/` at its end.
+/// Lists the URLs of the objects directly in a folder `s3://bucket/folder/` or `gs://bucket/folder/`, in no
+/// particular order. The URL of the folder must end with `/`.
 ///
 /// # Errors
-/// As [`open`]; also if the folder is on a web server, which lists nothing, or has too many objects.
+/// As for [`open`]; also if the folder is on a web server, which cannot list objects, or has too many
+/// objects.
 pub fn list(folder: &str) -> Result<Vec<String>, StoreError> {
     #[cfg(feature = "client")]
     return list::list(folder);

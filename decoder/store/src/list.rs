@@ -1,17 +1,15 @@
-//! Objects of folders.
+//! Lists of folders.
 
 use object_store::list::PaginatedListOptions;
 
 use crate::client::{StorePlace, runtime};
 use crate::error::StoreError;
 
-/// Objects of a folder that are listed at most.
 const MOST: usize = 100_000;
 
-/// Pages of a list at most: a server might send empty ones without end.
+/// Maximum number of pages, because a server might send empty pages forever.
 const PAGES: usize = 1000;
 
-/// Lists a folder: see [`crate::list`].
 pub(crate) fn list(folder: &str) -> Result<Vec<String>, StoreError> {
     let place = StorePlace::new(folder)?;
     let Some(store) = &place.listed else {

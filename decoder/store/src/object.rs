@@ -14,23 +14,21 @@ use crate::cache::{BLOCK, Cache};
 use crate::client::{StorePlace, runtime};
 use crate::error::StoreError;
 
-/// Bytes of one request at most: a slow line must be able to send them in the time that a request has.
+/// Maximum bytes of one request. A slow connection must transfer them within the request timeout.
 const MOST_AT_ONCE: u64 = 1 << 20;
 
-/// Requests that one read makes at the same time.
 const AT_THE_SAME_TIME: usize = 8;
 
-/// Blocks between two that are asked for which are read with them: a request of its own costs more.
+/// Maximum gap in blocks between requested blocks that is read with them. A separate request costs more.
 const JOINED: u64 = 3;
 
-/// A block with its number.
 type Block = (u64, Arc<[u8]>);
 
-/// Which version of an object answers must be of.
+/// The version of an object that responses must have.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     e_tag: Option<String>,
-    /// Seconds; 0: not told.
+    /// Seconds; 0 if unknown.
     modified: i64,
     length: u64,
 }
@@ -46,19 +44,17 @@ pub(crate) struct Object {
     path: Path,
     version: Version,
     cache: Mutex<Cache>,
-    /// Told when blocks are no longer in flight.
+    /// Notified when blocks are no longer in flight.
     landed: Condvar,
-    /// The first error: what follows fails at once, so that many reads do not wait for a dead server one by
-    /// one.
+    /// The first error. Later reads fail at once instead of waiting for an unresponsive server.
     failed: Mutex<Option<StoreError>>,
 }
 
 impl Object {
-    /// Opens an object: reads its first block.
     pub(crate) fn open(url: &str) -> Result<Self, StoreError> {
         let place = StorePlace::new(url)?;
         let path = place.path()?;
-        // A range of an object that is empty is an error of its own.
+        // An empty object returns a separate error for the range.
         let (version, first) = runtime(&place.shown)?.block_on(get(&place, &path, 0..BLOCK, None))?;
         if version.e_tag.is_none() && version.modified == 0 {
             return Err(StoreError::NoVersion { url: place.shown });
@@ -70,7 +66,7 @@ impl Object {
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {
-        // Nothing that holds it panics half-way through a change.
+        // No holder of the lock panics in the middle of a change.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,8 +74,7 @@ impl Object {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Reads the blocks, which this thread has put in flight, and returns them; they are no longer in flight
-    /// then.
+    /// Reads blocks that this thread has marked as in flight, and removes the mark.
     fn fetch(&self, blocks: Vec<u64>) -> Result<Vec<Block>, StoreError> {
         if blocks.is_empty() {
             return Ok(Vec::new());
@@ -119,7 +114,7 @@ impl Object {
         all
     }
 
-    /// Puts those of `blocks` in flight that are not known, at most `most`.
+    /// Marks the unknown ones of `blocks` as in flight, at most `most`.
     fn begin(&self, cache: &mut Cache, blocks: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
         let missing: Vec<u64> = blocks.filter(|block| !cache.is_known(*block)).take(most).collect();
         cache.in_flight.extend(&missing);
@@ -127,7 +122,7 @@ impl Object {
     }
 }
 
-/// Blocks in flight, which are so no longer when it is dropped, whatever happened.
+/// Blocks in flight. Dropping it ends that state, also after errors and panics.
 struct Landing<'a> {
     object: &'a Object,
     blocks: &'a [u64],
@@ -172,11 +167,11 @@ impl ByteSource for Object {
                 cache = self.landed.wait(cache).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // What lies ahead is read with what is missing, never for itself.
+            // Read-ahead is done only together with missing blocks.
             let most = (CACHE_BYTES / 2 / BLOCK) as usize;
             let missing = self.begin(&mut cache, next..ahead, most);
             drop(cache);
-            // Copied from what came, which may have left the cache.
+            // Copies from the received blocks, because the cache may have dropped them.
             let mut came = self.fetch(missing)?;
             came.sort_unstable_by_key(|(block, _)| *block);
             for (number, block) in &came {
@@ -200,22 +195,22 @@ impl ByteSource for Object {
             return;
         }
         let missing = self.begin(&mut self.cache(), blocks.take(most), most);
-        // An error is that of the read that needs it.
+        // The read that needs the blocks reports the error.
         let _ = self.fetch(missing);
     }
 }
 
-/// Copies what a block has of a buffer that begins at `offset`.
+/// Copies the part of a block that lies in a buffer that begins at `offset`.
 fn copy_block(number: u64, block: &[u8], buffer: &mut [u8], offset: u64) {
     let at = number * BLOCK;
     let from = offset.max(at);
     let to = (offset + buffer.len() as u64).min(at + block.len() as u64);
-    // Both are within a buffer and a block.
+    // All are within the buffer and the block.
     let (length, into, of) = ((to - from) as usize, (from - offset) as usize, (from - at) as usize);
     buffer[into..into + length].copy_from_slice(&block[of..of + length]);
 }
 
-/// Returns the runs of blocks that are near each other, each no longer than a request may be.
+/// Joins nearby blocks into runs, each at most as long as a request.
 fn runs(blocks: &[u64]) -> Vec<Range<u64>> {
     let mut blocks = blocks.to_vec();
     blocks.sort_unstable();
@@ -231,14 +226,14 @@ fn runs(blocks: &[u64]) -> Vec<Range<u64>> {
     runs
 }
 
-/// Reads a range of an object, which must be of a version if one is given.
+/// Reads a range of an object. If a version is given, the object must have it.
 async fn get(
     place: &StorePlace,
     path: &Path,
     range: Range<u64>,
     version: Option<&Version>,
 ) -> Result<(Version, Vec<u8>), StoreError> {
-    // A weak ETag never matches. What the server does not compare is compared below.
+    // A weak ETag never matches in a server's comparison. The version is also compared below.
     let if_match = version.and_then(|version| version.e_tag.clone()).filter(|tag| !tag.starts_with("W/"));
     let options =
         GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };

@@ -1,11 +1,11 @@
-//! What is a URL.
+//! URLs of objects.
 
 use warptrace_format::shown;
 
-/// Where a URL leads.
+/// Scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// `s3://bucket/key`: S3, or a store that speaks as it does.
+    /// `s3://bucket/key`: S3 or a compatible store.
     S3,
     /// `gs://bucket/key`: Google Cloud Storage.
     Gs,
@@ -16,7 +16,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// Whether it names a store with buckets, which can be listed.
+    /// Returns true for stores with buckets, which can be listed.
     pub const fn has_buckets(self) -> bool {
         matches!(self, Self::S3 | Self::Gs)
     }
@@ -25,7 +25,7 @@ impl Scheme {
 const SCHEMES: [(&str, Scheme); 4] =
     [("s3://", Scheme::S3), ("gs://", Scheme::Gs), ("https://", Scheme::Https), ("http://", Scheme::Http)];
 
-/// Returns where a text leads, and what stands behind the scheme, if it is a URL that may be opened.
+/// Returns the scheme and the rest of a URL that can be opened; `None` for other texts.
 pub(crate) fn split(text: &str) -> Option<(Scheme, &str)> {
     SCHEMES.iter().find_map(|(start, scheme)| {
         let head = text.get(..start.len())?;
@@ -33,18 +33,18 @@ pub(crate) fn split(text: &str) -> Option<(Scheme, &str)> {
     })
 }
 
-/// Returns where a text leads, if it is a URL that may be opened.
+/// Returns the scheme of a URL that can be opened; `None` for other texts.
 pub fn scheme(text: &str) -> Option<Scheme> {
     Some(split(text)?.0)
 }
 
-/// Whether a text is a URL and no name of a file.
+/// Returns true if a text is a URL, not the name of a file.
 pub fn is_url(text: &str) -> bool {
     scheme(text).is_some()
 }
 
-/// Returns a URL as it may be shown: on one line, without a password, and of a web server without what
-/// stands behind `?`, which may be a signature with which anyone can read the object. Other texts stay.
+/// Returns a URL for display: on one line, without user name and password, and for web servers without the
+/// query, because a signature in it would let anyone read the object. Returns other texts escaped.
 pub fn shown_url(text: &str) -> String {
     let Some((scheme, rest)) = split(text) else { return shown(text).into_owned() };
     let start = &text[..text.len() - rest.len()];

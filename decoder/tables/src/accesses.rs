@@ -1,4 +1,4 @@
-//! Rows of addresses and values, made of the runs of a trace.
+//! Tables of addresses and values.
 
 use std::ops::ControlFlow;
 
@@ -21,11 +21,10 @@ pub fn access_schema(table: AccessTable) -> SchemaRef {
     columns(table).schema()
 }
 
-/// What the rows of a launch have in common.
 struct LaunchSites<'a> {
     trace: &'a TraceFile,
     info: LaunchInfo,
-    /// The names of the trace and of the kernel, one each.
+    /// The names of the trace and of the kernel, one entry each.
     name: StringViewArray,
     kernel: StringViewArray,
 }
@@ -39,7 +38,6 @@ impl LaunchSites<'_> {
         self.site(row).map_or("", of)
     }
 
-    /// The coordinates of the row's block.
     fn block(&self, row: &AccessRow) -> [u32; 3] {
         let (block, [x, y, _]) = (row.warp / self.info.warps_per_block(), self.info.grid());
         [block % x, block / x % y, block / x / y]
@@ -84,12 +82,11 @@ fn columns<'a>(table: AccessTable) -> Columns<LaunchSites<'a>, AccessRow> {
     }
 }
 
-/// The lane of a row of a table by lane, where each row has one.
 fn lane(_: &LaunchSites<'_>, row: &AccessRow) -> u8 {
     row.lane.unwrap_or_default() as u8
 }
 
-/// Rows of one launch that become batches.
+/// A builder of batches with the rows of one launch.
 pub struct AccessBatch<'a> {
     shared: LaunchSites<'a>,
     table: AccessTable,
@@ -99,8 +96,8 @@ pub struct AccessBatch<'a> {
 }
 
 impl<'a> AccessBatch<'a> {
-    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `chosen` has the numbers, in the
-    /// table, of the columns in the schema beside them.
+    /// Makes an empty batch of a launch of `trace`. `name` is the trace's name in the rows. `chosen` has the
+    /// table's column numbers and their schema.
     pub fn new(
         (name, trace): (&str, &'a TraceFile),
         info: LaunchInfo,
@@ -112,7 +109,8 @@ impl<'a> AccessBatch<'a> {
         Self { shared, table, columns: columns(table), chosen, rows: Vec::new() }
     }
 
-    /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off, and what is not known.
+    /// Decodes warps and passes the requested rows to `sink`. Returns whether `sink` returned `Break`, and
+    /// the missing accesses.
     ///
     /// # Errors
     /// The trace is damaged.

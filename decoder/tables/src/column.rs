@@ -1,4 +1,4 @@
-//! Columns, with which a table is declared.
+//! Columns, from which tables are declared.
 
 use std::sync::Arc;
 
@@ -10,26 +10,23 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 use warptrace_analysis::Time;
 
-/// Makes the values of a column, of what all rows have in common and the rows.
 type Make<C, R> = Box<dyn Fn(&C, &[R]) -> Result<ArrayRef, ArrowError>>;
 
-/// A column: its name and type, and what makes its values.
 struct Column<C, R> {
     name: &'static str,
     kind: DataType,
     is_optional: bool,
-    /// Whether events, accesses or spans must be gone through for it.
+    /// Whether the column needs a pass over events, accesses or spans.
     is_counted: bool,
     make: Make<C, R>,
 }
 
-/// The columns of a table whose rows are `R`; `C` is what all rows have in common.
+/// The columns of a table with rows of type `R` and shared data of type `C`.
 pub(crate) struct Columns<C, R> {
     columns: Vec<Column<C, R>>,
     is_counted: bool,
 }
 
-/// A number that a column can have.
 pub(crate) trait Number: Sized {
     const KIND: DataType;
     const IS_OPTIONAL: bool;
@@ -76,18 +73,17 @@ impl<C, R> Columns<C, R> {
         self
     }
 
-    /// Says whether events, accesses or spans must be gone through for the columns from here on.
+    /// Sets whether the following columns need a pass over events, accesses or spans.
     pub(crate) fn counted(self, is_counted: bool) -> Self {
         Self { is_counted, ..self }
     }
 
-    /// Adds numbers. `None` is not known.
+    /// Adds a column of numbers. `None` is unknown.
     pub(crate) fn number<T: Number>(self, name: &'static str, of: impl Fn(&C, &R) -> T + 'static) -> Self {
         let make = move |shared: &C, rows: &[R]| Ok(T::array(rows.iter().map(|row| of(shared, row))));
         self.with(name, (T::KIND, T::IS_OPTIONAL), Box::new(make))
     }
 
-    /// Adds texts.
     pub(crate) fn text(
         self,
         name: &'static str,
@@ -99,7 +95,6 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8, false), Box::new(make))
     }
 
-    /// Adds texts that are made for each row.
     pub(crate) fn made_text(self, name: &'static str, of: impl Fn(&C, &R) -> String + 'static) -> Self {
         let make = move |shared: &C, rows: &[R]| -> Result<ArrayRef, ArrowError> {
             Ok(Arc::new(StringArray::from_iter_values(rows.iter().map(|row| of(shared, row)))))
@@ -107,7 +102,6 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8, false), Box::new(make))
     }
 
-    /// Adds texts of which an empty one is not known.
     pub(crate) fn known_text(
         self,
         name: &'static str,
@@ -120,7 +114,6 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8, true), Box::new(make))
     }
 
-    /// Adds texts as views.
     pub(crate) fn view(
         self,
         name: &'static str,
@@ -132,7 +125,6 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8View, false), Box::new(make))
     }
 
-    /// Adds texts as views, of which an empty one is not known.
     pub(crate) fn known_view(
         self,
         name: &'static str,
@@ -145,7 +137,7 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8View, true), Box::new(make))
     }
 
-    /// Adds texts of an array, by their places in it. `is_optional` says whether the array has nulls.
+    /// Adds a column of texts from an array, by index. `is_optional` is whether the array has nulls.
     pub(crate) fn lookup(
         self,
         (name, is_optional): (&'static str, bool),
@@ -159,7 +151,7 @@ impl<C, R> Columns<C, R> {
         self.with(name, (DataType::Utf8View, is_optional), Box::new(make))
     }
 
-    /// Adds the columns of time, which are null if the trace has none.
+    /// Adds the columns of time. They are null if the trace has no times.
     pub(crate) fn times(self, of: impl Fn(&C, &R) -> Option<Time> + Copy + 'static) -> Self {
         self.number("lane_cycles", move |shared, row| Some(of(shared, row)?.lane_cycles))
             .number("warp_cycles", move |shared, row| Some(of(shared, row)?.warp_cycles))
@@ -168,7 +160,6 @@ impl<C, R> Columns<C, R> {
             .number("timed_visits", move |shared, row| Some(of(shared, row)?.timed_visits))
     }
 
-    /// Leaves out the last column.
     pub(crate) fn without_last(mut self) -> Self {
         self.columns.pop();
         self
@@ -179,23 +170,19 @@ impl<C, R> Columns<C, R> {
         Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 
-    /// Whether any of the chosen columns needs that events, accesses or spans are gone through.
     pub(crate) fn are_counted(&self, chosen: &[usize]) -> bool {
         chosen.iter().any(|&column| self.columns[column].is_counted)
     }
 
-    /// Whether any of the chosen columns has one of these names.
     pub(crate) fn have(&self, chosen: &[usize], names: &[&str]) -> bool {
         chosen.iter().any(|&column| names.contains(&self.columns[column].name))
     }
 
-    /// How many of the chosen columns have one of these names.
     pub(crate) fn count(&self, chosen: &[usize], names: &[&str]) -> usize {
         chosen.iter().filter(|&&column| names.contains(&self.columns[column].name)).count()
     }
 
-    /// Makes the chosen columns, whose schema is given. `count` is the number of rows, of which there may be none
-    /// where no column is chosen.
+    /// Makes the chosen columns. `count` is the number of rows; `rows` may be empty if no column is chosen.
     pub(crate) fn batch(
         &self,
         (chosen, schema): (&[usize], &SchemaRef),
@@ -210,7 +197,7 @@ impl<C, R> Columns<C, R> {
     }
 }
 
-/// A number that is 0 when it is not known.
+/// Returns `None` for 0, which means unknown.
 pub(crate) fn known<T: Default + PartialEq>(number: T) -> Option<T> {
     (number != T::default()).then_some(number)
 }

@@ -1,4 +1,4 @@
-//! Why a table was not made.
+//! Errors of tables.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use warptrace_decoder::DecodeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The trace is damaged, or its figures are too many.
+    /// The trace is damaged, or has too many figures.
     #[error(transparent)]
     Trace(Arc<AnalysisError>),
     /// The columns do not fit the schema.

@@ -1,4 +1,4 @@
-//! Rows of events, made of the items of a trace.
+//! Tables of events.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
@@ -17,37 +17,35 @@ use crate::{BATCH, Sink};
 
 type Result<T> = std::result::Result<T, TableError>;
 
-/// The number of an event in its warp.
 const EVENT: &str = "event";
-/// When a run began, in cycles: of `events` that of its first event.
+/// Start of a run in cycles. In `events`, only for the run's first event.
 const BEGIN: &str = "t_begin";
-/// When the warp's next run began, or the run itself if that was later: of `events` that of a run's last
-/// event.
+/// Start of the next run, or of the run itself if later. In `events`, only for the run's last event.
 const END: &str = "t_end";
-/// The columns that tell the events of a run from each other.
+/// The columns that differ between the events of a run.
 pub const SINGLE: [&str; 3] = [EVENT, BEGIN, END];
-/// How many events a row of `runs` stands for.
+/// Number of events of a row of `runs`.
 pub const COUNT: &str = "count";
-/// The columns that say where and when the row's block ran.
+/// The columns with place and time of the row's block.
 const BLOCK: [&str; 3] = ["sm", "block_begin_ns", "block_end_ns"];
-/// The columns that are made of a mask.
+/// The columns computed from a mask.
 const MASK: [&str; 2] = ["mask", "lanes"];
-/// The columns that tell warps from each other, beside those of [`BLOCK`].
+/// The columns that identify a warp, in addition to [`BLOCK`].
 const WARP: [&str; 5] = ["block_x", "block_y", "block_z", "warp", "warp_index"];
 
-/// A table of events: what a row is.
+/// A table of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventTable {
-    /// Equal events of a warp, one after the other.
+    /// A row for each run: consecutive equal events of a warp.
     Runs,
-    /// An event.
+    /// A row for each event.
     Events,
-    /// Any number of events with the same values in the columns that are asked for, in the columns of `runs`.
+    /// Rows for any number of events with equal values in the requested columns. Has the columns of `runs`.
     Sums,
 }
 
 impl EventTable {
-    /// Returns the name that queries and files have for it.
+    /// Returns the name in queries and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Runs => "runs",
@@ -69,32 +67,32 @@ impl EventTable {
     }
 }
 
-/// Which events of a launch become rows.
+/// The events of a launch that become rows.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Their warps,
+    /// Their warps.
     pub warps: WarpFilter,
-    /// and of these only those that are selected.
+    /// The selection that the warps must also match.
     pub selection: Selection,
     /// Their locations.
     pub locations: RangeInclusive<u64>,
 }
 
-/// How much was made, to see what it cost.
+/// Counters of produced data, to measure the cost of a query.
 #[derive(Debug, Default)]
 pub struct Made {
     /// Rows of events, runs and sums.
     pub rows: AtomicU64,
-    /// Values that were made of masks.
+    /// Values computed from masks.
     pub masks: AtomicU64,
 }
 
-/// Events by location, of one warp or of several.
+/// Number of events by location, of one warp or of several.
 #[derive(Default)]
 struct Tally {
     warp: u32,
     counts: Vec<u64>,
-    /// Locations with events, in the order in which they came.
+    /// Locations with events, in order of their first event.
     locations: Vec<u16>,
 }
 
@@ -110,7 +108,7 @@ impl Tally {
         self.counts[at] = self.counts[at].saturating_add(more);
     }
 
-    /// Gives a row for each location to `sink`, and begins anew.
+    /// Passes a row for each location to `sink`, and resets the counts.
     fn drain(&mut self, sink: &mut impl FnMut(EventRun) -> ControlFlow<()>) -> ControlFlow<()> {
         for location in self.locations.drain(..) {
             let count = std::mem::take(&mut self.counts[usize::from(location)]);
@@ -120,22 +118,20 @@ impl Tally {
     }
 }
 
-/// Makes a row that stands for events of a warp.
 fn sum(warp: u32, event: Event, count: u64) -> EventRun {
     EventRun { warp, event, count, ..EventRun::default() }
 }
 
-/// What the rows of a launch have in common.
 struct LaunchTexts {
     info: LaunchInfo,
-    /// The names of the trace and of the kernel, one each.
+    /// The names of the trace and of the kernel, one entry each.
     trace: StringViewArray,
     kernel: StringViewArray,
-    /// Names, files and lines by location. The last entry is for all ids that the trace's table does not have.
+    /// Names, files and lines by location. The last entry is for ids that are not in the trace's table.
     names: StringViewArray,
     files: StringViewArray,
     lines: Vec<Option<u32>>,
-    /// The launch's blocks, by their indices, if a column says when they ran.
+    /// The launch's blocks, sorted by index, if a column needs their times.
     blocks: Vec<BlockRan>,
 }
 
@@ -162,18 +158,16 @@ impl LaunchTexts {
         }
     }
 
-    /// The row's entry in the tables by location.
+    /// Returns the row's index in the tables by location.
     fn location(&self, row: &EventRun) -> u32 {
         u32::from(row.event.location).min(self.lines.len() as u32 - 1)
     }
 
-    /// The coordinates of the row's block.
     fn block(&self, row: &EventRun) -> [u32; 3] {
         let (block, [x, y, _]) = (row.warp / self.info.warps_per_block(), self.info.grid());
         [block % x, block / x % y, block / x / y]
     }
 
-    /// Where and when the row's block ran, if that is known.
     fn ran(&self, row: &EventRun) -> Option<&BlockRan> {
         let index = row.warp / self.info.warps_per_block();
         let at = self.blocks.binary_search_by_key(&index, |block| block.block).ok()?;
@@ -181,7 +175,7 @@ impl LaunchTexts {
     }
 }
 
-/// Columns of `runs`; `events` has all but the last.
+/// Makes the columns of `runs`. `events` has all but the last.
 fn runs() -> Columns<LaunchTexts, EventRun> {
     Columns::<LaunchTexts, EventRun>::new()
         .lookup(("trace", false), |launch| &launch.trace, |_, _| 0)
@@ -207,23 +201,23 @@ fn runs() -> Columns<LaunchTexts, EventRun> {
         .number(COUNT, |_, row| row.count)
 }
 
-/// Rows of one launch that become batches.
+/// A builder of batches with the rows of one launch.
 pub struct EventBatch<'a> {
     shared: LaunchTexts,
     columns: Columns<LaunchTexts, EventRun>,
     chosen: &'a [usize],
     schema: &'a SchemaRef,
     rows: Vec<EventRun>,
-    /// Whether a column tells the events of a run from each other.
+    /// Whether a column differs between the events of a run.
     is_single: bool,
-    /// Rows that need no values: only their number is asked for.
+    /// Rows without values: only their number is requested.
     counted: usize,
     made: Arc<Made>,
 }
 
 impl<'a> EventBatch<'a> {
-    /// Makes an empty batch of a launch of `trace`, which its rows call `name`. `chosen` are the numbers, in the
-    /// table `runs`, of the columns in `schema`.
+    /// Makes an empty batch of a launch of `trace`. `name` is the trace's name in the rows. `chosen` has the
+    /// column numbers in the table `runs` of the columns in `schema`.
     pub fn new(
         (name, trace): (&str, &TraceFile),
         launch: LaunchInfo,
@@ -243,7 +237,7 @@ impl<'a> EventBatch<'a> {
         }
     }
 
-    /// Decodes warps and gives the wanted rows to `sink`; returns whether it broke off.
+    /// Decodes warps and passes the requested rows to `sink`. Returns whether `sink` returned `Break`.
     ///
     /// # Errors
     /// The trace is damaged.
@@ -292,8 +286,8 @@ impl<'a> EventBatch<'a> {
         if flow.is_continue() { self.flush(sink) } else { Ok(flow) }
     }
 
-    /// Decodes warps and gives rows to `sink` that stand for many events each: of a location, if masks do not
-    /// matter, and otherwise of an item.
+    /// Decodes warps and passes rows to `sink` that represent many events: one for each location if masks are
+    /// not needed, otherwise one for each event of an item.
     fn sum(&mut self, trace: &TraceFile, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let has = |names: &[&str]| self.columns.have(self.chosen, names);
         let (by_mask, by_warp) = (has(&MASK), has(&WARP) || has(&BLOCK));
@@ -343,7 +337,7 @@ impl<'a> EventBatch<'a> {
         if self.rows.len() == BATCH { self.flush(sink) } else { Ok(ControlFlow::Continue(())) }
     }
 
-    /// Pushes a row for each event of a run: the first has the run's begin, the last its end.
+    /// Adds a row for each event of a run. The first has the run's begin, the last its end.
     fn expand(&mut self, mut row: EventRun, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let mut rest = std::mem::replace(&mut row.count, 1);
         let (first, last) = (row.first_event, row.first_event + (rest - 1));

@@ -32,22 +32,22 @@ pub enum FigureTable {
     Launches,
     /// A row for each kernel with launches.
     Kernels,
-    /// A row for each line of the source that warps came to.
+    /// A row for each executed source line with a trace point.
     Lines,
-    /// A row for each cause of idle lanes, the most idle slots first.
+    /// A row for each cause of idle lanes, sorted by descending idle slots.
     Causes,
     /// A row for each edge.
     Edges,
-    /// A row for each site: an instruction that touches memory, or a named value.
+    /// A row for each site: an instruction that accesses memory, or a named value.
     Sites,
-    /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
+    /// Rows of warps that lack events: for each reason, consecutive warps with equal losses.
     Losses,
-    /// A row for each launch of which accesses are not known.
+    /// A row for each launch with missing accesses.
     AccessLosses,
 }
 
 impl FigureTable {
-    /// All, in the order in which they are named to people.
+    /// All tables, in the order of display.
     pub const ALL: [Self; 11] = [
         Self::Warps,
         Self::Locations,
@@ -62,7 +62,7 @@ impl FigureTable {
         Self::AccessLosses,
     ];
 
-    /// Returns the name that queries and files have for it.
+    /// Returns the name in queries and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Warps => "warps",
@@ -97,16 +97,16 @@ impl FigureTable {
     }
 }
 
-/// A trace of which tables are made, and where its figures are from.
+/// A trace with the source of its figures.
 #[derive(Clone, Copy)]
 pub struct TraceFigures<'a> {
-    /// What the column `trace` calls it.
+    /// Name of the trace in the column `trace`.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a TraceFile,
-    /// What is looked at; `analysis` must be of the same.
+    /// The selected part. `analysis` must use the same selection.
     pub selection: &'a Selection,
-    /// Returns the figures; called only by tables that need them.
+    /// Returns the figures. Only tables that need them call it.
     pub analysis: &'a dyn Fn() -> std::result::Result<Arc<Analysis>, Arc<AnalysisError>>,
 }
 
@@ -120,8 +120,8 @@ impl std::fmt::Debug for TraceFigures<'_> {
 type Chosen<'a> = (&'a [usize], &'a SchemaRef);
 
 impl<'a> TraceFigures<'a> {
-    /// Gives the rows of a table to `sink`; returns whether it broke off. `chosen` has the numbers, in the table,
-    /// of the columns in the schema beside them.
+    /// Passes the rows of a table to `sink`. Returns whether `sink` returned `Break`. `chosen` has the
+    /// table's column numbers and their schema.
     ///
     /// # Errors
     /// The trace is damaged.
@@ -162,7 +162,6 @@ impl<'a> TraceFigures<'a> {
         }
     }
 
-    /// Gives rows to `sink`, in batches.
     fn give<R>(
         &self,
         columns: &Columns<Self, R>,
@@ -178,7 +177,7 @@ impl<'a> TraceFigures<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The table of locations, and those that it does not have but warps came to.
+    /// Makes the table of locations, including executed locations that are not in the trace's table.
     fn locations(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let table = &self.trace.metadata().locations;
         let mut ids: Vec<u16> = table.iter().map(|info| info.id).collect();
@@ -189,7 +188,7 @@ impl<'a> TraceFigures<'a> {
         }
         ids.sort_unstable();
         ids.dedup();
-        // Where no warp came no time was spent.
+        // Locations without visits have a time of 0.
         let none = analysis.as_ref().and_then(|analysis| analysis.time).map(|_| Time::default());
         let row = |id| {
             let info = table.iter().find(|info| info.id == id);
@@ -215,7 +214,7 @@ impl<'a> TraceFigures<'a> {
         self.give(&columns, &rows, chosen, sink)
     }
 
-    /// The table of sites, and those that it does not have but were accessed.
+    /// Makes the table of sites, including accessed sites that are not in the trace's table.
     fn sites(&self, chosen: Chosen<'_>, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let is_counted = sites().are_counted(chosen.0);
         let counted = if is_counted { accesses(self.trace, self.selection)? } else { Accesses::default() };
@@ -251,12 +250,11 @@ impl<'a> TraceFigures<'a> {
     }
 }
 
-/// The first column of each table.
 fn of_trace<'a, R>() -> Columns<TraceFigures<'a>, R> {
     Columns::new().text("trace", |of: &TraceFigures<'_>, _| of.name)
 }
 
-/// The warp's place in its launch; zeros of a launch that the trace does not have.
+/// Returns the warp's position in its launch; zeros if the trace does not have the launch.
 fn place(of: &TraceFigures<'_>, warp: &WarpFigures) -> ([u32; 3], u32) {
     let id = of.trace.launch(warp.launch).and_then(|info| info.stream_id(warp.warp));
     id.map_or_else(Default::default, |StreamId { block, warp_in_block, .. }| (block, warp_in_block))
@@ -289,7 +287,6 @@ fn warps<'a>() -> Columns<TraceFigures<'a>, WarpFigures> {
         .number("role", |_, warp| warp.role)
 }
 
-/// A location, of the table or that warps came to.
 struct LocationRow<'a> {
     id: u16,
     info: Option<&'a LocationInfo>,
@@ -345,7 +342,6 @@ fn loops<'a, 'r>() -> Columns<TraceFigures<'a>, &'r LocationFigures> {
         .number("loop_lane_cycles", |_, head| head.loop_lane_cycles)
 }
 
-/// A launch, and where it lies on the axis of time.
 struct LaunchRow {
     info: LaunchInfo,
     ran: Option<(u64, u64)>,
@@ -438,7 +434,6 @@ fn edges<'a>() -> Columns<TraceFigures<'a>, Edge> {
         .number("lanes", |_, edge| edge.lanes)
 }
 
-/// A site, of the table or that was accessed.
 #[derive(Clone, Copy)]
 struct SiteRow<'a> {
     number: u16,
@@ -509,7 +504,7 @@ fn losses<'a>() -> Columns<TraceFigures<'a>, (LaunchInfo, LossyWarps)> {
             LossPosition::End => "end",
             _ => "within",
         })
-        // All of the row's warps together.
+        // Sum over all warps of the row.
         .number("events", |_, row| row.1.total())
 }
 

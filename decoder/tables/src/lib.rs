@@ -1,14 +1,14 @@
 //! Events and figures of `.wtrc` traces as Arrow record batches.
 //!
 //! ```text
-//! TraceFile ──┬─ EventBatch    events and runs of some warps, decoded while they are asked for
+//! TraceFile ──┬─ EventBatch    events and runs of some warps, decoded on request
 //!             ├─ AccessBatch   addresses and values of some warps, likewise
 //!             └─ TraceFigures  warps, locations, loops, launches, kernels, lines, causes, edges, sites,
 //!                              losses: figures and metadata
 //! ```
 //!
-//! `docs/reference/exports.md` describes the columns. Each table has a first column `trace`, the name under
-//! which the trace was given; columns are chosen by their numbers. Parquet files, SQL and Python have these tables.
+//! `docs/reference/exports.md` describes the columns. The first column of each table is `trace`, the name
+//! given for the trace. Columns are chosen by their numbers. Parquet files, SQL and Python use these tables.
 
 mod accesses;
 mod column;
@@ -28,10 +28,10 @@ pub use events::{COUNT, EventBatch, EventTable, Made, SINGLE, Wanted};
 pub use figures::{FigureTable, TraceFigures};
 pub use warptrace_analysis::AccessTable;
 
-/// Most rows of a batch.
+/// Maximum number of rows of a batch.
 pub const BATCH: usize = 8192;
 
-/// Takes batches; `Break` if no more are wanted.
+/// Receives batches. Returns `Break` to stop.
 pub type Sink<'a> = dyn FnMut(RecordBatch) -> ControlFlow<()> + 'a;
 
 /// A table of a trace.
@@ -46,14 +46,14 @@ pub enum TraceTable {
 }
 
 impl TraceTable {
-    /// Returns all that people ask, in the order in which they are named to them.
+    /// Returns all public tables, in the order of display.
     pub fn all() -> impl Iterator<Item = Self> {
         let events = [EventTable::Events, EventTable::Runs].into_iter().map(Self::Events);
         let figures = FigureTable::ALL.into_iter().map(Self::Figures);
         events.chain(figures).chain(AccessTable::ALL.into_iter().map(Self::Accesses))
     }
 
-    /// Returns the name that queries and files have for it.
+    /// Returns the name in queries and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Events(table) => table.name(),
@@ -71,11 +71,11 @@ impl TraceTable {
         }
     }
 
-    /// Gives the rows of the selected part of a trace to `sink`, launch by launch where they are of events,
-    /// addresses or values. `chosen` has the numbers, in the table, of the columns in the schema beside them.
+    /// Passes the rows of the selected part of a trace to `sink`, launch by launch for events, addresses and
+    /// values. `chosen` has the table's column numbers and their schema.
     ///
     /// # Errors
-    /// The trace is damaged, or does not have what is selected.
+    /// The trace is damaged, or the selection does not match the trace.
     pub fn rows(
         self,
         of: &TraceFigures<'_>,

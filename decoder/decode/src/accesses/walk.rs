@@ -1,14 +1,13 @@
-//! Goes through the sections of addresses and values of a launch, each of which is read once.
+//! Walks over a launch's sections of addresses and values. Reads each section once.
 //!
 //! ```text
-//! sections by first warp ── the next ones, unpacked ── pieces by warp ── warps of which no section is left
-//!                           a thread each              held
+//! sections by first warp ── next sections, unpacked ── pieces by warp ── warps that no later section has
+//!                           in parallel                held
 //! ```
 //!
-//! Sections overlap in their warps where a recorder drained these in another order. What is held are the
-//! pieces of warps that a section which comes next may have more of. If they are more than [`HELD_BYTES`], the
-//! highest warps are given up, and the sections that have some of them are read again when the lower ones are
-//! done, as windows of events are ([`crate::window`]).
+//! Sections overlap in their warps if the recorder drained the warps in another order. The walk holds the
+//! pieces of warps that a later section may also have. If the held pieces exceed [`HELD_BYTES`], the walk
+//! drops the highest warps. It reads their sections again later, like [`crate::window`] does for events.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,35 +19,34 @@ use warptrace_format::file::data::{Group, Piece, PieceGroups, SiteGroups};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Bytes of pieces that are held at once; one warp may have more.
+/// Maximum bytes of held pieces; a single warp may exceed it.
 const HELD_BYTES: usize = 256 << 20;
-/// Entries of one warp.
+/// Maximum number of entries of one warp.
 pub(super) const WARP_ENTRIES: usize = 1 << 24;
 
-/// A piece of a warp's stream: where its section is, its first chunk, how many, and what they hold.
+/// A piece of a warp's stream: offset of its section, its first chunk, number of chunks, contents.
 pub(super) type Held = (u64, u32, u32, PieceGroups);
 
-/// What sections have of a warp, in any order.
+/// The pieces of one warp, in any order.
 #[derive(Debug, Default)]
 pub(super) struct OfWarp {
     pub(super) pieces: Vec<Held>,
-    /// Groups and runs. If they are more than a warp may have, there are no pieces.
+    /// Groups and runs. If there are more than a warp may have, `pieces` is empty.
     pub(super) entries: usize,
     bytes: usize,
 }
 
-/// A warp and all that sections have of it; or warps of which nothing can be said, and why.
+/// A warp with all its pieces; or warps whose section cannot be read, and the error.
 pub(super) type FoundWarps = (Range<u32>, Result<OfWarp, DecodeError>);
 
-/// Goes through some warps of a launch in order.
 pub(super) struct Walk<'a> {
     trace: &'a TraceFile,
-    /// Sections that have some of the warps, by first warp, and how many of them have been read.
+    /// Sections that have some of the warps, by first warp; `read` of them have been read.
     sections: Vec<IndexEntry>,
     read: usize,
-    /// Warps that are left, apart from those that are held.
+    /// Warps that are neither returned nor held.
     rest: Range<u32>,
-    /// Those from here on were given up for now.
+    /// Warps from here on were dropped and come later.
     end: u32,
     held: BTreeMap<u32, OfWarp>,
     bytes: usize,
@@ -73,19 +71,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Sets other bounds, so that small traces reach them in tests.
     #[cfg(test)]
     pub(super) fn with_bounds(self, most_bytes: usize, most_entries: usize) -> Self {
         Self { most_bytes, most_entries, ..self }
     }
 
-    /// Entries of a warp at most.
     pub(super) const fn most_entries(&self) -> usize {
         self.most_entries
     }
 
-    /// Returns warps that come next, at least one; `None` if there is none left. Warps without accesses are left
-    /// out.
+    /// Returns the next warps, at least one; `None` after the last. Leaves out warps without accesses.
     pub(super) fn next_warps(&mut self) -> Option<Vec<FoundWarps>> {
         let mut found = Vec::new();
         while found.is_empty() && !self.rest.is_empty() && self.read < self.sections.len() {
@@ -99,7 +94,6 @@ impl<'a> Walk<'a> {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Reads as many sections as there are threads.
     fn read_more(&mut self, found: &mut Vec<FoundWarps>) {
         let next = self.sections[self.read..].iter().take(rayon::current_num_threads());
         let next: Vec<IndexEntry> =
@@ -114,7 +108,7 @@ impl<'a> Walk<'a> {
                     self.give(section.first_warp, found);
                     let end = self.rest.end.min(section.last_warp.saturating_add(1)).max(self.rest.start);
                     found.push((self.rest.start.max(section.first_warp)..end, Err(error)));
-                    // Of these warps no section says all.
+                    // These warps are incomplete: drop their other pieces.
                     self.rest.start = end;
                     let others = self.held.split_off(&end);
                     std::mem::replace(&mut self.held, others).values().for_each(|of| self.bytes -= of.bytes);
@@ -146,7 +140,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Gives what is held of warps before this one.
+    /// Moves the held warps before `end` to `found`.
     fn give(&mut self, end: u32, found: &mut Vec<FoundWarps>) {
         let others = self.held.split_off(&end);
         for (warp, of_warp) in std::mem::replace(&mut self.held, others) {
@@ -155,7 +149,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on with the warps that were given up, if there are any.
+    /// Restarts at the first dropped warp, if any.
     fn begin_again(&mut self) {
         self.rest.start = self.rest.start.max(self.end);
         self.end = self.rest.end;
@@ -164,7 +158,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// About what a piece takes.
 fn bytes(groups: &PieceGroups) -> usize {
     let of_site = |site: &SiteGroups| {
         let (groups, runs) = (size_of_val(&site.groups[..]), size_of_val(&site.runs[..]));

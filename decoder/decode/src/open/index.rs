@@ -1,4 +1,4 @@
-//! Opening by the index: a few reads, however long the file is.
+//! Opens a trace by its index. The number of reads does not depend on the length of the file.
 
 use crate::count::count;
 use warptrace_format::file::limits::MAX_SECTION_BYTES;
@@ -8,14 +8,14 @@ use warptrace_format::file::{
 
 use super::{Bytes, Contents, Refusal, body_offset, unexpected};
 
-/// Entries whose sections a source is told of before they are read.
+/// Entries in one announcement of reads to the source.
 const ENTRIES_AHEAD: usize = 128;
 
-/// Bytes at the beginning of a section that is skipped which are looked at.
+/// Bytes announced at the beginning of a section that no index lists.
 const LOOKED_AT: u64 = 128;
 
-/// Reads trailer and index. What the index lists must tile the file: between two listed sections there may
-/// only be sections that a reader may skip, so an index that leaves a frame out is refused.
+/// Reads trailer and index. The listed sections must tile the file: gaps may hold only kinds of sections that
+/// an index does not list, so an index that omits a frame is refused.
 pub(super) fn read(bytes: &Bytes<'_>, metadata: Growing, metadata_end: u64) -> Result<Contents, Refusal> {
     let trailer_at = bytes.length.saturating_sub(TRAILER_BYTES as u64).max(metadata_end);
     let trailer = Trailer::parse(&bytes.read(trailer_at, TRAILER_BYTES as u64)?, trailer_at)?;
@@ -71,12 +71,12 @@ fn mismatch(field: &'static str, offset: u64, found: u32, expected: u32) -> Form
 struct IndexReader<'a> {
     bytes: &'a Bytes<'a>,
     contents: Contents,
-    /// Everything before this offset is accounted for.
+    /// All bytes before this offset belong to known sections.
     covered: u64,
 }
 
 impl IndexReader<'_> {
-    /// Tells the source what [`add`](Self::add) reads for these entries.
+    /// Announces to the source the reads that [`add`](Self::add) makes for these entries.
     fn announce(&self, entries: &[IndexEntry]) {
         let (mut ranges, mut covered) = (Vec::new(), self.covered);
         for entry in entries {
@@ -122,7 +122,7 @@ impl IndexReader<'_> {
         }
     }
 
-    /// Reads a section that the index lists: it must be the one that the index says.
+    /// Reads a listed section and compares its kind, length and launch with the index.
     fn add_read(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
         let header = self.bytes.header(entry.offset)?;
         if header.kind(entry.offset)? != Some(entry.kind) || header.total_bytes() != entry.length {
@@ -137,7 +137,7 @@ impl IndexReader<'_> {
         }
     }
 
-    /// Walks from the end of what is covered to `to` over sections that may be skipped.
+    /// Walks from the end of the covered bytes to `to` over sections that no index lists.
     fn cross_gap(&mut self, to: u64) -> Result<(), Refusal> {
         while self.covered < to {
             let header = self.bytes.header(self.covered)?;

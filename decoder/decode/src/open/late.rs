@@ -1,6 +1,4 @@
-//! Sections that no index lists, and that are read when all sections have been found.
-//!
-//! A damaged one is reported alone: the file opens, and its events can be read.
+//! Sections that no index lists, read after all others. A damaged one is only reported: the file still opens.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,29 +19,24 @@ use crate::file::{Damage, is_of_data};
 use crate::host::Host;
 use crate::shown;
 
-/// Most damaged sections of addresses and values that are noted.
+/// Maximum number of damaged sections of addresses and values that are noted.
 const MOST_DAMAGE: usize = 8;
 
 #[derive(Default)]
 pub(super) struct LateSections {
-    /// Each with its header, and where it is.
+    /// Kind, header and file offset of each.
     pub(super) sections: Vec<(SectionKind, SectionHeader, u64)>,
-    /// Errors of sections that cannot be read.
     pub(super) damage: Vec<Damage>,
 }
 
 impl LateSections {
-    /// Where the sections lie in the file.
     pub(super) fn ranges(&self) -> Vec<Range<u64>> {
         let range = |(_, header, at): &(_, SectionHeader, u64)| *at..at.saturating_add(header.total_bytes());
         self.sections.iter().map(range).collect()
     }
 
-    /// Notes the error of a section: the first 8 of addresses and values together, one of each other kind.
-    /// Returns whether there was an error.
-    ///
-    /// # Errors
-    /// An I/O error.
+    /// Notes the error of a section: the first 8 of addresses and values together, the first of each other
+    /// kind. Returns true if there was an error. Fails only with I/O errors.
     pub(super) fn note_damage(
         &mut self,
         kind: SectionKind,
@@ -64,7 +57,7 @@ impl LateSections {
         Ok(true)
     }
 
-    /// Gives the bodies of the sections of a kind to `take`, with their offsets; returns whether one is damaged.
+    /// Passes the body and body offset of each section of a kind to `take`. Returns true if one is damaged.
     fn read(
         &mut self,
         bytes: &Bytes<'_>,
@@ -76,7 +69,7 @@ impl LateSections {
             let body = bytes.body(kind, header, *at);
             let read = body.and_then(|body| Ok(take(&body, body_offset(*at))?));
             is_damaged |= self.note_damage(kind, read)?;
-            // Sections after damaged times of the host could ask for much work.
+            // Limits the work: sections after damaged host times are not read.
             if is_damaged && kind == SectionKind::Host {
                 break;
             }
@@ -84,7 +77,6 @@ impl LateSections {
         Ok(is_damaged)
     }
 
-    /// Reads the sites, and which of them follow from which.
     pub(super) fn read_sites(
         &mut self,
         bytes: &Bytes<'_>,
@@ -93,7 +85,7 @@ impl LateSections {
         self.read(bytes, kind, |body, at| {
             for mut site in decode_sites(body, at)? {
                 shown::site(&mut site);
-                // The first counts: what is read before this section is its.
+                // The first entry counts: sections read before this one refer to it.
                 found.entry(site.number).or_insert(site);
             }
             Ok(())
@@ -113,7 +105,7 @@ impl LateSections {
         Ok((found, followers))
     }
 
-    /// Reads the buffers; `None` if there is no section of them.
+    /// Reads the buffers; returns `None` if the file has no such section.
     pub(super) fn read_buffers(&mut self, bytes: &Bytes<'_>) -> Result<Option<KnownBuffers>, OpenError> {
         let has_some = self.sections.iter().any(|(kind, ..)| *kind == SectionKind::Buffers);
         let mut found = KnownBuffers::default();
@@ -122,13 +114,12 @@ impl LateSections {
             Ok(())
         })?;
         if is_damaged {
-            // The buffers of the damaged section are not known.
+            // The buffers of the damaged section are unknown.
             found.lack();
         }
         Ok(has_some.then_some(found))
     }
 
-    /// Reads what the program called its launches.
     pub(super) fn read_labels(&mut self, bytes: &Bytes<'_>) -> Result<KnownLabels, OpenError> {
         let mut labels = KnownLabels::default();
         self.read(bytes, SectionKind::Labels, |body, at| {
@@ -150,7 +141,6 @@ impl LateSections {
         Ok(stacks)
     }
 
-    /// Reads which launches were not recorded, and adds up those of a kernel and reason.
     pub(super) fn read_unrecorded(&mut self, bytes: &Bytes<'_>) -> Result<Unrecorded, OpenError> {
         let (mut sums, mut notes) = (BTreeMap::<_, u64>::new(), Vec::new());
         self.read(bytes, SectionKind::Unrecorded, |body, offset| {
@@ -174,7 +164,7 @@ impl LateSections {
         Ok(Unrecorded { launches, notes })
     }
 
-    /// Reads where the file was recorded. Of several sections the last counts.
+    /// Reads where the file was recorded. The last section counts.
     pub(super) fn read_origin(
         &mut self,
         bytes: &Bytes<'_>,
@@ -187,7 +177,7 @@ impl LateSections {
         Ok(())
     }
 
-    /// Reads the instructions and the waits of locations. Of several entries for one location the last counts.
+    /// Reads the instructions and waits of locations. The last entry of a location counts.
     pub(super) fn read_locations(
         &mut self,
         bytes: &Bytes<'_>,
@@ -209,7 +199,7 @@ impl LateSections {
         Ok(())
     }
 
-    /// Reads when launches ran by the host's clocks, up to the first section that is damaged.
+    /// Reads the host's times of launches, up to the first damaged section.
     pub(super) fn read_host(
         &mut self,
         bytes: &Bytes<'_>,

@@ -1,4 +1,4 @@
-//! Opening without an index: a walk from section to section, reading headers only.
+//! Opens a trace without an index: walks from section to section and reads headers.
 
 use warptrace_format::file::{
     FormatError, Growing, SECTION_HEADER_BYTES, SectionKind, TRAILER_BYTES, Trailer,
@@ -8,11 +8,8 @@ use super::{Bytes, Contents, unexpected};
 use crate::error::OpenError;
 use crate::file::{Completeness, PrefixReason};
 
-/// Walks over the sections from `metadata_end` on until the file ends or a section cannot be read. `why`
-/// tells why the index could not be used.
-///
-/// # Errors
-/// An I/O error; a sound section that this build must not skip.
+/// Walks over the sections from `metadata_end` until the file ends or a section cannot be read. `why` is the
+/// reason why the index cannot be used. Fails with I/O errors, or at a section that this build must not skip.
 pub(super) fn read(
     bytes: &Bytes<'_>,
     metadata: Growing,
@@ -37,7 +34,7 @@ pub(super) fn read(
     Ok((scan.contents, Completeness::Prefix { valid_bytes, reason }))
 }
 
-/// Whether the file needs a newer reader, rather than being damaged. The header's checksum was right.
+/// Returns true if the file needs a newer reader. It is not damaged: the header's checksum matches.
 fn refuses(error: &FormatError) -> bool {
     matches!(
         error,
@@ -47,7 +44,7 @@ fn refuses(error: &FormatError) -> bool {
 
 enum End {
     Because(PrefixReason),
-    /// The trailer is where it should be, so it was the index that could not be used.
+    /// The trailer is sound, so only the index is damaged.
     Trailer,
 }
 
@@ -59,12 +56,10 @@ enum Step {
 struct Scan<'a> {
     bytes: &'a Bytes<'a>,
     contents: Contents,
-    /// Where the first index section begins.
     index_at: Option<u64>,
 }
 
 impl Scan<'_> {
-    /// Reads the section at `at`.
     fn step(&mut self, at: u64) -> Result<Step, OpenError> {
         let remaining = self.bytes.length.saturating_sub(at);
         if remaining == 0 {
@@ -89,7 +84,7 @@ impl Scan<'_> {
             Some(SectionKind::Index) => {
                 self.index_at.get_or_insert(at);
             }
-            // Nothing belongs between the index and the trailer, and nothing twice.
+            // Only index sections may stand between the index and the trailer.
             Some(_) if self.index_at.is_some() => {
                 return Err(unexpected(&header, at, "INDX or TAIL after the first INDX").into());
             }

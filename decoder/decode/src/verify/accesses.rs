@@ -1,4 +1,4 @@
-//! Checks addresses and values.
+//! Verification of addresses and values.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::accesses::WarpAccesses;
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// What is not as it should be with the addresses and values of a launch.
+/// A problem with the addresses and values of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccessProblem {
@@ -24,10 +24,10 @@ pub enum AccessProblem {
     Damaged {
         /// The warp.
         warp: u32,
-        /// How many.
+        /// Number of entries.
         entries: u32,
     },
-    /// Accesses that no header names, or headers whose lanes have none.
+    /// Accesses that no header names, or headers whose lanes have no accesses.
     #[error(
         "warp {warp}: {accesses} accesses, or the lanes of some group, belong to nothing although none was lost"
     )]
@@ -37,15 +37,15 @@ pub enum AccessProblem {
         /// Accesses that no header names.
         accesses: u64,
     },
-    /// A site that is in no table.
+    /// A site that is not in the table.
     #[error("warp {warp}: site {site} is not in the table of sites")]
     UnknownSite {
-        /// The first warp with it.
+        /// The first warp with accesses at the site.
         warp: u32,
         /// The site.
         site: u16,
     },
-    /// Lanes that the warp does not have.
+    /// Accesses of lanes that the warp does not have.
     #[error("warp {warp}, site {site}: accesses of lanes that the warp does not have, {lanes:#010x}")]
     LaneOutside {
         /// The warp.
@@ -55,20 +55,20 @@ pub enum AccessProblem {
         /// The lanes.
         lanes: u32,
     },
-    /// A warp that was not chosen.
+    /// A warp that was not chosen has accesses.
     #[error("warp {warp} was not chosen, but has accesses")]
     NotChosen {
         /// The warp.
         warp: u32,
     },
-    /// Accesses were lost, and counted.
+    /// Accesses were lost and counted.
     #[error(
         "lost {accesses} of {attempted} accesses{} in {warps} warps: {}",
         if *followed { ", and with them what follows from them," } else { "" },
         reason.describe_with_remedy()
     )]
     Lost {
-        /// Why.
+        /// The reason.
         reason: LossReason,
         /// Accesses lost.
         accesses: u64,
@@ -76,22 +76,19 @@ pub enum AccessProblem {
         attempted: u64,
         /// Warps that lost some.
         warps: u64,
-        /// Whether there are sites whose accesses follow from recorded ones, and were lost with them,
-        /// uncounted.
+        /// Whether the trace has derived sites. Their lost accesses are not counted.
         followed: bool,
     },
 }
 
-/// Warps that are read before their accounts are looked at.
 const WARPS_AT_ONCE: usize = 1 << 16;
 
 impl TraceFile {
-    /// Checks the addresses and values of a launch.
     pub(super) fn check_accesses(&self, info: &LaunchInfo, report: &mut VerifyReport) {
         let launch = info.number();
         let mut accounts = AccountsCheck::new(self, info, self.data_track());
         let (mut unknown, mut held) = (BTreeMap::new(), Vec::new());
-        // What stands behind a warp that cannot be read is read all the same.
+        // Warps after an unreadable one are still checked.
         let _ =
             self.look_at_accesses(info, |accesses| Seen::new(self, info, &accesses), &mut |warps,
                                                                                            read: Result<
@@ -110,7 +107,7 @@ impl TraceFile {
                     }
                     Err(error) => {
                         report.add(Problem::Unreadable(error));
-                        // Their accounts say more than what was found, which is no news.
+                        // Their accounts would differ from the file for a known reason.
                         accounts.check(warps.start, held.drain(..), report, &mut |_| {});
                         accounts.skip(if is_over { info.warps() } else { warps.end });
                     }
@@ -144,7 +141,7 @@ impl TraceFile {
     }
 }
 
-/// What a verification needs to know of a warp's accesses.
+/// Findings about the accesses of one warp.
 struct Seen {
     warp: u32,
     recorded: u64,
@@ -154,8 +151,7 @@ struct Seen {
     has_gaps: bool,
     damaged: u32,
     chunks: u64,
-    /// Sites that no table has, or with lanes that the warp does not have: the site, whether a table has it, and
-    /// these lanes.
+    /// Faulty sites: number, whether the table has it, and accessing lanes that the warp does not have.
     odd_sites: Vec<(u16, bool, u32)>,
 }
 
@@ -170,7 +166,7 @@ impl Seen {
         Self { warp, recorded, derived, left_out, unmatched, has_gaps, damaged, chunks, odd_sites }
     }
 
-    /// Reports what the warp has; notes the first warp of each site that is in no table.
+    /// Reports the findings, and notes the first warp of each unknown site.
     fn report(&self, info: &LaunchInfo, unknown: &mut BTreeMap<u16, u32>, report: &mut VerifyReport) {
         let warp = self.warp;
         report.accesses = report.accesses.saturating_add(self.recorded);

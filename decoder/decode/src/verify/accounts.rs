@@ -1,4 +1,4 @@
-//! Compares the accounts of a track with what the file holds.
+//! Comparison of a track's accounts with the contents of the file.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
 
-/// Counts of the events and chunks that the file has of each of some warps, on one track.
+/// Numbers of events and chunks that the file holds of each of some warps, on one track.
 #[derive(Clone, Debug)]
 pub(super) struct HeldWarps {
     pub(super) warps: Range<u32>,
     /// Events, or accesses.
     pub(super) events: u64,
     pub(super) chunks: u64,
-    /// Whether it was reported that not all could be read: then these counts are no news.
+    /// Whether missing data was reported before. Then differing counts are not reported again.
     pub(super) is_reported: bool,
 }
 
-/// Some warps with the same account, or none that can be read.
+/// Some warps with the same account, or without a readable one.
 pub(super) struct ComparedWarps<'a> {
     pub(super) warps: Range<u32>,
     pub(super) account: Option<&'a WarpAccount>,
@@ -33,7 +33,6 @@ pub(super) struct ComparedWarps<'a> {
     pub(super) is_spoiled: bool,
 }
 
-/// Goes through the accounts of a track of a launch.
 pub(super) struct AccountsCheck<'a> {
     file: &'a TraceFile,
     info: &'a LaunchInfo,
@@ -41,7 +40,7 @@ pub(super) struct AccountsCheck<'a> {
     cursor: AccountCursor<'a>,
     /// Accounts before this warp have been compared.
     next: u32,
-    /// The last warps without accounts, which the next range may continue.
+    /// The last warps without accounts; the next range may extend them.
     missing: Option<Range<u32>>,
     pub(super) spoiled: Spoiled,
 }
@@ -54,12 +53,12 @@ impl<'a> AccountsCheck<'a> {
         Self { file, info, of, cursor, next: 0, missing: None, spoiled: Spoiled::default() }
     }
 
-    /// Passes over the accounts of warps before this one, which could not be read.
+    /// Skips the accounts of the warps before `to`, whose accesses could not be read.
     pub(super) fn skip(&mut self, to: u32) {
         self.next = self.next.max(to);
     }
 
-    /// Compares the accounts of the warps before `end` with what the file holds of them, in ascending order.
+    /// Compares the accounts of the warps before `end` with the contents of the file, in ascending order.
     pub(super) fn check(
         &mut self,
         end: u32,
@@ -77,8 +76,7 @@ impl<'a> AccountsCheck<'a> {
                     (range, None)
                 }
                 Accounted::Missing(range) => {
-                    // Of warps that were not chosen there need be none, and of a launch that did not run to
-                    // its end there may be none.
+                    // Warps that were not chosen, and launches that ended early, may lack accounts.
                     if self.file.early_end(self.of.launch).is_none()
                         && let Some(chosen) = chosen_within(self.info, &range)
                     {
@@ -112,7 +110,7 @@ impl<'a> AccountsCheck<'a> {
         }
     }
 
-    /// Notes a range without accounts, joined to the last one if no chosen warp is between.
+    /// Notes a range without accounts. Extends the last one if no chosen warp lies between them.
     fn add_missing(&mut self, range: Range<u32>, report: &mut VerifyReport) {
         match &mut self.missing {
             Some(last) if self.info.chosen_in(&(last.end..range.start)) == 0 => last.end = range.end,
@@ -123,16 +121,14 @@ impl<'a> AccountsCheck<'a> {
         }
     }
 
-    /// Reports the last warps that have no accounts.
     pub(super) fn report_missing(&mut self, report: &mut VerifyReport) {
         if let Some(Range { start: first, end }) = self.missing.take() {
             report.add(Problem::MissingAccounting { of: self.of, first, last: end - 1 });
         }
     }
 
-    /// Reports an account of each of some warps whose events do not add up, or which does not say what the file
-    /// holds of each, unless frames that cannot be read have all of these warps: then counts what is missing. Returns
-    /// whether that was so.
+    /// Reports an account of some warps if its events do not add up or differ from the file. If unreadable
+    /// frames cover these warps, counts the missing events instead and returns true.
     fn compare(
         &mut self,
         (warps, is_in): (Range<u32>, bool),

@@ -1,4 +1,4 @@
-//! The check of one launch.
+//! Verification of one launch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,15 +21,13 @@ use crate::file::TraceFile;
 use crate::losses::{LaunchLosses, Loss};
 use crate::window::{Held, WarpClass, Window, Windows};
 
-/// The account of a warp that was not chosen.
 const NOT_CHOSEN: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
 
-/// Sums over one track of the launch.
 #[derive(Debug, Default)]
 struct TrackSums {
     unknown: BTreeMap<u16, (u64, EventPosition)>,
     outside: Option<(u64, EventPosition, u32, u32)>,
-    /// Warps that hold something although they were not chosen, and the first of them.
+    /// Number of warps with data although they were not chosen, and the first of them.
     not_chosen: u64,
     first_not_chosen: u32,
 }
@@ -38,7 +36,7 @@ pub(super) struct LaunchCheck<'a> {
     rules: Rules<'a>,
     accounts: Vec<AccountsCheck<'a>>,
     sums: Vec<TrackSums>,
-    /// Frames that could not be read, by offset: each is reported once.
+    /// Offsets of frames that could not be read. Each is reported once.
     bad_frames: BTreeSet<u64>,
     times: TimesCheck,
 }
@@ -63,7 +61,7 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Checks the launch; `checked` is told of each further number of events.
+    /// Checks the launch. Calls `checked` with the number of events of each window.
     pub(super) fn run(mut self, report: &mut VerifyReport, checked: &mut dyn FnMut(u64)) {
         let (file, info) = (self.rules.file, self.rules.info);
         report.recorded_launches += u64::from(info.is_recorded());
@@ -79,7 +77,7 @@ impl<'a> LaunchCheck<'a> {
             let mut bad_frame = |entry: &IndexEntry, error: DecodeError| {
                 self.times.has_failed |= entry.track == 0;
                 if bad_frames.insert(entry.offset) {
-                    // The index was checked against the launch's warps and the tracks.
+                    // Opening checked the index against the launch's warps and the tracks.
                     accounts[entry.track as usize].spoiled.add_frame(entry.first_warp..entry.last_warp + 1);
                     fresh.push(error);
                 }
@@ -88,7 +86,7 @@ impl<'a> LaunchCheck<'a> {
             let mut window = match windows.next_window(&mut bad_frame) {
                 Ok(Some(window)) => window,
                 Ok(None) => break,
-                // `bad_frame` takes every error, so that there is none left; report it rather than assume.
+                // `bad_frame` accepts every frame error; any other error is reported here.
                 Err(error) => {
                     self.times.has_failed = true;
                     report.add(Problem::Unreadable(error));
@@ -123,14 +121,14 @@ impl<'a> LaunchCheck<'a> {
             check_warp(rules, class.first(), held, decoders)
         };
         let mut checks: Vec<WarpCheck> = classes.par_iter().map_init(decoders, check).collect();
-        // In order of warp, each with the number of its check.
+        // Ranges in order of warp, each with the index of its check.
         let mut runs: Vec<(Range<u32>, usize)> = Vec::new();
         for (at, (held, class)) in classes.iter().enumerate() {
             if !checks[at].tracks.iter().any(|track| track.failed) {
                 runs.extend(class.runs().iter().map(|warps| (warps.clone(), at)));
                 continue;
             }
-            // What is wrong names each warp.
+            // Checks each warp again, because problems name single warps.
             for warp in class.runs().iter().cloned().flatten() {
                 runs.push((warp..warp + 1, checks.len()));
                 checks.push(check_warp(rules, warp, held, &mut decoders()));
@@ -152,7 +150,7 @@ impl<'a> LaunchCheck<'a> {
                     continue;
                 }
                 let is_spoiled = self.accounts[number].spoiled.cut(&mut warps.clone()).1;
-                // The frame is named.
+                // The frame was reported; its gap in the sequence is not.
                 let is_news =
                     |error: &DecodeError| !(is_spoiled && matches!(error, DecodeError::Sequence { .. }));
                 let error = track.error.take_if(|error| is_news(error));
@@ -177,7 +175,6 @@ impl<'a> LaunchCheck<'a> {
         checked(events);
     }
 
-    /// Adds what the events of each of these warps showed to the sums of the launch.
     fn sum_up(&mut self, warps: &Range<u32>, check: &WarpCheck) {
         let (launch, warp, times) = (self.rules.info.number(), warps.start, warps.len() as u64);
         let lanes = self.rules.info.lane_mask(warp).unwrap_or(0);
@@ -193,9 +190,8 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Compares the accounting of the warps before `end` on one track with what was found. Returns the warps
-    /// that may hold less than they should there, because events were lost or because nothing is known about
-    /// them.
+    /// Compares the accounting of the warps before `end` on one track with the decoded events. Returns the
+    /// warps that may lack events because events were lost or accounts are unknown.
     fn check_accounts(
         &mut self,
         track: usize,
@@ -207,7 +203,7 @@ impl<'a> LaunchCheck<'a> {
         let (mut explained, mut checked) = (Explained::default(), 0);
         let held = runs.iter().map(|(warps, at)| {
             let &StreamCheck { events, chunks, failed, ref error, .. } = &checks[*at].tracks[track];
-            // A stream that broke off has been reported.
+            // A stream that ended with an error has been reported.
             HeldWarps { warps: warps.clone(), events, chunks, is_reported: failed && error.is_none() }
         });
         self.accounts[track].check(end, held, report, &mut |compared| {
@@ -234,7 +230,6 @@ impl<'a> LaunchCheck<'a> {
         explained
     }
 
-    /// Reports the sums.
     fn finish(self, report: &mut VerifyReport) {
         let launch = self.rules.info.number();
         if let Some(end) = self.rules.file.early_end(launch) {
@@ -261,7 +256,6 @@ impl<'a> LaunchCheck<'a> {
 }
 
 impl TrackSums {
-    /// Counts those of some warps that were not chosen.
     fn add_not_chosen(&mut self, mut warps: Range<u32>, info: &LaunchInfo) {
         let more = u64::from(warps.end - warps.start - info.chosen_in(&warps));
         if more > 0 && self.not_chosen == 0 {
@@ -272,7 +266,7 @@ impl TrackSums {
     }
 }
 
-/// Reports what a launch lacks on a track. What has no account is reported as that.
+/// Reports the losses of a launch on a track. Missing accounts are reported elsewhere.
 fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut VerifyReport) {
     let LaunchLosses { chosen_warps, recorded, losses } = match file.losses(launch, track) {
         Ok(losses) => losses,
@@ -304,32 +298,30 @@ fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut Ver
     }
 }
 
-/// Warps that may hold less than they should on a track.
+/// Warps that may lack events on a track.
 #[derive(Debug, Default)]
 struct Explained {
-    /// Events of them were lost, or nothing is known about that.
+    /// Warps that lost events, or whose losses are unknown.
     lacking: Vec<Range<u32>>,
-    /// Of these, the ones whose last events may be missing: they did not finish, or it is not known.
+    /// The subset whose last events may be missing: they did not finish, or that is unknown.
     endless: Vec<Range<u32>>,
 }
 
-/// Whether one of these ranges, which are in order, has a warp.
 fn has_warp(ranges: &[Range<u32>], warp: u32) -> bool {
     let at = ranges.partition_point(|warps| warps.end <= warp);
     ranges.get(at).is_some_and(|warps| warps.contains(&warp))
 }
 
-/// What is recorded of a warp that has lost events.
+/// The recorded part of a warp that lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lossy {
     Beginnings,
     Ends,
-    /// Events may lack in the middle.
+    /// Events may be missing in the middle.
     Gaps,
 }
 
-/// Reports how the two tracks of a warp compare. `explained` has the warps of each track that may lack
-/// events.
+/// Reports the comparison of a warp's tracks. `explained`: warps of each track that may lack events.
 fn compare_tracks(
     (launch, warp): (u32, u32),
     check: &WarpCheck,
@@ -355,7 +347,7 @@ fn compare_tracks(
     };
     let comparable = match lossy {
         Lossy::Beginnings => true,
-        // Both must have the warp's last event.
+        // Both tracks must have the warp's last event.
         Lossy::Ends => has_end,
         Lossy::Gaps => !trace_lacks && !twin_lacks,
     };
@@ -368,7 +360,7 @@ fn compare_tracks(
             twin.different_warps += 1;
             return report.add(differs(misfit));
         }
-        // Reported by the track's own check.
+        // The track's own check reports the error.
         _ if trace.failed || raw.failed => {
             twin.unreadable_warps += 1;
             return;

@@ -1,7 +1,5 @@
-//! Accounting sections that cover a warp more than once.
-//!
-//! The walk over accounts ([`crate::accounts`]) takes one account of each warp and leaves the others out.
-//! Here the others are found, so that a trace cannot say two things about a warp without a report.
+//! Accounting sections that cover a warp more than once. The walk over accounts ([`crate::accounts`]) uses
+//! one account of each warp; this check finds the others, so that contradictory accounts are reported.
 
 use warptrace_format::file::{AccountRun, Accounts};
 
@@ -9,17 +7,15 @@ use super::problem::{LaunchTrack, Problem, unbalanced};
 use super::report::VerifyReport;
 use crate::file::TraceFile;
 
-/// Reports each accounting section that covers warps which sections before it cover, in order of warp, and
-/// what does not add up in its accounts of them.
-///
-/// When the report's list of problems is full, sections are counted but not read: an index can list far more
-/// warps twice than the file has bytes.
+/// Reports each accounting section that covers warps of earlier sections, in order of warp, and the accounts
+/// of those warps that do not add up. When the report's list of problems is full, sections are counted but
+/// not read: an index can list far more warps twice than the file has bytes.
 pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: &mut VerifyReport) {
     let of = LaunchTrack { launch, track: Some(track) };
-    // The first warp that no section so far covers. Sections are sorted by their first warp.
+    // First warp that no section so far covers. Sections are sorted by first warp.
     let mut covered = 0;
     for section in file.account_sections(launch, track) {
-        // A launch has less than 2^32 warps, so there is a number behind the last one.
+        // A launch has fewer than 2^32 warps, so the sum does not overflow.
         let end = section.last_warp.saturating_add(1);
         let (first, overlap_end) = (section.first_warp, covered.min(end));
         covered = covered.max(end);
@@ -46,7 +42,7 @@ pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: 
                     warp = end;
                 }
             }
-            // One that reaches further is read, and reported, by the walk over accounts.
+            // The walk over accounts reads and reports a section that reaches further.
             Err(error) if overlap_end == end => report.add(Problem::Unreadable(error)),
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace.
+//! Problems that verification reports.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::twin::LanesNext;
 use crate::error::DecodeError;
 use crate::file::Completeness;
 
-/// Where an event is in a trace.
+/// The position of an event in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventPosition {
@@ -38,12 +38,12 @@ impl fmt::Display for EventPosition {
 pub struct LaunchTrack {
     /// Launch number.
     pub launch: u32,
-    /// Track of events; `None` for that of addresses and values.
+    /// Track of events; `None` for the track of addresses and values.
     pub track: Option<u32>,
 }
 
 impl LaunchTrack {
-    /// What is counted there, and in how many chunks.
+    /// Returns the names of the counted items and of their chunks.
     pub(super) const fn counted(self) -> [&'static str; 2] {
         match self.track {
             Some(_) => ["events", "chunks"],
@@ -51,7 +51,6 @@ impl LaunchTrack {
         }
     }
 
-    /// Names a warp there.
     fn warp(self, warp: u32) -> String {
         format!("{self}{} warp {warp}", if self.track.is_some() { "," } else { ":" })
     }
@@ -66,17 +65,17 @@ impl fmt::Display for LaunchTrack {
     }
 }
 
-/// What cannot be of a warp's span.
+/// An impossible value in a warp's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpanFault {
-    /// It is of a warp that was not chosen to be recorded.
+    /// The warp was not chosen for recording.
     NotChosen,
-    /// It begins when the global timer is 0, which that never is.
+    /// The span begins at global timer 0, a value that the timer never has.
     NoBegin,
-    /// It has an end, and the account says that the warp did not finish.
+    /// The span has an end, but by the account the warp did not finish.
     Unfinished,
-    /// It ends before it begins, by the clock or by the global timer.
+    /// The span ends before it begins, by the clock or by the global timer.
     EndsBefore,
 }
 
@@ -91,7 +90,6 @@ impl fmt::Display for SpanFault {
     }
 }
 
-/// Says in words what lanes come to next.
 fn all_next(expected: &[LanesNext]) -> String {
     let words = expected.iter().map(|LanesNext { lanes, event }| match event {
         Some(Event { location, mask }) => {
@@ -102,7 +100,6 @@ fn all_next(expected: &[LanesNext]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// How a launch ended, in words.
 fn ended(end: &EarlyEnd) -> String {
     match end {
         EarlyEnd::Failed { message, .. } => format!("failed: {}", on_one_line(message)),
@@ -110,7 +107,6 @@ fn ended(end: &EarlyEnd) -> String {
     }
 }
 
-/// Says what is wrong with a file's end.
 fn not_sound(found: &Completeness) -> String {
     match found.cut_off() {
         Some(words) => format!("the file is not whole: {words}"),
@@ -118,7 +114,7 @@ fn not_sound(found: &Completeness) -> String {
     }
 }
 
-/// Names the first of some warps: `warps 3, 5 and 7 more`.
+/// Lists warps: `warps 3, 5 and 7 more`.
 fn named(first: &[u32], warps: u64) -> String {
     let names = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let word = if warps == 1 { "warp" } else { "warps" };
@@ -128,21 +124,20 @@ fn named(first: &[u32], warps: u64) -> String {
     }
 }
 
-/// What is wrong with an account whose events do not add up.
 pub(super) fn unbalanced(of: LaunchTrack, warp: u32, account: &WarpAccount) -> Option<Problem> {
     let &WarpAccount { attempted, recorded, lost, .. } = account;
     let is_sum = recorded.checked_add(lost) == Some(attempted);
     (!is_sum).then_some(Problem::Unbalanced { of, warp, attempted, recorded, lost })
 }
 
-/// Something that is not as it should be.
+/// A problem in a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The file ends early, or its end is damaged.
     #[error("{}", not_sound(.0))]
     Incomplete(Completeness),
-    /// A frame, a chunk or an accounting section cannot be decoded.
+    /// A section or a chunk cannot be decoded.
     #[error(transparent)]
     Unreadable(DecodeError),
     /// Events at a location that the metadata does not describe.
@@ -152,18 +147,18 @@ pub enum Problem {
     UnknownLocation {
         /// The location.
         location: u16,
-        /// Events that name it, in this launch and track.
+        /// Number of these events in this launch and track.
         events: u64,
         /// The first of them, in order of warp.
         first: EventPosition,
     },
-    /// Events by lanes that their warp does not have.
+    /// Events with lanes that their warp does not have.
     #[error(
         "{events} events name lanes that their warp does not have, the first at {first}: \
          mask {mask:#010x}, lanes {lanes:#010x}"
     )]
     LaneOutside {
-        /// Such events in this launch and track.
+        /// Number of these events in this launch and track.
         events: u64,
         /// The first of them, in order of warp.
         first: EventPosition,
@@ -172,15 +167,15 @@ pub enum Problem {
         /// The lanes that the warp has.
         lanes: u32,
     },
-    /// Times that are not those of the events of their chunks.
+    /// Times that do not match the events of their chunks.
     #[error("{events} events have no time, although each run was recorded with one; the first at {first}")]
     ForeignTimes {
-        /// Such events of this launch.
+        /// Number of events without a time in this launch.
         events: u64,
         /// The first of them, in order of warp.
         first: EventPosition,
     },
-    /// Warps that finished, of which the trace does not say where or when.
+    /// Warps that finished, but have no complete span.
     #[error(
         "launch {launch}: of {warps} warps that finished there is no time at which they began or ended ({}); the kernel, \
          or another program, wrote into the tracer's memory",
@@ -189,12 +184,12 @@ pub enum Problem {
     NoSpan {
         /// The launch.
         launch: u32,
-        /// Such warps.
+        /// Number of these warps.
         warps: u64,
         /// The first of them, at most 8.
         first_warps: Vec<u32>,
     },
-    /// Warps whose spans say what cannot be.
+    /// Warps with impossible spans.
     #[error(
         "launch {launch}: where and when {} ran cannot be: {fault}; the file was damaged, or a program wrote into the \
          tracer's memory: record again",
@@ -203,14 +198,14 @@ pub enum Problem {
     WrongSpan {
         /// The launch.
         launch: u32,
-        /// What is wrong.
+        /// The fault.
         fault: SpanFault,
-        /// Such warps.
+        /// Number of these warps.
         warps: u64,
         /// The first of them, at most 8.
         first_warps: Vec<u32>,
     },
-    /// Sections of times that belong to no section before them, or that were not to be recorded.
+    /// Sections of times without a matching section before them, or in a trace without times.
     #[error(
         "{section} at offset {offset} belongs to no section before it{}: it counts for nothing; the file was changed: \
          record again",
@@ -221,10 +216,10 @@ pub enum Problem {
         section: &'static str,
         /// File offset of the first one.
         offset: u64,
-        /// How many they are, at least 1.
+        /// Number of sections, at least 1.
         count: u64,
     },
-    /// Warps without accounting.
+    /// Warps without accounts.
     #[error(
         "{of}: no {} warps {first} to {last}; losses there are not known",
         if of.track.is_some() { "accounting for" } else { "accounts of the accesses of" }
@@ -237,7 +232,7 @@ pub enum Problem {
         /// Last of the warps.
         last: u32,
     },
-    /// An accounting section covers warps that another one covers, too.
+    /// An accounting section covers warps of another one.
     #[error(
         "launch {launch}, track {track}: the section at offset {offset} accounts for warps {first} to {last} a second time; \
          which of the accounts is right is not known: record again"
@@ -247,15 +242,14 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// File offset of the section: of those that cover the warps, one that does not begin at the lowest
-        /// warp, or that stands later in the file.
+        /// File offset of the later section in the order of first warp and offset.
         offset: u64,
-        /// First of the warps that were covered before.
+        /// First of the warps covered twice.
         first: u32,
-        /// Last of them.
+        /// Last of the warps covered twice.
         last: u32,
     },
-    /// Warps that were not chosen to be recorded hold events, or accounts of some.
+    /// Warps that were not chosen for recording have events, or accounts with events.
     #[error(
         "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
     )]
@@ -264,12 +258,12 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// Such warps.
+        /// Number of these warps.
         warps: u64,
         /// The first of them.
         first: u32,
     },
-    /// A warp's accounting does not add up.
+    /// A warp's account does not add up.
     #[error(
         "{}: {attempted} {} attempted, but {recorded} recorded and {lost} lost",
         of.warp(*warp), of.counted()[0]
@@ -281,12 +275,12 @@ pub enum Problem {
         warp: u32,
         /// Events that reached a trace point.
         attempted: u64,
-        /// Events accounted as recorded.
+        /// Events counted as recorded.
         recorded: u64,
-        /// Events accounted as lost.
+        /// Events counted as lost.
         lost: u64,
     },
-    /// The file does not hold what a warp's accounting says.
+    /// The contents of the file differ from a warp's account.
     #[error("{}: {expected} {what} accounted for, {found} found in the file", of.warp(*warp))]
     Miscounted {
         /// The track.
@@ -295,12 +289,12 @@ pub enum Problem {
         warp: u32,
         /// "events", "chunks", "accesses" or "chunks of accesses".
         what: &'static str,
-        /// What the accounting says.
+        /// Number in the account.
         expected: u64,
-        /// What the file holds.
+        /// Number in the file.
         found: u64,
     },
-    /// Warps lack chunks that frames hold which cannot be read, each of them an
+    /// Warps lack chunks of frames that cannot be read. Each of these frames is also reported as
     /// [`Unreadable`](Self::Unreadable).
     #[error(
         "launch {launch}, track {track}: {events} events of {warps} warps are in frames that cannot be read, or behind \
@@ -312,7 +306,7 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// Such warps.
+        /// Number of these warps.
         warps: u64,
         /// Events that they lack.
         events: u64,
@@ -326,18 +320,18 @@ pub enum Problem {
         launch: u32,
         /// Name of its kernel.
         kernel: String,
-        /// Why.
+        /// The reason.
         end: EarlyEnd,
     },
-    /// Something about addresses and values.
+    /// A problem with addresses and values.
     #[error("launch {launch}, addresses and values: {problem}")]
     Accesses {
         /// The launch.
         launch: u32,
-        /// What.
+        /// The problem.
         problem: AccessProblem,
     },
-    /// Events were lost, and counted.
+    /// Events were lost and counted.
     #[error(
         "launch {launch}, track {track}: lost {events} of {attempted} events in {warps} of {chosen_warps} warps ({}): {}",
         named(first_warps, *warps), reason.describe_with_remedy()
@@ -347,7 +341,7 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// Why.
+        /// The reason.
         reason: LossReason,
         /// Events lost.
         events: u64,
@@ -355,12 +349,12 @@ pub enum Problem {
         attempted: u64,
         /// Warps that lost some.
         warps: u64,
-        /// Warps that were chosen to be recorded.
+        /// Warps that were chosen for recording.
         chosen_warps: u32,
         /// The first of the warps that lost some, at most 8.
         first_warps: Vec<u32>,
     },
-    /// Warps whose end was never seen.
+    /// Warps without a recorded end.
     #[error(
         "launch {launch}, track {track}: {warps} of {chosen_warps} warps did not finish ({}); how many of their last \
          events are missing is not known",
@@ -371,14 +365,14 @@ pub enum Problem {
         launch: u32,
         /// The track.
         track: u32,
-        /// Number of them.
+        /// Number of these warps.
         warps: u64,
-        /// Warps that were chosen to be recorded.
+        /// Warps that were chosen for recording.
         chosen_warps: u32,
         /// The first of the warps that did not finish, at most 8.
         first_warps: Vec<u32>,
     },
-    /// In a dual recording, lanes of a warp did different things in the two tracks.
+    /// In a dual recording, the lanes of a warp have different events in the two tracks.
     #[error(
         "launch {launch}, warp {warp}: event {event} of track 1, location {} mask {:#010x}, does not fit track 0, \
          where {}",
@@ -393,11 +387,10 @@ pub enum Problem {
         event: u64,
         /// That event.
         twin: Event,
-        /// What its lanes come to in track 0 instead: those that are known to disagree.
+        /// The next events in track 0 of the lanes that disagree.
         expected: Vec<LanesNext>,
     },
-    /// In a dual recording, the two tracks of a warp stand in orders too different to compare them in bounded
-    /// memory.
+    /// In a dual recording, the orders of a warp's tracks differ too much for a comparison in bounded memory.
     #[error(
         "launch {launch}, warp {warp}: {waiting} runs of track 0 stand before event {event} of track 1, and none \
          of them shares a lane with it; the tracks are too far apart to be compared"
@@ -409,10 +402,10 @@ pub enum Problem {
         warp: u32,
         /// Number of the event in track 1.
         event: u64,
-        /// Runs that track 0 has before it.
+        /// Runs of track 0 before it.
         waiting: usize,
     },
-    /// In a dual recording, one track of a warp goes on where the other ends, and the other lost no event.
+    /// In a dual recording, one track of a warp continues after the end of the other, which lost no events.
     #[error(
         "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and the one that ends first \
          lost none; they are equal as far as both go"

@@ -1,4 +1,4 @@
-//! What a verification found.
+//! The result of a verification.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,55 +9,53 @@ use super::problem::Problem;
 use crate::file::{Completeness, TraceFile};
 use crate::state::FileState;
 
-/// Problems that a report lists; more are only counted.
 const MAX_PROBLEMS: usize = 100;
 
-/// What the comparison of a dual recording's two tracks found.
+/// Result of comparing the two tracks of a dual recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TwinReport {
     /// Warps whose tracks are equal: the same events, in the same order for each lane.
     pub equal_warps: u64,
-    /// Warps of which one track lost events, or is not all there: equal as far as both go, for each lane.
+    /// Warps with an incomplete track. The common parts of both tracks are equal for each lane.
     pub prefix_warps: u64,
     /// Warps whose tracks differ.
     pub different_warps: u64,
-    /// Warps that could not be compared, because a track cannot be decoded, or their orders are too far
-    /// apart.
+    /// Warps that could not be compared, because a track cannot be decoded or the orders differ too much.
     pub unreadable_warps: u64,
-    /// Pairs of events that were found to be one, in both tracks.
+    /// Number of events matched in both tracks.
     pub events: u64,
 }
 
-/// Events that were lost for one reason, in all launches and tracks.
+/// Events lost for one reason, in all launches and tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossTotal {
-    /// Why.
+    /// The reason.
     pub reason: LossReason,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Warps that lost some, counted anew for each launch and track.
+    /// Warps that lost some, counted separately for each launch and track.
     pub warps: u64,
 }
 
-/// What a verification found. `Display` is a page for people.
+/// The result of a verification. `Display` formats it for reading.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Whether the file is whole.
+    /// Completeness of the file.
     pub completeness: Completeness,
-    /// What the file lacks.
+    /// Missing parts of the file.
     pub state: FileState,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Launches.
+    /// Number of launches.
     pub launches: u64,
-    /// Of these, those of which warps were chosen to be recorded.
+    /// Launches with warps chosen for recording.
     pub recorded_launches: u64,
     /// Warps of all launches.
     pub launch_warps: u64,
-    /// Of these, those that were chosen.
+    /// Warps chosen for recording.
     pub chosen_warps: u64,
     /// Frames that could be read.
     pub frames: u64,
@@ -65,35 +63,34 @@ pub struct VerifyReport {
     pub chunks: u64,
     /// Events decoded in track 0.
     pub events: u64,
-    /// Runs of track 0 of which the trace says when they began.
+    /// Runs of track 0 with a start time.
     pub timed_runs: u64,
-    /// Warps of which the trace says where they ran, and when they began and ended.
+    /// Warps with a complete span.
     pub timed_warps: u64,
-    /// Accesses at sites that the file has: addresses and values.
+    /// Recorded accesses: addresses and values.
     pub accesses: u64,
-    /// Accesses that follow from these, at sites of which nothing is recorded.
+    /// Accesses at derived sites, computed from recorded accesses.
     pub derived_accesses: u64,
-    /// Of both, those that readers leave out, since something was lost when they were made.
+    /// Accesses that readers leave out, because others were lost at the time.
     pub unmatched_accesses: u64,
     /// Accesses that were lost.
     pub lost_accesses: u64,
     /// Warps with events in track 0.
     pub warps: u64,
-    /// Chosen warps whose accounting was checked, in all tracks.
+    /// Chosen warps whose accounts were checked, in all tracks.
     pub accounts: u64,
-    /// Events that were lost, in all tracks.
+    /// Events lost, in all tracks.
     pub lost_events: u64,
-    /// The same by reason; a recording has one policy, so there is one reason at most.
+    /// Lost events with their reason. A recording has one policy, so all losses have the same reason.
     pub lost: Option<LossTotal>,
     /// Warps that did not finish, in all tracks.
     pub unfinished_warps: u64,
-    /// The comparison of the tracks, in a dual recording.
+    /// Comparison of the tracks of a dual recording.
     pub twin: Option<TwinReport>,
     /// The first problems found, at most 100.
     pub problems: Vec<Problem>,
-    /// Problems that are not listed.
+    /// Number of problems that are not listed.
     pub problems_left_out: u64,
-    /// Problems that may be listed.
     most_problems: usize,
 }
 
@@ -109,13 +106,12 @@ impl VerifyReport {
         }
     }
 
-    /// Returns a report of some launches, which is to be [added](Self::add_part) to this one.
+    /// Returns an empty report for some launches, to be [added](Self::add_part) to this one.
     pub(super) fn part(&self, file: &TraceFile) -> Self {
         let most_problems = self.most_problems - self.problems.len();
         Self { most_problems, ..Self::new(file, self.twin.is_some()) }
     }
 
-    /// Adds what was found of launches behind those that this report has.
     pub(super) fn add_part(&mut self, part: Self) {
         self.launches += part.launches;
         self.recorded_launches += part.recorded_launches;
@@ -155,8 +151,7 @@ impl VerifyReport {
         }
     }
 
-    /// Adds the problems of warps that have the same ones each; when the list is full, they are counted at
-    /// once.
+    /// Adds the problems of warps with equal problems. When the list is full, counts the rest at once.
     pub(super) fn add_for_each<P: IntoIterator<Item = Problem>>(
         &mut self,
         mut warps: Range<u32>,
@@ -180,18 +175,17 @@ impl VerifyReport {
         total.warps += warps;
     }
 
-    /// Whether the list of problems is full: more are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.problems.len() >= self.most_problems
     }
 
-    /// Whether nothing is wrong: the file is whole, everything decodes, every count matches, nothing was
-    /// lost, every warp finished, and the tracks of a dual recording are equal.
+    /// Returns true if verification found no problem: the file is complete, everything decodes, all counts
+    /// match, nothing was lost, every warp finished, and the tracks of a dual recording are equal.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Problems found, listed or not.
+    /// Returns the number of problems, listed or not.
     pub fn problem_count(&self) -> u64 {
         self.problems.len() as u64 + self.problems_left_out
     }

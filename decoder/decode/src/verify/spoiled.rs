@@ -1,23 +1,22 @@
-//! What follows from frames that cannot be read: counted, since the frames are named.
+//! Consequences of frames that cannot be read. They are only counted, because the frames are reported.
 
 use std::ops::Range;
 
 use super::problem::Problem;
 use crate::losses::NAMED_WARPS;
 
-/// The warps of a track that frames hold which cannot be read, and what they lack for it.
+/// Warps of a track in frames that cannot be read, and their missing events.
 #[derive(Debug, Default)]
 pub(super) struct Spoiled {
-    /// Warps of such frames, in order; no range touches another.
+    /// Warps of such frames, in order; no two ranges touch.
     ranges: Vec<Range<u32>>,
-    /// Warps that lack chunks, and how many events that is.
+    /// Number of warps that lack chunks, and their missing events.
     warps: u64,
     events: u64,
     first_warps: Vec<u32>,
 }
 
 impl Spoiled {
-    /// Notes the warps of a frame.
     pub(super) fn add_frame(&mut self, mut warps: Range<u32>) {
         let from = self.ranges.partition_point(|range| range.end < warps.start);
         let to = from + self.ranges[from..].partition_point(|range| range.start <= warps.end);
@@ -27,7 +26,8 @@ impl Spoiled {
         self.ranges.splice(from..to, [warps]);
     }
 
-    /// Cuts the first part off some warps that are all in such frames, or of which none is; says which.
+    /// Removes the first part of `warps` that lies entirely inside or entirely outside such frames. Returns
+    /// the part, and true if it is inside.
     pub(super) fn cut(&self, warps: &mut Range<u32>) -> (Range<u32>, bool) {
         let next = self.ranges.get(self.ranges.partition_point(|range| range.end <= warps.start));
         let (end, is_in) = match next {
@@ -40,7 +40,7 @@ impl Spoiled {
         (part, is_in)
     }
 
-    /// Counts warps each of which lacks this many events.
+    /// Counts warps that lack `events` events each.
     pub(super) fn count(&mut self, warps: Range<u32>, events: u64) {
         let number = warps.len() as u64;
         self.warps += number;
@@ -49,7 +49,6 @@ impl Spoiled {
         self.first_warps.extend(warps.take(named));
     }
 
-    /// What was counted; `None` if nothing was.
     pub(super) fn problem(self, (launch, track): (u32, u32)) -> Option<Problem> {
         let Self { warps, events, first_warps, .. } = self;
         (warps > 0).then_some(Problem::Spoiled { launch, track, warps, events, first_warps })

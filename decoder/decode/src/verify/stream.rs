@@ -1,4 +1,4 @@
-//! The check of one warp: every chunk decoded, every event looked at, two tracks compared ([`super::twin`]).
+//! Verification of one warp: decodes all chunks, checks all events, compares two tracks ([`super::twin`]).
 
 use std::collections::BTreeMap;
 
@@ -13,39 +13,36 @@ use crate::items::WarpItem;
 use crate::times::Runs;
 use crate::window::Held;
 
-/// What all warps of a launch are checked against.
 pub(super) struct Rules<'a> {
     pub(super) file: &'a TraceFile,
     pub(super) info: &'a LaunchInfo,
     pub(super) codecs: &'a [CodecSpec],
-    /// `known[id]` says whether the location table has `id`.
+    /// `known[id]`: whether the location table has `id`.
     pub(super) known: &'a [bool],
     pub(super) policy: &'a RecordedPolicy,
-    /// Whether it was recorded when runs began.
     pub(super) is_timed: bool,
 }
 
-/// How often something happened, and where first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count {
     pub(super) events: u64,
     pub(super) first: u64,
 }
 
-/// What one track of a warp holds.
+/// Findings for one track of a warp.
 #[derive(Debug, Default)]
 pub(super) struct StreamCheck {
     pub(super) chunks: u64,
     pub(super) events: u64,
     pub(super) unknown: BTreeMap<u16, Count>,
-    /// Events by lanes that the warp does not have, and the first one's mask.
+    /// Events with lanes that the warp does not have, and the mask of the first.
     pub(super) outside: Option<(Count, u32)>,
-    /// Runs of which it is there when they began, and events of others.
+    /// Runs with a start time, and events without one.
     pub(super) timed_runs: u64,
     pub(super) untimed: Option<Count>,
-    /// Whether the stream could not be decoded to its end.
+    /// Whether decoding stopped before the end.
     pub(super) failed: bool,
-    /// Why not, unless a frame cannot be read: then the window has reported it.
+    /// The error, unless it is an unreadable frame, which the window has reported.
     pub(super) error: Option<DecodeError>,
 }
 
@@ -58,25 +55,21 @@ impl StreamCheck {
     }
 }
 
-/// What one warp holds.
 #[derive(Debug)]
 pub(super) struct WarpCheck {
     pub(super) tracks: Vec<StreamCheck>,
-    /// In a dual recording: how the tracks compare.
     pub(super) comparison: Option<Comparison>,
 }
 
-/// How two tracks compare.
 #[derive(Debug)]
 pub(super) struct Comparison {
     pub(super) verdict: Verdict,
-    /// Events found in both.
     pub(super) matched: u64,
-    /// Where ends are recorded: events that the trace, and the twin, have before the other one begins.
+    /// With recorded ends: first events of trace and twin that the other one has lost.
     pub(super) passed_over: [u64; 2],
 }
 
-/// Checks one warp. `decoders` holds one decoder a track.
+/// Checks one warp. `decoders` holds one decoder for each track.
 pub(super) fn check_warp(rules: &Rules<'_>, warp: u32, held: &Held, decoders: &mut [Decoder]) -> WarpCheck {
     let stream = |track| Stream { launch: rules.info.number(), track, warp };
     match held {
@@ -99,7 +92,7 @@ fn check_feeds<F: ChunkFeed>(
     let mut check = WarpCheck { tracks: Vec::with_capacity(decoders.len()), comparison: None };
     for (track, decoder) in (0..).zip(decoders) {
         let codec = rules.codecs.get(1).filter(|_| track == 0);
-        // An error ends a track here. Its own check reports it.
+        // An error ends the track here. The track's own check reports it.
         let runs = |track, codec| {
             let mut reader = EventReader::new(feed(track), stream(track), codec);
             std::iter::from_fn(move || {
@@ -107,7 +100,7 @@ fn check_feeds<F: ChunkFeed>(
             })
         };
         let mut comparison = codec.map(|&codec| {
-            // Of others beginnings of warps are recorded where events were lost.
+            // With other policies, a warp that lost events has its beginning recorded.
             if *rules.policy != RecordedPolicy::Ring {
                 return TwinComparison::new(runs(1, codec));
             }

@@ -1,4 +1,4 @@
-//! Verification of when runs began, and of where and when warps ran.
+//! Verification of start times of runs, and of spans of warps.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,8 @@ use super::stream::{Count, StreamCheck};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Warps that a problem names.
 const MAX_NAMED: usize = 8;
 
-/// Some warps: how many, and the first of them.
 #[derive(Default)]
 struct Named {
     warps: u64,
@@ -30,9 +28,9 @@ impl Named {
     }
 }
 
-/// What cannot be of a warp's span, if it was chosen and its account says whether it finished.
+/// Returns the impossible value in a warp's span, if any.
 fn fault(span: &WarpSpan, is_chosen: bool, is_finished: bool) -> Option<SpanFault> {
-    // Modulo 2^64, half of all differences are before.
+    // Modulo 2^64, half of all differences are negative.
     let is_before = |end: u64, begin: u64| end.wrapping_sub(begin).cast_signed() < 0;
     if !span.has_begun() {
         return None;
@@ -54,7 +52,6 @@ fn fault(span: &WarpSpan, is_chosen: bool, is_finished: bool) -> Option<SpanFaul
 }
 
 impl TraceFile {
-    /// Reports sections of times that stand where none belongs.
     pub(super) fn check_strays(&self, report: &mut VerifyReport) {
         for (kind, stray) in &self.strays {
             let (section, offset, count) = (kind.name(), stray.first, stray.count);
@@ -62,8 +59,7 @@ impl TraceFile {
         }
     }
 
-    /// Checks that each warp of a launch that finished says where and when it ran, and no warp what cannot
-    /// be.
+    /// Checks that each finished warp of a launch has a complete span, and that no span is impossible.
     pub(super) fn check_spans(&self, info: &LaunchInfo, report: &mut VerifyReport) {
         let launch = info.number();
         let (mut missing, mut wrong) = (Named::default(), BTreeMap::<SpanFault, Named>::new());
@@ -75,7 +71,7 @@ impl TraceFile {
                     continue;
                 }
             };
-            // Where accounts cannot be read, this has been said.
+            // Unreadable accounts have been reported.
             let Ok(accounts) = self.load_accounts(section) else { continue };
             let finished = accounts.runs.iter().flat_map(|run| {
                 // At most as many as the section's warps.
@@ -102,21 +98,20 @@ impl TraceFile {
     }
 }
 
-/// What the walk over a launch's events finds of when their runs began.
+/// Start times of runs, as found in the walk over a launch's events.
 #[derive(Debug, Default)]
 pub(super) struct TimesCheck {
-    /// By the first warp and the offset of the frame: what is wrong with times that cannot be read.
+    /// Errors of times that cannot be read, by first warp and offset of the frame.
     pub(super) bad: BTreeMap<(u32, u64), DecodeError>,
-    /// Whether events cannot be read, which has been said.
+    /// Whether events cannot be read. This has been reported.
     pub(super) has_failed: bool,
     runs: u64,
-    /// Events without times, and the first of them: its warp, and its number.
+    /// Number of events without times; warp and number of the first.
     untimed: u64,
     first: Option<(u32, u64)>,
 }
 
 impl TimesCheck {
-    /// Takes what a warp's events showed.
     pub(super) fn add(&mut self, warp: u32, found: &StreamCheck) {
         self.has_failed |= found.failed;
         self.runs += found.timed_runs;
@@ -126,7 +121,7 @@ impl TimesCheck {
         }
     }
 
-    /// Reports whether there is a time for each run of a launch's events.
+    /// Reports errors of times, and runs without a start time.
     pub(super) fn report(self, launch: u32, report: &mut VerifyReport) {
         let first = self.first.filter(|_| self.bad.is_empty());
         self.bad.into_values().for_each(|error| report.add(Problem::Unreadable(error)));

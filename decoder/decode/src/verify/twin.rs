@@ -1,16 +1,15 @@
-//! Whether a trace and its raw twin hold the same events of a warp, up to the order of events that share no
-//! lane.
+//! Comparison of a warp's trace with its raw twin.
 //!
-//! In the trace a run stands where it began, and events of other lanes may have happened while it was
-//! repeated; in the twin they stand in between. What both tracks promise is the sequence of events that each
-//! lane took part in. So the two are the same if these sequences are, lane by lane; that gives both the same
-//! events and the same partial order of them (Mazurkiewicz 1977: equal traces over the dependence "shares a
-//! lane").
+//! The order of events that share no lane may differ. In the trace, a run stands where it began, and events
+//! of other lanes may have happened while it repeated; in the twin, they come in between. Both tracks
+//! preserve the sequence of events of each lane. So the tracks are equivalent if these sequences are equal
+//! for each lane: then they have the same events and the same partial order (Mazurkiewicz 1977: equal traces
+//! over the dependence "shares a lane").
 //!
-//! The trace's runs come one by one, and the twin is read as far as they reach. A run of which the twin has
-//! not everything yet waits in the queue of each of its lanes. The twin's next event fits if one and the same
-//! run with its location and mask is the first in the queue of every lane of its mask, and takes one of that
-//! run's events. Where both tracks stand in the same order nothing ever waits.
+//! The trace's runs arrive one by one, and the twin is read as far as they reach. A run that the twin has not
+//! fully matched waits in the queue of each of its lanes. The twin's next event fits if the same run, with
+//! its location and mask, is first in the queue of every lane of its mask; it then consumes one event of the
+//! run. If both tracks have the same order, no run waits.
 
 use warptrace_format::Event;
 
@@ -19,81 +18,75 @@ mod waiting;
 pub(super) use ends::{LaneEvents, Surplus};
 use waiting::Waiting;
 
-/// Runs that wait for the twin at most: 9 MiB if each has all lanes. A recorder that keeps its promise needs
-/// one for each group of lanes that has diverged, and the few that it had begun behind them.
+/// Maximum number of waiting runs: 9 MiB if each has all lanes. A sound recording needs one for each diverged
+/// group of lanes, and a few that they began later.
 const MAX_WAITING: usize = 1 << 16;
 
-/// An event, this many times in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EventTimes {
     pub(super) event: Event,
     pub(super) times: u32,
 }
 
-/// Lanes of a warp, and the event that they come to next in the trace.
+/// Lanes of a warp, and their next event in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LanesNext {
     /// The lanes, as bits.
     pub lanes: u32,
-    /// Their next event; `None` if the trace has no more of them.
+    /// Their next event; `None` if the trace has no more events for them.
     pub event: Option<Event>,
 }
 
 /// An event of the twin that does not fit the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
-    /// Its number in the twin, from 0.
+    /// Number of the event in the twin, from 0.
     pub(super) number: u64,
     pub(super) event: Event,
-    /// What those of its lanes that disagree have next in the trace.
+    /// The next events in the trace of the lanes that disagree.
     pub(super) expected: Vec<LanesNext>,
 }
 
-/// How the comparison ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Each lane's sequence in one track is that in the other, as far as both go.
+    /// The sequences of each lane are equal, as far as both tracks go.
     Fits {
-        /// The trace has events beyond the twin's end.
+        /// Whether the trace has events after the twin's end.
         trace_left: bool,
-        /// The first event of the twin that is beyond the trace's end.
+        /// The first event of the twin after the trace's end.
         twin_left: Option<Misfit>,
     },
-    /// Some lane's sequences differ: at this event of the twin first.
+    /// The sequences of some lane differ, first at this event of the twin.
     Differs(Misfit),
-    /// Given up at event `number` of the twin, for which this many runs of the trace waited.
+    /// The comparison stopped at event `number` of the twin, with `waiting` runs of the trace in the queues.
     TooFarApart { number: u64, waiting: usize },
 }
 
-/// The comparison of one warp's tracks: [`push`](Self::push) for each run of the trace, in its order, then
+/// The comparison of one warp's tracks: [`push`](Self::push) each run of the trace in order, then call
 /// [`finish`](Self::finish).
 pub(super) struct TwinComparison<I> {
-    /// The rest of the twin: its events in order, as runs cut anywhere.
+    /// The rest of the twin, as runs in order that may be cut anywhere.
     twin: I,
-    /// What the twin has next; `None` after its end.
+    /// The twin's next run; `None` after its end.
     next: Option<EventTimes>,
-    /// Number of the twin's next event.
     number: u64,
     waiting: Waiting,
-    /// Events found in both tracks.
     matched: u64,
-    /// The first events of the trace and of the twin, which the other one has lost.
+    /// The first events of the trace and of the twin that the other one has lost.
     surplus: [Surplus; 2],
     trace_left: bool,
     trace_ended: bool,
-    /// If it is known before the end.
+    /// Set if the verdict is known before the end.
     verdict: Option<Verdict>,
 }
 
 impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
-    /// Compares tracks of which the beginnings are recorded.
     pub(super) fn new(twin: I) -> Self {
         Self::of_ends(twin, [Surplus::default(); 2])
     }
 
-    /// Compares tracks of which ends are recorded; `surplus` are the first events of the trace and of the
-    /// twin, which are passed over.
+    /// Compares tracks whose ends are recorded. Skips `surplus`, the first events of each.
     pub(super) fn of_ends(twin: I, surplus: [Surplus; 2]) -> Self {
         let mut comparison = Self {
             twin,
@@ -110,12 +103,11 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         comparison
     }
 
-    /// Events of the trace and of the twin that were passed over, when the comparison is finished.
+    /// Returns the numbers of skipped events of the trace and of the twin, after the comparison.
     pub(super) fn passed_over(&self) -> [u64; 2] {
         self.surplus.map(|surplus| surplus.taken)
     }
 
-    /// Reads the twin's next run.
     fn read_twin(&mut self) {
         loop {
             self.next = self.twin.next();
@@ -130,7 +122,6 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         }
     }
 
-    /// Takes the trace's next run.
     #[inline]
     pub(super) fn push(&mut self, EventTimes { event, times: mut remaining }: EventTimes) {
         if self.verdict.is_some() {
@@ -159,7 +150,7 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         }
     }
 
-    /// The verdict, when the trace has ended, and the number of events found in both tracks.
+    /// Ends the trace. Returns the verdict and the number of events found in both tracks.
     pub(super) fn finish(&mut self) -> (Verdict, u64) {
         self.trace_ended = true;
         let mut twin_left = None;
@@ -169,7 +160,7 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
             if next.event.mask & self.waiting.lanes() != 0 {
                 self.take_waiting(next);
             } else {
-                // No lane of it has another event in the trace. What other lanes have may still be compared.
+                // Its lanes have no more events in the trace. Other lanes may still be compared.
                 twin_left.get_or_insert_with(|| self.misfit(next.event));
                 self.advance(next.times);
             }
@@ -178,7 +169,7 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         (self.verdict.take().unwrap_or(Verdict::Fits { trace_left, twin_left }), self.matched)
     }
 
-    /// Lets a run wait that is not what the twin has next.
+    /// Queues a run that does not match the twin's next event.
     fn wait(&mut self, run: EventTimes, next: EventTimes) {
         if self.waiting.runs() == MAX_WAITING {
             self.verdict = Some(Verdict::TooFarApart { number: self.number, waiting: MAX_WAITING });
@@ -190,7 +181,7 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         }
     }
 
-    /// Finds the twin's next run, a lane of which has a run waiting, among those; false if it does not fit.
+    /// Matches the twin's next run with a waiting run. Returns false if it does not fit.
     fn take_waiting(&mut self, next: EventTimes) -> bool {
         let Some(taken) = self.waiting.take(next) else {
             self.verdict = Some(Verdict::Differs(self.misfit(next.event)));
@@ -201,7 +192,6 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         true
     }
 
-    /// Goes on by `taken` events of the twin's next run.
     #[inline]
     fn advance(&mut self, taken: u32) {
         self.number += u64::from(taken);
@@ -211,8 +201,8 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         }
     }
 
-    /// The twin's next event, and its lanes that have another next in the trace. Those of which no run waits
-    /// disagree only if the trace has ended: else theirs is still to come.
+    /// Describes the twin's next event and its lanes that have another next event in the trace. A lane
+    /// without a waiting run disagrees only if the trace has ended.
     fn misfit(&self, event: Event) -> Misfit {
         let mut expected: Vec<LanesNext> = Vec::new();
         for lane in (0..32).filter(|lane| event.mask >> lane & 1 == 1) {

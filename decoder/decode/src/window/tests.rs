@@ -17,7 +17,7 @@ fn events(warp: u32) -> Vec<Event> {
     (0..count).map(|number| Event { location: 1 + (number % 200) as u16, mask: warp + 1 }).collect()
 }
 
-/// A trace whose chunks were drained `batch` a warp at a time, so that its frames overlap.
+/// Makes a trace whose chunks were drained in batches of `batch` per warp, so that frames overlap.
 fn trace(batch: usize) -> TraceFile {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("k", "")

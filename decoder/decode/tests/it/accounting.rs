@@ -1,4 +1,4 @@
-//! What a file says twice about a warp, and what its index says otherwise than its sections, is found.
+//! Contradictions between accounts of a warp, and between index and sections, are found.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -11,14 +11,14 @@ use warptrace_format::file::{
     TRAILER_BYTES, Trailer, encode_accounts, encode_section,
 };
 
-/// A trace of eight warps with ten events each.
+/// Makes a trace of eight warps with ten events each.
 fn trace() -> Vec<u8> {
     let launch = LaunchInfo::new(0, 0, [8, 1, 1], [32, 1, 1], 0).unwrap();
     let streams: Streams = (0..8).map(|warp| (warp, vec![event(1, u32::MAX); 10])).collect();
     Recorder::new(vec![CodecSpec::Raw]).record(&[(launch, streams)])
 }
 
-/// The sections of a file from `LNCH` to the index, which is left out.
+/// Returns the sections of a file from `LNCH` to the index, without the index.
 fn sections(file: &[u8]) -> Vec<Vec<u8>> {
     let mut at = PREAMBLE_BYTES;
     let mut found = Vec::new();
@@ -33,7 +33,7 @@ fn sections(file: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The file with other sections, and an index for them that `change` has changed.
+/// Replaces the sections of a file, and writes an index modified by `change`.
 fn with_sections(file: &[u8], sections: &[Vec<u8>], change: impl Fn(&mut IndexEntry)) -> Vec<u8> {
     let header = SectionHeader::parse(&file[PREAMBLE_BYTES..], 0).unwrap();
     let bytes = file[..PREAMBLE_BYTES + header.total_bytes() as usize].to_vec();
@@ -43,7 +43,6 @@ fn with_sections(file: &[u8], sections: &[Vec<u8>], change: impl Fn(&mut IndexEn
     again.finish()
 }
 
-/// An accounting section for warps from `first` on.
 fn accounts(first: u32, accounts: &[WarpAccount]) -> Vec<u8> {
     let body = encode_accounts(0, 0, first, &AccountRun::of(accounts), Compression::None).unwrap();
     encode_section(SectionKind::Accounts, &body)
@@ -51,7 +50,7 @@ fn accounts(first: u32, accounts: &[WarpAccount]) -> Vec<u8> {
 
 const SOUND: WarpAccount = WarpAccount { attempted: 10, recorded: 10, lost: 0, chunks: 1, finished: 1 };
 
-/// Verifies the trace with one more section before its accounting, and with it at the end.
+/// Verifies the trace with an additional section before its accounting, and at the end.
 fn with_one_more(section: &[u8]) -> [VerifyReport; 2] {
     let file = trace();
     let mut first = sections(&file);
@@ -94,7 +93,7 @@ fn the_problem_says_where_the_second_account_stands() {
     let all = [sections(&file), vec![accounts(3, &[SOUND])]].concat();
     let report = TraceFile::from_bytes(with_sections(&file, &all, |_| {})).unwrap().verify();
     assert_eq!(report.problem_count(), 1, "{report}");
-    // It stands where the index of the trace was.
+    // The section stands where the index of the trace was.
     let trailer_at = file.len() - TRAILER_BYTES;
     let at = Trailer::parse(&file[trailer_at..], trailer_at as u64).unwrap().index_offset;
     assert_eq!(
@@ -122,7 +121,7 @@ fn an_account_that_does_not_add_up_is_named_in_either_order() {
 fn sections_that_overlap_in_a_chain_are_each_named() {
     let file = trace();
     let mut all = sections(&file);
-    // The trace's own accounting goes.
+    // Removes the trace's own accounting.
     all.pop();
     all.extend([accounts(5, &[SOUND; 3]), accounts(0, &[SOUND; 4]), accounts(2, &[SOUND; 4])]);
     let report = TraceFile::from_bytes(with_sections(&file, &all, |_| {})).unwrap().verify();

@@ -1,4 +1,4 @@
-//! Whatever happens to a file, reading it gives the recorded events, a stated prefix of them, or an error.
+//! Reading a damaged file yields the recorded events, a stated prefix of them, or an error.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::{Recording, decode, small};
@@ -8,7 +8,7 @@ use warptrace_format::file::{
     TRAILER_BYTES, Tag, Trailer,
 };
 
-/// File offset, tag and length in the file of each section.
+/// Returns the file offset, tag and length of each section.
 fn sections(bytes: &[u8]) -> Vec<(usize, Tag, usize)> {
     let mut at = PREAMBLE_BYTES;
     let mut found = Vec::new();
@@ -25,11 +25,11 @@ fn first(bytes: &[u8], tag: &[u8; 4]) -> usize {
     sections(bytes).into_iter().find(|(_, found, _)| found.0 == *tag).unwrap().0
 }
 
-/// Checks what a damaged trace gives against what was recorded.
+/// Compares a damaged trace with the recording.
 ///
-/// - Every stream that decodes is a prefix of the recorded one, and equal to it where the file claims to be
-///   whole.
-/// - Verification finds something.
+/// - Every stream that decodes is a prefix of the recorded one, and equal to it if the file claims to be
+///   complete.
+/// - Verification finds a problem.
 fn assert_honest(trace: &TraceFile, recording: &Recording, what: &str) {
     let whole = *trace.completeness() == Completeness::Complete;
     for launch in trace.launches() {
@@ -95,7 +95,7 @@ fn every_truncation_is_an_error_or_a_stated_prefix() {
 #[test]
 fn everything_before_a_cut_can_still_be_read() {
     let (bytes, recording) = small();
-    // Cut before the second launch: the first is all there.
+    // Cut before the second launch: the first is complete.
     let launches: Vec<_> = sections(&bytes).into_iter().filter(|(_, tag, _)| tag.0 == *b"LNCH").collect();
     let trace = TraceFile::from_bytes(bytes[..launches[1].0].to_vec()).unwrap();
     assert_eq!(trace.launches().len(), 1);
@@ -106,7 +106,7 @@ fn everything_before_a_cut_can_still_be_read() {
     assert_eq!(report.accounts, 8);
 }
 
-/// `each` of three changes of the byte at `at`.
+/// Returns `each` of three changes of the byte at `at`.
 fn changes(at: usize, each: usize) -> impl Iterator<Item = u8> {
     [0x01, 0x80, 0xff].into_iter().cycle().skip(at % 3).take(each)
 }
@@ -122,7 +122,6 @@ fn every_changed_byte(each: usize) {
                 assert_honest(&trace, &recording, &format!("byte {at} changed by {change:#x}"));
             }
         }
-        // The same where there is no index to compare with.
         let mut bad = bytes[..bytes.len() - TRAILER_BYTES].to_vec();
         if let Some(byte) = bad.get_mut(at) {
             *byte ^= 0x10;
@@ -138,14 +137,14 @@ fn every_changed_byte_is_noticed() {
     every_changed_byte(1);
 }
 
-/// Changes every byte of a small file in turn, in `each` ways, and makes the checksums right.
+/// Changes every byte of a small file in turn, in `each` ways, and repairs the checksums.
 fn changes_that_the_checksums_agree_with(each: usize) {
     let (bytes, _) = small();
     for at in 0..bytes.len() {
         for change in changes(at, each) {
             let mut bad = bytes.clone();
             bad[at] ^= change;
-            // Repairs the checksums and reads everything; what comes out may be anything, in bounds.
+            // Repairs the checksums and reads everything. The result may be arbitrary, within limits.
             fuzzing::open(&bad);
         }
     }
@@ -171,7 +170,6 @@ fn what_is_no_trace_is_told_apart() {
     assert!(message.contains("version 2") && message.contains("offset 8"), "{message}");
 }
 
-/// Writes a length into the section header at `at`, with a right checksum.
 fn set_length(bytes: &mut [u8], at: usize, length: u64) {
     bytes[at + 8..at + 16].copy_from_slice(&length.to_le_bytes());
     let crc = crc32fast::hash(&bytes[at..at + 20]);
@@ -188,7 +186,7 @@ fn a_length_of_2_to_the_63_is_named_with_its_offset() {
         assert!(message.contains(&length.to_string()), "{message}");
         assert!(message.contains("`length` at offset 32"), "{message}");
     }
-    // In a frame, with the index gone: the file opens up to there.
+    // In a frame, without an index: the file opens up to this frame.
     let frame = first(&good, b"FRAM");
     let mut bad = good.clone();
     set_length(&mut bad, frame, 1 << 63);
@@ -204,7 +202,7 @@ fn a_length_of_2_to_the_63_is_named_with_its_offset() {
         FormatError::TooLarge { field: "length", offset, value, .. } if *offset == frame as u64 + 8 && *value == 1 << 63
     ));
     assert_honest(&trace, &recording, "2^63");
-    // A length that is allowed, but longer than the file.
+    // An allowed length, but longer than the file.
     let mut bad = good;
     set_length(&mut bad, frame, 32 << 20);
     bad.truncate(bad.len() - TRAILER_BYTES);
@@ -247,7 +245,7 @@ fn a_damaged_index_is_made_anew() {
     assert!(matches!(report.problems[..], [Problem::Incomplete(_)]), "{report}");
 }
 
-/// Puts a section with this tag before the index and writes a trailer that fits.
+/// Inserts a section with this tag before the index and writes a matching trailer.
 fn with_section(good: &[u8], tag: &[u8; 4], flags: u16, body: &[u8]) -> Vec<u8> {
     let index = first(good, b"INDX");
     let header = SectionHeader {
@@ -280,7 +278,7 @@ fn unknown_sections_are_skipped_when_optional_and_refused_when_not() {
     assert_eq!(*trace.completeness(), Completeness::Complete);
     assert!(trace.verify().is_ok());
     assert_eq!(decode(&trace, 3, 0).unwrap(), recording[&3]);
-    // Also by the walk that stands in for an index.
+    // The scan without an index skips it, too.
     let cut = TraceFile::from_bytes(optional[..optional.len() - TRAILER_BYTES].to_vec()).unwrap();
     assert_eq!(decode(&cut, 3, 0).unwrap(), recording[&3]);
 
@@ -292,7 +290,7 @@ fn unknown_sections_are_skipped_when_optional_and_refused_when_not() {
 #[test]
 fn an_index_that_leaves_a_frame_out_is_not_believed() {
     let (good, recording) = small();
-    // A frame that the index does not list, put before it.
+    // Inserts a frame that the index does not list.
     let (at, _, length) = sections(&good).into_iter().find(|(_, tag, _)| tag.0 == *b"FRAM").unwrap();
     let body = &good[at + SECTION_HEADER_BYTES..at + length];
     let bytes = with_section(&good, b"FRAM", 0, body);
@@ -301,7 +299,7 @@ fn an_index_that_leaves_a_frame_out_is_not_believed() {
         trace.completeness(),
         Completeness::Prefix { reason: PrefixReason::IndexDamaged(_), .. }
     ));
-    // The doubled frame is seen: its chunks come twice.
+    // The repeated frame is detected: its chunks come twice.
     assert!(decode(&trace, 3, 0).is_err());
     assert!(!trace.verify().is_ok());
     assert_eq!(decode(&trace, 4, 0).unwrap(), recording[&4]);
@@ -327,7 +325,7 @@ fn a_second_launch_of_one_number_does_not_replace_the_first() {
     // Blocks along y.
     body[12] += 1;
     let second = with_section(&good, b"LNCH", 0, &body);
-    // Without an index the file is walked.
+    // Without an index, the file is scanned.
     for bytes in [second.clone(), second[..second.len() - TRAILER_BYTES].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
         assert!(!trace.verify().is_ok());

@@ -1,4 +1,4 @@
-//! Traces of launches of which not every warp was chosen to be recorded.
+//! Traces of launches with chosen warps.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -14,7 +14,7 @@ use warptrace_format::file::{
 const NONE: WarpAccount = WarpAccount { attempted: 0, recorded: 0, lost: 0, chunks: 0, finished: 1 };
 const ONE: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
 
-/// 24 blocks of two warps, of which warp 1 of the blocks 5, 9 and 13 was chosen.
+/// 24 blocks of two warps. Warp 1 of blocks 5, 9 and 13 was chosen.
 fn launch() -> LaunchInfo {
     let chosen = ChosenWarps { first_block: 5, blocks: 3, block_step: 4, first_warp: 1, block_warps: 1 };
     LaunchInfo::new(1, 0, [6, 4, 1], [64, 1, 1], 0).unwrap().with_chosen(chosen).unwrap()
@@ -50,7 +50,6 @@ fn what_was_not_chosen_is_no_loss() {
     }
 }
 
-/// A file without index that holds the launch and these sections.
 fn without_index(more: &[Vec<u8>]) -> TraceFile {
     let mut file = Sections::new(&metadata(vec![CodecSpec::Raw]));
     file.put(&launch().encode_section());

@@ -1,4 +1,4 @@
-//! Files with frames of version 2 hold what files with frames of version 1 do.
+//! Frames of version 2 yield the same data as frames of version 1.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::ops::ControlFlow;
@@ -14,14 +14,14 @@ use warptrace_format::file::{
     ChunkRef, ClassChunk, Compression, FrameTimes, LaunchInfo, TIMES, Tie, WarpRun, encode_frame_of_runs,
 };
 
-/// Two classes in three runs; the warps 4 and 7 have no events.
+/// Two classes in three runs; warps 4 and 7 have no events.
 const RUNS: [WarpRun; 3] = [
     WarpRun { first: 0, warps: 3, class: 0 },
     WarpRun { first: 3, warps: 1, class: 1 },
     WarpRun { first: 5, warps: 2, class: 0 },
 ];
 
-/// Events of each class: several chunks, and one.
+/// Events of each class: several chunks, and one chunk.
 fn classes() -> [Vec<Event>; 2] {
     let many = (0..300u16).map(|number| event(1 + number % 7 * (number % 2), u32::MAX >> (number % 5)));
     [many.collect(), vec![event(2, 1), event(9, 0xff)]]
@@ -32,7 +32,7 @@ fn streams() -> Streams {
     RUNS.into_iter().flat_map(warps).map(|(warp, class)| (warp, classes()[class as usize].clone())).collect()
 }
 
-/// A file of one launch with a frame for each track, of version 2 or 1.
+/// Makes a file of one launch with one frame for each track, of version 2 or 1.
 fn file(tracks: &[CodecSpec], by_runs: bool, is_timed: bool, compression: Compression) -> Sections {
     let mut metadata = metadata(tracks.to_vec());
     if is_timed {
@@ -68,7 +68,7 @@ fn file(tracks: &[CodecSpec], by_runs: bool, is_timed: bool, compression: Compre
             file.put_chunks(3, &chunks, (u64::MAX, compression));
         }
         if is_timed && track == 0 {
-            // Runs of one event are never split here; each begins one unit after the one before.
+            // Runs of one event are never split here; each begins one unit after the previous one.
             let times: Vec<Vec<u8>> = chunks.iter().map(|chunk| chunk_times(codec, chunk)).collect();
             let (tie, times) = (Tie::to_encoded(&file.bytes[frame..]), times.iter().map(Vec::as_slice));
             file.put(&FrameTimes::encode_section(tie, times, 16, Compression::None).unwrap());
@@ -78,7 +78,7 @@ fn file(tracks: &[CodecSpec], by_runs: bool, is_timed: bool, compression: Compre
     file
 }
 
-/// The times of a chunk's runs, as the device writes them; each warp has others.
+/// Makes the times of a chunk's runs, as the device writes them. Each warp has different times.
 fn chunk_times(codec: CodecSpec, chunk: &ChunkRef<'_>) -> Vec<u8> {
     let mut events = Vec::new();
     let mut decoder = warptrace_format::codec::Decoder::new(codec);
@@ -94,7 +94,7 @@ fn open(file: Sections) -> TraceFile {
     trace
 }
 
-/// The items of a track: warp, first event, events and begin.
+/// Returns the items of a track: warp, first event, events and start time.
 fn items(trace: &TraceFile, track: u32) -> Vec<(u32, u64, Vec<Event>, Option<u64>)> {
     let mut found = Vec::new();
     let flow = trace.items_in_order(3, track, &WarpFilter::all(), &mut |item| {
@@ -107,7 +107,6 @@ fn items(trace: &TraceFile, track: u32) -> Vec<(u32, u64, Vec<Event>, Option<u64
     found
 }
 
-/// Compares all that two traces of the same recording give.
 fn assert_equal(by_runs: &TraceFile, listed: &TraceFile) {
     for track in 0..listed.metadata().tracks.len() as u32 {
         let totals = |trace: &TraceFile| {

@@ -1,4 +1,4 @@
-//! Files as earlier builds wrote them. `tracer-host/recorder/tests/it/golden.rs` writes them.
+//! Reads files of earlier builds. `tracer-host/recorder/tests/it/golden.rs` writes them.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::golden::Golden;

@@ -1,4 +1,4 @@
-//! When launches ran by the host's clocks, and the device's timer on these.
+//! Host times of launches, and conversion of the device's timer.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -7,7 +7,7 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{ClockReading, Compression, HostLaunch, HostTimes, LaunchInfo};
 
-/// The host's real-time clock is as far from the device's timer when they are compared first.
+/// The host's real-time clock at the first reading.
 const REALTIME: u64 = 1_790_000_000_000_000_000;
 
 fn reading(timer: u64, since: u64, width: u64) -> ClockReading {
@@ -36,7 +36,7 @@ fn trace(all: &[HostTimes]) -> TraceFile {
 
 #[test]
 fn the_timer_is_put_on_the_hosts_clock_between_readings_and_beyond() {
-    // Between the readings the timer goes on by 1,000, the host by 1,100.
+    // Between the readings, the timer advances by 1,000 and the host clock by 1,100.
     let readings = vec![reading(400, 0, 90), reading(1_400, 1_100, 31)];
     let trace = trace(&[HostTimes { launches: Vec::new(), readings }]);
     for (timer, since) in [(400, 0), (900, 550), (1_400, 1_100), (1_500, 1_200), (390, -10)] {

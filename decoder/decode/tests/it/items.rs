@@ -1,4 +1,4 @@
-//! Runs and cycles through a file: expanded they are the events, and counts are those of the events.
+//! Runs and cycles of a file: expanded items equal the events, and counts match.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::LaunchInfo;
 
-/// Loops of several lengths, a warp that did the same as another, and one without events.
+/// Loops of several lengths, two warps with equal events, and warps without events.
 fn streams() -> Streams {
     let loops = |first: u16, times: usize| -> Vec<Event> {
         let body = [event(first, u32::MAX), event(first + 1, 0xff), event(first + 2, 0xff00)];

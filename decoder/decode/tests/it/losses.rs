@@ -1,4 +1,4 @@
-//! What a trace lacks: by launch, by warp, and as marks among the events.
+//! Missing events of a trace: by launch, by warp, and as marks between events.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::ops::ControlFlow;
@@ -11,13 +11,13 @@ use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{ChunkRef, EarlyEnd, LaunchInfo, LossReason, SectionKind, encode_section};
 
-/// Eight warps: 1, 4 and 6 with three events.
+/// Eight warps: 1, 4 and 6 have three events each.
 fn launch() -> (LaunchInfo, Streams) {
     let streams = [1, 4, 6].map(|warp| (warp, vec![event(1, u32::MAX); 3]));
     (LaunchInfo::new(0, 0, [8, 1, 1], [32, 1, 1], 0).unwrap(), streams.into())
 }
 
-/// Warps 1 and 2 lost events, warps 6 and 7 did not finish, and 6 lost some, too.
+/// Warps 1, 2 and 6 lost events; warps 6 and 7 did not finish.
 fn account(_: u32, warp: u32, account: &mut WarpAccount) {
     let lost = [0, 10, 200, 0, 0, 0, 3, 0][warp as usize];
     (account.attempted, account.lost) = (account.attempted + lost, lost);
@@ -30,7 +30,7 @@ fn recorder(policy: &str) -> Recorder {
     recorder
 }
 
-/// Events and marks as words: `1:3` are three events of warp 1, `[1:0 -10 memory]` is a mark of it.
+/// Events and marks as text: `1:3` is three events of warp 1, `[1:0 -10 memory]` is a mark of warp 1.
 #[derive(Default)]
 struct Pieces {
     words: Vec<String>,
@@ -61,7 +61,7 @@ impl Pieces {
     }
 }
 
-/// The pieces of launch 0, of which blocks and items have the same.
+/// Returns the pieces of launch 0 and checks that blocks and items agree.
 fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
     let (mut blocks, mut items) = (Pieces::default(), Pieces::default());
     let filter = filter.clone().with_marks();
@@ -167,7 +167,6 @@ fn warps_that_were_not_chosen_are_told_and_are_no_loss() {
     assert_eq!(pieces(&trace, &WarpFilter::all()), "1:3 4:3");
 }
 
-/// A file of one launch, of which the recorder wrote no account.
 fn without_accounts(end: Option<EarlyEnd>, finish: bool) -> TraceFile {
     let (info, _) = launch();
     let metadata = recorder("stream").metadata;
@@ -222,7 +221,6 @@ fn an_untraced_launch_that_failed_is_told() {
     assert!(matches!(&report.problems[..], [Problem::EndedEarly { launch: 0, .. }]), "{report}");
 }
 
-/// A file without index, with these sections at its end.
 fn with_sections(more: &[Vec<u8>]) -> TraceFile {
     let file = recorder("stop").record(&[launch()]);
     let index = file.windows(4).position(|bytes| bytes == b"INDX").unwrap();
@@ -249,7 +247,7 @@ fn no_flipped_byte_is_more_than_an_error() {
     let file = recorder.record(&[launch()]);
     let end = file.windows(4).position(|bytes| bytes == b"ENDS").unwrap();
     warptrace_decoder::fuzzing::open(&file);
-    // What tells of losses, and the index; other tests look at what stands before.
+    // Only accounts, early ends and the index; other tests cover the part before.
     let from = file.windows(4).position(|bytes| bytes == b"ACCT").unwrap();
     assert!(from < end);
     for at in from..file.len() {
@@ -266,7 +264,7 @@ fn a_damaged_message_is_not_believed() {
     let mut recorder = recorder("stop");
     recorder.early_ends = vec![(0, EarlyEnd::failed("it broke"))];
     let mut file = recorder.record(&[launch()]);
-    // The message is damaged: the index leads there, and the checksum is wrong.
+    // Damages the message: the index lists the section, but its checksum is wrong.
     let at = file.windows(8).position(|bytes| bytes == b"it broke").unwrap();
     file[at] = b'I';
     let trace = TraceFile::from_bytes(file).unwrap();

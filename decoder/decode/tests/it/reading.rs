@@ -1,4 +1,4 @@
-//! What is in a file is read, however it is asked for.
+//! All ways to read a file return its contents.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::ops::ControlFlow;
@@ -33,7 +33,7 @@ fn streams_say_what_each_warp_recorded() {
     assert_eq!((found[2].id.block, found[2].id.warp_in_block, found[2].id.kernel), ([1, 0, 0], 1, 0));
     assert!(found.iter().all(|stream| stream.account.is_some_and(|account| account.finished == 1)));
 
-    // Without accounting, the same is counted from the frames.
+    // Without accounting, the frames yield the same counts.
     let accounts = bytes.windows(4).position(|bytes| bytes == b"ACCT").unwrap();
     let cut = TraceFile::from_bytes(bytes[..accounts].to_vec()).unwrap();
     let counted: Vec<_> = cut.streams(3, 0).unwrap().map(Result::unwrap).collect();
@@ -80,8 +80,7 @@ fn a_break_ends_decoding() {
 
 #[test]
 fn events_come_in_order_from_any_number_of_threads() {
-    // More events than a few threads decode at once, so that later jobs are decoded while earlier ones are
-    // delivered.
+    // More events than a few threads decode at once, so that decoding and delivery overlap.
     let launch = LaunchInfo::new(0, 0, [40, 1, 1], [32, 1, 1], 0).unwrap();
     let streams: Streams = (0..40_u32)
         .map(|warp| {
@@ -134,7 +133,7 @@ fn lanes_give_their_own_sequences() {
         assert_eq!(found, expected);
         assert_eq!(digests.lane(lane as usize), LaneDigest::new(expected));
     }
-    // FNV-1a of the bytes 1, 0, as any other implementation gives it.
+    // FNV-1a of the bytes 1, 0, from another implementation.
     assert_eq!(LaneDigest::new([1]).hash, 0x082f_2207_b4e8_8cc4);
     assert_ne!(LaneDigest::new([1, 2]), LaneDigest::new([2, 1]));
 }

@@ -1,4 +1,4 @@
-//! Verification of where and when warps ran: what cannot be is said.
+//! Verification of spans: impossible values are reported.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -8,7 +8,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, TIMES};
 use warptrace_format::span::WarpSpan;
 
-/// Warps of the launch, and the one that is wrong.
+/// Warps of the launch, and the faulty one.
 const WARPS: u32 = 4;
 const WRONG: u32 = 2;
 
@@ -28,7 +28,7 @@ fn span(warp: u64) -> WarpSpan {
     }
 }
 
-/// A trace of warps without events, of which one is changed.
+/// Makes a trace of warps without events and changes one warp.
 fn trace(change: impl FnOnce(&mut WarpAccount, &mut WarpSpan)) -> TraceFile {
     let metadata = crate::support::metadata(vec![CodecSpec::Raw]).with_property(TIMES, "blocks");
     let mut file = Sections::new(&metadata);
@@ -41,7 +41,6 @@ fn trace(change: impl FnOnce(&mut WarpAccount, &mut WarpSpan)) -> TraceFile {
     TraceFile::from_bytes(file.finish()).unwrap()
 }
 
-/// The faults that are reported; each is of the one warp.
 fn faults(trace: &TraceFile) -> Vec<SpanFault> {
     let fault = |problem: &Problem| match problem {
         Problem::WrongSpan { launch: 0, fault, warps: 1, first_warps } if *first_warps == [WRONG] => {
@@ -56,17 +55,16 @@ fn faults(trace: &TraceFile) -> Vec<SpanFault> {
 fn what_can_be_is_no_problem() {
     let whole = trace(|_, _| {});
     assert!(whole.verify().is_ok() && whole.state().is_whole);
-    // It began, and nothing more is known.
+    // A begin without an end.
     let began = trace(|account, span| {
         account.finished = 0;
         (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);
     });
     assert_eq!(faults(&began), []);
     assert_eq!(began.state().lacks_times.as_deref(), Some("begin or end of 1 warp missing"));
-    // The clocks of two multiprocessors have nothing to do with each other.
+    // Clocks of two multiprocessors are unrelated.
     let moved = trace(|_, span| (span.end_sm, span.end_clock) = (9, 7));
     assert!(moved.verify().is_ok());
-    // Clocks wrap.
     let wraps = trace(|_, span| (span.begin_clock, span.end_clock) = (u64::MAX - 3, 90));
     assert!(wraps.verify().is_ok());
 }
@@ -88,7 +86,7 @@ fn what_cannot_be_is_reported() {
     }
 }
 
-/// The inputs of fuzzing: whole traces with all times, and what is wrong with the others.
+/// Fuzzing inputs: complete traces with all times, and traces with one known problem each.
 #[test]
 fn seeds_with_times_are_what_they_are_called() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/times");

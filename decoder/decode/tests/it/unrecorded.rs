@@ -16,7 +16,6 @@ fn part(launches: &[UnrecordedLaunches], note: &str) -> Vec<u8> {
     part.encode_sections().remove(0)
 }
 
-/// A file with two launches and these sections.
 fn bytes(parts: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Sections::new(&crate::support::metadata(vec![CodecSpec::Raw]));
     for number in 0..2 {

@@ -1,4 +1,4 @@
-//! Verification finds what it promises to find, and says it so that a person understands.
+//! Verification finds the documented problems and describes them clearly.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -22,7 +22,6 @@ fn verify(bytes: Vec<u8>) -> VerifyReport {
     TraceFile::from_bytes(bytes).unwrap().verify()
 }
 
-/// The only problem of a report.
 fn only(report: &VerifyReport) -> &Problem {
     assert_eq!(report.problem_count(), 1, "{report}");
     assert!(!report.is_ok());
@@ -111,7 +110,7 @@ fn accounting_that_does_not_fit_is_named() {
     let report = verify(recorder.record(&[(launch(), streams())]));
     assert!(matches!(only(&report), Problem::Miscounted { warp: 3, what: "chunks", .. }));
 
-    // A warp that says it recorded, and of which there is nothing.
+    // A warp with recorded events by its account, but without events in the file.
     recorder.account = |_, warp, account| {
         if warp == 2 {
             (account.attempted, account.recorded) = (5, 5);
@@ -145,7 +144,7 @@ fn locations_and_lanes_are_checked() {
     };
     assert_eq!((first.warp, first.event), (0, 19));
 
-    // Blocks of 40 threads: the odd warps have 8 lanes.
+    // Blocks of 40 threads: odd warps have 8 lanes.
     let launch = LaunchInfo::new(0, 0, [2, 1, 1], [40, 1, 1], 0).unwrap();
     let report = verify(Recorder::new(vec![ecl()]).record(&[(launch, streams())]));
     let Problem::LaneOutside { events: 400, first, mask, lanes: 0xff } = only(&report) else {
@@ -195,7 +194,7 @@ fn tracks_of_other_lengths_differ_unless_events_were_lost() {
     assert_eq!((compared.equal_warps, compared.prefix_warps, compared.different_warps), (3, 1, 0));
     assert_eq!(compared.events, 3 * 200 + 150);
 
-    // A loss excuses what is missing, not what is different.
+    // A loss explains missing events, not different ones.
     twin.get_mut(&1).unwrap()[149].location = 7;
     let report = verify(recorder.record_tracks(&[(launch(), vec![&trace, &twin])]));
     assert!(
@@ -203,8 +202,7 @@ fn tracks_of_other_lengths_differ_unless_events_were_lost() {
     );
 }
 
-/// A warp's events in two groups of lanes that have diverged: the trace's runs where they began, and as it
-/// happened.
+/// Events of a warp in two diverged groups of lanes: as runs where they began, and in the actual order.
 fn diverged() -> (Streams, Streams) {
     let (low, high) = (0x0000_ffff, 0xffff_0000);
     let mut trace = vec![event(1, low); 300];
@@ -228,7 +226,7 @@ fn events_that_share_no_lane_may_change_places() {
             assert_eq!((compared.equal_warps, compared.events), (1, 601));
         }
     }
-    // Not where they share one.
+    // Events with a common lane may not.
     let recorder = Recorder::new(vec![ecl(), CodecSpec::Raw]);
     let mut wrong = twin;
     wrong.get_mut(&1).unwrap().swap(599, 600);
@@ -263,8 +261,7 @@ fn a_loss_excuses_what_its_own_track_lacks() {
     let (trace, twin) = diverged();
     let mut part = trace.clone();
     part.get_mut(&1).unwrap().truncate(400);
-    // The trace lost its end: every run where it began, so that 300 events of one half and 100 of the other
-    // are left.
+    // The trace lost its end. With runs where they began, 300 events of one half and 100 of the other remain.
     recorder.account = |track, _, account| {
         if track == 0 && account.recorded == 400 {
             (account.attempted, account.lost) = (601, 201);
@@ -275,7 +272,7 @@ fn a_loss_excuses_what_its_own_track_lacks() {
     let compared = report.twin.unwrap();
     assert_eq!((compared.prefix_warps, compared.different_warps, compared.events), (1, 0, 400));
 
-    // The other track's loss is no excuse.
+    // The other track's loss does not explain it.
     recorder.account = |track, _, account| {
         if track == 1 && account.recorded == 601 {
             (account.attempted, account.lost) = (602, 1);
@@ -341,7 +338,7 @@ fn a_chunk_that_does_not_decode_is_named_and_the_rest_is_checked() {
     assert!(messages[0].contains("warp 1, chunk 0") && messages[0].contains("2 events were announced"));
     assert!(messages[1].contains("warp 2, chunk 0") && messages[1].contains("mask 0"));
     assert_eq!(report.events, 2);
-    // The same errors come out of decoding, and what is before them comes first.
+    // Decoding reports the same errors, after the events before them.
     let found: Vec<_> = trace.decode_warp(0, 2, 0).unwrap().collect();
     assert!(matches!(found[..], [Err(_)]));
     assert!(crate::support::decode(&trace, 0, 0).is_err());
@@ -363,7 +360,7 @@ fn many_launches_are_reported_as_one_after_the_other() {
     let launches: Vec<(LaunchInfo, Streams)> = (0..150).map(|number| (numbered(number), streams())).collect();
     let mut recorder = Recorder::new(vec![CodecSpec::Raw, CodecSpec::Raw]);
     recorder.account = |launch, warp, account| {
-        // Launches 3, 6, 9 ... have one warp that says too much, and every launch one that lost something.
+        // One warp of launches 0, 3, 6 ... counts too many events; one warp of each launch lost events.
         account.recorded += u64::from(launch % 3 == 0 && warp == 2);
         if warp == 1 {
             (account.attempted, account.lost) = (account.attempted + 7, 7);
@@ -379,7 +376,6 @@ fn many_launches_are_reported_as_one_after_the_other() {
     assert_eq!(report.accounts, 1200);
     let twin = report.twin.unwrap();
     assert_eq!(twin.equal_warps + twin.prefix_warps, 600);
-    // Of each launch alone.
     let mut expected: Vec<String> = Vec::new();
     for launch in &launches {
         let alone = verify(recorder.record(std::slice::from_ref(launch)));

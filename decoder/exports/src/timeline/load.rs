@@ -1,37 +1,36 @@
-//! What ran on each multiprocessor, in stretches of the time that all share.
+//! Load of each multiprocessor, in stretches of the shared time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Stretches of the axis, at most.
+/// Maximum number of stretches of the axis.
 const STRETCHES: u64 = 1_024;
-/// Multiprocessors of which it is kept: more than any device has.
+/// Maximum number of multiprocessors with a load. No device has more.
 const MULTIPROCESSORS: usize = 1_024;
 
-/// What ran on a multiprocessor: sums over its stretches.
+/// The load of a multiprocessor, summed over each stretch.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// Nanoseconds of a stretch, and where the last one ends.
+    /// Nanoseconds of a stretch, and the end of the last one.
     width: u64,
     until: u64,
-    /// Warps that ran, times nanoseconds.
+    /// Running warps, times nanoseconds.
     warps: Vec<u64>,
-    /// Their active lanes, times nanoseconds; empty if runs have no times.
+    /// Active lanes, times nanoseconds; empty if runs have no times.
     lanes: Vec<u64>,
 }
 
 impl Load {
-    /// Returns for how long a stretch is.
     pub(super) const fn width(&self) -> u64 {
         self.width
     }
 
-    /// Returns warps in the mean, where that changes and where the axis ends.
+    /// Returns the mean number of warps, at each change and at the end of the axis.
     pub(super) fn warps(&self) -> Vec<(u64, f64)> {
         self.means(&self.warps)
     }
 
-    /// Returns active lanes in the mean; none if runs have no times.
+    /// Returns the mean number of active lanes; empty if runs have no times.
     pub(super) fn lanes(&self) -> Vec<(u64, f64)> {
         self.means(&self.lanes)
     }
@@ -52,7 +51,6 @@ impl Load {
     }
 }
 
-/// What ran on all multiprocessors.
 pub(super) struct Loads {
     until: u64,
     has_lanes: bool,
@@ -60,19 +58,16 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    /// Nothing yet, of an axis of this length.
     pub(super) const fn new(until: u64, has_lanes: bool) -> Self {
         Self { until, has_lanes, of: BTreeMap::new() }
     }
 
-    /// Takes a warp that ran.
     pub(super) fn warp(&mut self, sm: u32, lasts: &Range<u64>) {
         if let Some(load) = self.load(sm) {
             spread(&mut load.warps, load.width, lasts, 1);
         }
     }
 
-    /// Takes a run of this many lanes.
     pub(super) fn run(&mut self, sm: u32, lasts: &Range<u64>, lanes: u32) {
         if let Some(load) = self.load(sm) {
             spread(&mut load.lanes, load.width, lasts, lanes.into());
@@ -91,7 +86,6 @@ impl Loads {
         Some(self.of.entry(sm).or_insert_with(load))
     }
 
-    /// Returns them by the multiprocessor's number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&u32, &Load)> {
         self.of.iter()
     }
@@ -115,7 +109,7 @@ mod tests {
 
     #[test]
     fn means_are_those_of_what_ran_in_each_stretch() {
-        // Three nanoseconds a stretch, the last one has two.
+        // Three nanoseconds for each stretch, two for the last one.
         let mut loads = Loads::new(STRETCHES * 3 - 1, true);
         loads.warp(7, &(0..9));
         loads.warp(7, &(2..4));

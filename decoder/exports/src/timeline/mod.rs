@@ -1,12 +1,11 @@
-//! Tracks of warps with a slice for each run, in those of the functions and loops around it, for tools that
-//! draw time.
+//! Tracks of warps with a slice for each run, nested in slices of functions and loops, for tools that draw
+//! time.
 //!
-//! Of a trace that says where and when warps ran the axis is time, the same for all, and tracks are those of
-//! the multiprocessors. Of one with times of runs alone it is each warp's own time, from its first run on: a
-//! microsecond is a cycle. A run lasts until the warp's next one begins, which lanes that are apart may do
-//! while it goes on. Of other traces the axis is the order of events: the n-th event of a warp lasts from
-//! microsecond n to n + 1. The latter two begin in each warp anew: what stands above each other in two tracks
-//! need not have happened at once.
+//! If the trace has spans, the axis is the time shared by all warps, and tracks belong to multiprocessors. If
+//! it has only times of runs, the axis is each warp's own time since its first run, with one microsecond for
+//! each cycle. A run lasts until the warp's next run begins; if lanes have diverged, it may actually continue
+//! longer. Without times, the axis is the order of events: the n-th event of a warp lasts from microsecond n
+//! to n + 1. The last two axes start at 0 in each warp: equal positions in two tracks are unrelated.
 
 mod load;
 mod order;
@@ -28,42 +27,36 @@ use crate::error::ExportError;
 use crate::nest::Nest;
 use crate::source::{ExportSource, Step};
 
-/// What was written.
+/// Counts of a written timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Tracks of warps.
+    /// Number of tracks of warps.
     pub warps: u64,
-    /// Slices of runs, or of warps where events have no times; those around them are more.
+    /// Slices of runs, or of warps if events have no times. Slices around them are not counted.
     pub slices: u64,
-    /// Selected warps that were chosen to be recorded and are not there, or not whole, because the trace does
-    /// not say when they or their runs began and ended.
+    /// Selected warps, chosen for recording, that are missing or incomplete because the trace lacks times for
+    /// them or their runs.
     pub unplaced: u64,
-    /// What the axis is.
+    /// Description of the axis.
     pub axis: &'static str,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
-/// A block or a warp that ran.
 struct Ran<'a> {
-    /// Name of its kernel.
     kernel: &'a str,
-    /// Number of its launch.
     launch: u32,
-    /// From where to where on the axis.
     lasts: Range<u64>,
-    /// Cycles of its multiprocessor.
     cycles: Option<u64>,
-    /// The multiprocessor on which it ended, if that is another one.
+    /// The multiprocessor at the end, if it changed.
     moved_to: Option<u32>,
-    /// Of the first block of a launch that began after all before had ended: the launch's place in the order.
+    /// For the first block of a launch that began after all earlier ones had ended: the order of the launch.
     follows: Option<Follows>,
-    /// Of the last block of a launch: those that followed it.
+    /// For the last block of a launch: the launches that followed.
     followed_by: Vec<Follows>,
 }
 
-/// Gives all of a source to `tracks`; tells `sliced` of each slice.
 fn draw<W: Write>(
     source: &ExportSource<'_>,
     scale: Scale,
@@ -103,7 +96,7 @@ fn draw<W: Write>(
     Ok(written)
 }
 
-/// The tracks of a launch in the making.
+/// The tracks of a launch, while they are drawn.
 struct Launch<'a, W> {
     source: &'a ExportSource<'a>,
     info: &'a LaunchInfo,
@@ -134,7 +127,7 @@ impl<W: Write> Launch<'_, W> {
         }
     }
 
-    /// Begins the warp's track, and its block's, if they are not the last ones.
+    /// Begins the tracks of the warp and its block, unless they are the current ones.
     fn begin(&mut self, warp: u32, written: &mut Written) -> Result<(), ExportError> {
         if self.warp == Some(warp) {
             return Ok(());
@@ -151,7 +144,6 @@ impl<W: Write> Launch<'_, W> {
         Ok(())
     }
 
-    /// Ends all slices around the last run.
     fn close(&mut self) -> Result<(), ExportError> {
         self.open.go_to(&[], self.open.end, self.tracks)
     }
@@ -183,17 +175,16 @@ impl<W: Write> Launch<'_, W> {
     }
 }
 
-/// The functions and loops that a warp is in.
+/// The functions and loops around the current run of a warp.
 #[derive(Default)]
 struct Open {
     /// Names, the outermost first.
     slices: Vec<String>,
-    /// Where the last run ended.
     end: u64,
 }
 
 impl Open {
-    /// Ends the slices that `around` does not have, and begins those that it has more.
+    /// Ends the slices that `around` lacks, and begins the new ones.
     fn go_to<W: Write>(
         &mut self,
         around: &[String],
@@ -212,7 +203,7 @@ impl Open {
     }
 }
 
-/// The waits of a warp, of a trace that has points at them and times of runs.
+/// The waits of a warp, if the trace has wait points and times of runs.
 struct Waiting(Option<OpenWaits>);
 
 impl Waiting {
@@ -220,14 +211,13 @@ impl Waiting {
         Self(source.trace().has_times().then(|| OpenWaits::of_trace(source.trace())).flatten())
     }
 
-    /// Begins a warp.
     fn begin(&mut self) {
         if let Some(open) = &mut self.0 {
             open.end(&mut |_| {});
         }
     }
 
-    /// Takes the warp's next run, which begins there on the axis; draws the waits that it ends.
+    /// Takes the warp's next run, which begins at `at` on the axis, and draws the waits that it ends.
     fn push<W: Write>(
         &mut self,
         source: &ExportSource<'_>,
@@ -246,16 +236,14 @@ impl Waiting {
     }
 }
 
-/// The name of the mark where a warp began of which it is not known when it ended.
+/// The name of the mark at the start of a warp without a known end.
 const UNENDED: &str = "[end not known]";
 
-/// Says what a mark means: a name, and the reason.
 fn mark(missing: &LossyWarps) -> (&'static str, &'static str) {
     let name = if missing.events.is_some() { "[lost]" } else { "[unfinished]" };
     (name, missing.reason.name())
 }
 
-/// Counts the bytes that go through.
 struct Counted<W> {
     out: W,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Which launches followed which.
+//! The order of launches that did not overlap.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,25 +6,23 @@ use std::collections::BTreeMap;
 use crate::error::ExportError;
 use crate::source::ExportSource;
 
-/// A launch that began when all that began before had ended.
+/// A launch that began after all earlier ones had ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Follows {
-    /// Its number.
     pub(super) launch: u32,
-    /// For how long none ran before, in nanoseconds.
     pub(super) gap: u64,
 }
 
-/// Which launches followed which, by their first and last blocks.
+/// The launches that followed others, by their first and last blocks.
 #[derive(Default)]
 pub(super) struct Order {
-    /// By launch and block: of the first block of one that follows.
+    /// By launch and first block of the following launch.
     first: BTreeMap<(u32, u32), Follows>,
-    /// Of the last block of one that is followed.
+    /// By launch and last block of the preceding launch.
     last: BTreeMap<(u32, u32), Vec<Follows>>,
 }
 
-/// When a launch ran: begin and end, its number, its first block and the one that ended last.
+/// Begin and end of a launch, its number, its first block and the block that ended last.
 struct Ran {
     begin: u64,
     end: u64,
@@ -34,7 +32,7 @@ struct Ran {
 }
 
 impl Order {
-    /// Reads when the selected launches ran. Memory: the blocks of one launch at a time.
+    /// Reads when the selected launches ran. Memory: the blocks of one launch.
     pub(super) fn new(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut ran = Vec::new();
         for info in source.launches() {
@@ -50,7 +48,7 @@ impl Order {
         }
         ran.sort_by_key(|ran| (ran.begin, ran.launch));
         let mut order = Self::default();
-        // The one that ended last so far.
+        // The launch with the latest end so far.
         let mut before: Option<&Ran> = None;
         for ran in &ran {
             if let Some((before, gap)) = before.and_then(|it| Some((it, ran.begin.checked_sub(it.end)?))) {
@@ -65,12 +63,12 @@ impl Order {
         Ok(order)
     }
 
-    /// Returns whom a block's launch followed, if the block is its first.
+    /// Returns the order of a block's launch, if the block is its first.
     pub(super) fn follows(&self, launch: u32, block: u32) -> Option<Follows> {
         self.first.get(&(launch, block)).copied()
     }
 
-    /// Returns which launches followed that of the block, if the block is its last.
+    /// Returns the launches that followed the block's launch, if the block is its last.
     pub(super) fn followed_by(&self, launch: u32, block: u32) -> Vec<Follows> {
         self.last.get(&(launch, block)).cloned().unwrap_or_default()
     }

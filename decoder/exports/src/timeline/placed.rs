@@ -1,4 +1,4 @@
-//! Warps on the axis that they share: where and when each ran, and in that its runs.
+//! Warps on the shared axis: where and when each ran, with its runs.
 
 use std::io::Write;
 use std::iter::Peekable;
@@ -16,9 +16,8 @@ use crate::error::ExportError;
 use crate::nest::Nest;
 use crate::source::{ExportSource, Step};
 
-/// Gives the warps of a source, of which the trace says when they ran, to `tracks`, from the global timer's
-/// `zero` on; with their runs if these have times. Returns what ran on each multiprocessor until the axis
-/// ends.
+/// Draws the warps of a source that have spans, from the global timer's `zero` on, with their runs if these
+/// have times. Returns the load of each multiprocessor up to the end of the axis.
 pub(super) fn draw<W: Write>(
     source: &ExportSource<'_>,
     (zero, until): (u64, u64),
@@ -57,12 +56,11 @@ pub(super) fn draw<W: Write>(
     Ok(loads)
 }
 
-/// A launch in the making.
 struct Launch<'a, W, I: Iterator> {
     source: &'a ExportSource<'a>,
     info: &'a LaunchInfo,
     zero: u64,
-    /// What is around runs, if they are drawn.
+    /// The names around runs, if runs are drawn.
     nest: Option<&'a Nest>,
     spans: Peekable<I>,
     tracks: &'a mut Perfetto<W>,
@@ -72,27 +70,23 @@ struct Launch<'a, W, I: Iterator> {
     waits: Waiting,
     loads: &'a mut Loads,
     order: &'a Order,
-    /// The warp whose steps are given, and what is known of when it ran.
+    /// The current warp, and its data if it has a span.
     at: Option<u32>,
     warp: Option<Warp>,
     block: Option<Block>,
 }
 
-/// A warp that began.
 struct Warp {
     span: WarpSpan,
-    /// From where to where on the axis, if it ended.
     lasts: Option<Range<u64>>,
     axis: Option<Axis>,
-    /// The last run that has a time, and where it begins; it is drawn when its end is known.
+    /// The last run with a time, and its start. It is drawn when its end is known.
     run: Option<(EventRun, u64)>,
-    /// Whether nothing of it was left out.
+    /// Whether the warp is completely drawn.
     is_whole: bool,
 }
 
-/// A block in the making.
 struct Block {
-    /// Its linear index, and its multiprocessor.
     place: (u32, u32),
     lasts: Range<u64>,
     has_ended: bool,
@@ -115,7 +109,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
         }
     }
 
-    /// Draws the warps before this one, or all that are left, and begins this one.
+    /// Draws the warps before `at`, or all remaining warps, and begins warp `at`.
     fn go_to(&mut self, at: Option<u32>) -> Result<(), ExportError> {
         if at.is_some() && self.at == at {
             return Ok(());
@@ -178,7 +172,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
         if let Some(lasts) = warp.lasts {
             self.tracks.warp_ran(lasts.end)?;
         }
-        // All that were selected were added.
+        // `unplaced` started with all selected warps.
         self.written.unplaced = self.written.unplaced.saturating_sub(warp.is_whole.into());
         Ok(())
     }
@@ -221,7 +215,7 @@ impl<'a, W: Write, I: Iterator<Item = Result<(u32, WarpSpan), DecodeError>>> Lau
         Ok(())
     }
 
-    /// Draws the last run: until the next one begins, which the run knows, or until the warp ends.
+    /// Draws the last run. It lasts until the next run begins, or until the warp ends.
     fn draw_run(&mut self, is_last: bool) -> Result<(), ExportError> {
         let Some(warp) = &mut self.warp else { return Ok(()) };
         let (Some((run, from)), Some(axis), Some(lasts)) = (warp.run.take(), warp.axis, warp.lasts.clone())

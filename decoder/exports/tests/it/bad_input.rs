@@ -1,4 +1,4 @@
-//! Damaged traces give exports or errors, never a panic.
+//! Exports of damaged traces succeed or return errors; they never panic.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn golden() -> Vec<(PathBuf, Vec<u8>)> {
     traces
 }
 
-/// Exports into memory in every form; returns the sizes.
+/// Exports into memory in every format. Returns the sizes.
 fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, ExportError> {
     let source = ExportSource::new(trace, selection.clone())?;
     let mut sizes = Vec::new();
@@ -37,7 +37,7 @@ fn export(trace: &TraceFile, selection: &Selection) -> Result<Vec<usize>, Export
     #[cfg(feature = "parquet")]
     {
         use warptrace_exports::parquet::{self, FigureTable, TraceTable};
-        // Others need an analysis, which is tested by itself.
+        // Other tables need an analysis, which has separate tests.
         use FigureTable::{AccessLosses, Launches, Locations, Losses, Sites};
         let figures = [Locations, Launches, Losses, Sites, AccessLosses].map(TraceTable::Figures);
         let is_figures = |table: &TraceTable| matches!(table, TraceTable::Figures(_));
@@ -62,7 +62,7 @@ fn sound_traces_can_be_exported() {
     }
 }
 
-/// Changes a byte of each golden file, and cuts it, at the given number of places.
+/// Changes a byte of each golden file, and truncates it, at `places` places.
 fn check_damaged(places: usize) {
     let (mut exported, mut refused) = (0, 0);
     for (_, bytes) in golden() {
@@ -82,7 +82,7 @@ fn check_damaged(places: usize) {
             }
         }
     }
-    // Of 35 places more than 50 and 30.
+    // For 35 places, at least 50 and 30.
     assert!(
         35 * exported > 50 * places && 35 * refused > 30 * places,
         "{exported} exported, {refused} refused"

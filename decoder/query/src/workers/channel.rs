@@ -17,18 +17,17 @@ use url::Url;
 
 use crate::error::QueryError;
 
-/// How long a worker may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// A worker that has been silent for so long is asked for a sign of life,
+/// Time without traffic after which a keep-alive is sent,
 const ALIVE: Duration = Duration::from_secs(5);
-/// and has so long to give one.
+/// and the timeout for its reply.
 const SIGN: Duration = Duration::from_secs(10);
 
-/// Opens a connection to each worker once, and says the token with all that is asked.
+/// Opens one connection to each worker, and sends the token with each request.
 #[derive(Clone, Default)]
 pub(super) struct Channels {
     token: Option<HeaderValue>,
-    /// Whether this is a worker that asks another one.
+    /// Whether this is a worker that connects to another worker.
     is_worker: bool,
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
@@ -84,13 +83,12 @@ impl ChannelResolver for Channels {
     }
 }
 
-/// Returns the first cause of an error, which says most.
+/// Returns the first cause of an error, which is the most specific.
 fn innermost(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Returns a worker's name as people write it.
 pub(super) fn shown(url: &Url) -> String {
     match (url.host_str(), url.port_or_known_default()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -98,10 +96,8 @@ pub(super) fn shown(url: &Url) -> String {
     }
 }
 
-/// Returns what is said with all that is asked of workers.
-///
-/// # Errors
-/// The token has other characters than a header of HTTP takes, or spaces at an end, which would be lost on the way.
+/// Returns the authorization header for requests to workers. Fails if the token is empty, has characters that
+/// are not allowed in an HTTP header, or has leading or trailing spaces, which HTTP would drop.
 pub(super) fn header(token: &str) -> Result<HeaderValue, QueryError> {
     let value = HeaderValue::from_str(&format!("Bearer {token}")).ok();
     let value = value.filter(|_| !token.is_empty() && token.trim() == token);

@@ -1,4 +1,4 @@
-//! The client: which traces the workers have, and a session whose plans go to them.
+//! The client: lists the workers' traces, and makes sessions that send plans to workers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::listing::Listed;
 use crate::scan::{SqlTable, TableName, Traces};
 use crate::source::FoundTrace;
 
-/// How long a worker may take to say its version.
+/// Timeout for a worker's version.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// The workers that have the traces.
@@ -40,10 +40,10 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Takes the names of workers, `host:port` each, and the token that they want.
+    /// Takes the names of workers, each as `host:port`, and their token.
     ///
     /// # Errors
-    /// A name is none, or is there twice; the token has other characters than a header of HTTP takes.
+    /// A name is invalid or repeated; the token is not a valid HTTP header value.
     pub fn new(names: &[String], token: Option<&str>) -> Result<Self, QueryError> {
         let failed = |text: String| Err(QueryError::Failed(text));
         let mut urls: Vec<Url> = Vec::new();
@@ -62,9 +62,9 @@ impl Workers {
         Ok(Self { urls, channels: Channels::new(token.map(header).transpose()?, false) })
     }
 
-    /// Fails if a worker does not answer, or is not of this version.
+    /// Returns an error if a worker does not respond, or has another version.
     pub(crate) async fn check(&self) -> Result<(), DataFusionError> {
-        // All at once: many may be silent, and each for long.
+        // In parallel, because several workers may be silent, each until its timeout.
         try_join_all(self.urls.iter().map(|url| self.check_one(url))).await.map(|_| ())
     }
 
@@ -86,7 +86,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Finds the traces of all workers that fit the patterns, and gives each to one worker.
+    /// Finds the traces of all workers that match the patterns, and assigns each to one worker.
     pub(crate) async fn find(
         &self,
         patterns: &[String],
@@ -106,7 +106,6 @@ impl Workers {
         self.given_out(patterns, batches.iter().flat_map(rows).collect())
     }
 
-    /// Gives each trace to one of the workers that have it.
     fn given_out(
         &self,
         patterns: &[String],
@@ -118,7 +117,7 @@ impl Workers {
                 return Err(failed(format!("no worker has a trace that fits {pattern} under its folders")));
             }
         }
-        /// Path, length and digest: the same trace, with several workers.
+        /// Path, length and digest. They identify a trace that several workers have.
         type Key = (String, u64, u64);
         let mut files = BTreeMap::<Key, (Listed, BTreeMap<u32, String>)>::new();
         for (worker, file) in rows {
@@ -164,7 +163,7 @@ impl Workers {
         Ok((found, shares))
     }
 
-    /// Returns a session whose plans go to the workers of these shares.
+    /// Makes a session that sends plans to the workers of these shares.
     pub(crate) fn session(
         &self,
         shares: &Shares,
@@ -182,21 +181,20 @@ impl Workers {
             .with_distributed_desired_task_count_handler(super::desired)
             .with_distributed_scale_up_leaf_node_handler(super::shared_out)
             .with_distributed_route_tasks_handler(super::routed)
-            // Parts of a union would go to other workers than those that have the traces.
+            // Isolated children of a union would run on workers without their traces.
             .with_distributed_children_isolator_unions(false)?
             .with_distributed_metrics_collection(false)?;
         Ok(builder.build())
     }
 }
 
-/// Plans of one task would not be sent.
+/// Adds an empty share if there is only one, because plans with one task are not sent.
 fn pad(shares: &mut Shares) {
     if let [only] = &shares[..] {
         shares.push(Share { worker: only.worker.clone(), files: Vec::new() });
     }
 }
 
-/// Reads the rows of the table of traces.
 fn rows(batch: &RecordBatch) -> Vec<(u32, Listed)> {
     let number = |column: usize| batch.column(column).as_primitive::<UInt64Type>();
     let small = |column: usize| batch.column(column).as_primitive::<UInt32Type>();
@@ -217,7 +215,6 @@ fn rows(batch: &RecordBatch) -> Vec<(u32, Listed)> {
     (0..batch.num_rows()).map(row).collect()
 }
 
-/// The workers, each as often as it has shares.
 struct Urls(Vec<Url>);
 
 impl WorkerResolver for Urls {

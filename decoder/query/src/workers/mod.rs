@@ -1,9 +1,9 @@
-//! Queries whose traces are with workers on other machines.
+//! Queries over traces on other machines.
 //!
-//! The client lists the traces that workers have, and gives each file to one of them. A plan is made as for traces in
-//! this process; DataFusion Distributed cuts it where rows of several tasks come together and sends the parts below to
-//! the workers, a [`Scan`](crate::scan::Scan) with the files of each. What filters, projects and sums runs with the
-//! workers.
+//! The client lists the workers' traces, and assigns each file to one worker. It plans queries as for local
+//! traces. DataFusion Distributed cuts the plan where rows of several tasks are combined, and sends the parts
+//! below to the workers: a [`Scan`](crate::scan::Scan) with the files of each, and its filters, projections
+//! and partial sums.
 
 mod channel;
 mod client;
@@ -27,27 +27,24 @@ pub use self::task::ListFiles;
 pub(crate) use self::task::Task;
 use crate::scan::{Scan, Traces};
 
-/// What tells workers and clients that do not fit together apart.
+/// Version that worker and client must have in common.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 
-/// The traces of one worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     pub(crate) worker: Url,
-    /// What queries call each trace, and its path with the worker; to list traces, patterns.
+    /// Name in queries and path on the worker of each trace; for listings, patterns.
     pub(crate) files: Vec<(String, String)>,
 }
 
-/// The traces of all workers; at least two shares, or plans would not be sent anywhere.
+/// The traces of all workers. At least two shares, because plans with one task are not sent.
 pub(crate) type Shares = Vec<Share>;
 
-/// Wants a task for each share.
 pub(crate) fn desired(event: DesiredTaskCountEvent<'_>) -> Option<Result<DesiredTaskCountEventResponse>> {
     let Traces::Apart(shares) = &event.plan.downcast_ref::<Scan>()?.traces else { return None };
     Some(Ok(DesiredTaskCountEventResponse::desired(shares.len())))
 }
 
-/// Gives each task its share.
 pub(crate) fn shared_out(event: ScaleUpLeafNodeEvent<'_>) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
     let scan = event.plan.downcast_ref::<Scan>()?;
     let Traces::Apart(shares) = &scan.traces else { return None };

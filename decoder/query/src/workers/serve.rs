@@ -1,4 +1,4 @@
-//! The worker: listens for parts of queries.
+//! The worker: receives parts of queries.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,24 +19,24 @@ use super::task::{Codec, ListFiles, Room};
 use crate::error::QueryError;
 use crate::{Stop, message};
 
-/// Longest message that a worker takes: a part of a plan with the names of its files.
+/// Maximum size of a message: a part of a plan with the names of its files.
 const MAX_MESSAGE: usize = 64 << 20;
-/// A client that has been silent for so long is asked for a sign of life.
+/// Time without traffic after which a keep-alive is sent to the client.
 const ALIVE: Duration = Duration::from_secs(20);
 
-/// What a worker does.
+/// Configuration of a worker.
 pub struct Listen {
-    /// Where it listens; port 0: a free one.
+    /// Address to listen on. Port 0 selects a free port.
     pub address: SocketAddr,
-    /// Folders whose traces it reads, and no others.
+    /// Folders with traces. The worker reads no others.
     pub roots: Vec<PathBuf>,
-    /// What clients have to know. Beyond this machine there has to be one.
+    /// The token that clients must send. Required unless the address is a loopback address.
     pub token: Option<String>,
-    /// Bytes for sorting and grouping of all queries together.
+    /// Memory limit for sorting and grouping, in bytes, for all queries together.
     pub memory: usize,
-    /// How long it works for a query at most.
+    /// Time limit for one query.
     pub limit: Option<Duration>,
-    /// Finds the traces that a pattern names.
+    /// Lists the traces that a pattern names.
     pub list: ListFiles,
 }
 
@@ -46,11 +46,11 @@ impl std::fmt::Debug for Listen {
     }
 }
 
-/// Serves parts of queries until `stop` is asked for; tells `ready` where it listens.
+/// Serves parts of queries until `stop` is used. Calls `ready` with the address.
 ///
 /// # Errors
-/// The address is taken, or not of this machine alone and there is no token; a root is not there; the system gives no
-/// threads.
+/// The address is in use, or is not a loopback address and there is no token; a root does not exist or is not
+/// a folder; the system cannot create threads.
 pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Result<(), QueryError> {
     let Listen { address, roots, token, memory, limit, list } = listen;
     if token.is_none() && !address.ip().is_loopback() {
@@ -74,7 +74,7 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     let expected = token.as_deref().map(header).transpose()?;
     let environment = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0).build_arc();
     let environment = environment.map_err(|error| QueryError::running(&error))?;
-    // A plan may name any file of any format that DataFusion knows: without a store, none of them is read.
+    // A plan may name any file that DataFusion can read. Without an object store, it reads no files.
     if let Ok(files) = Url::parse("file:///") {
         environment.deregister_object_store(&files).map_err(|error| QueryError::running(&error))?;
     }
@@ -114,7 +114,7 @@ pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Res
     Ok(())
 }
 
-/// Whether a request says the token. Takes as long for each wrong one of a length.
+/// Returns true if a request has the right token. Takes constant time for equal lengths.
 fn allowed(expected: Option<&[u8]>, said: &MetadataMap) -> bool {
     let Some(expected) = expected else { return true };
     let said = said.get("authorization").map(|value| value.as_bytes()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a worker is sent, and what it opens for that.
+//! Tasks: the encoded scan that a worker receives, and the traces that it opens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,12 +27,10 @@ use crate::source::{Named, events, words};
 /// Returns the files that a pattern names: a file, a folder, or a pattern.
 pub type ListFiles = Arc<dyn Fn(&Path) -> Result<Vec<PathBuf>, String> + Send + Sync>;
 
-/// Most parts that a task may ask for.
 const MAX_PARTS: u32 = 64;
-/// Bytes at each end of a file that its digest is of.
+/// Number of bytes at each end of a file in its digest.
 const DIGESTED: u64 = 1 << 16;
 
-/// A scan on its way.
 #[derive(BorshSerialize, BorshDeserialize)]
 struct Sent {
     table: String,
@@ -40,16 +38,15 @@ struct Sent {
     bounds: Bounds,
     parts: u32,
     worker: u32,
-    /// What people call the worker.
     place: String,
     files: Vec<(String, String)>,
     chosen: Option<Chosen>,
 }
 
-/// What a worker may read, and for how long.
+/// Limits of a worker: the files that it may read, and the time for a query.
 #[derive(Clone)]
 pub(crate) struct Room {
-    /// Folders, by their true paths.
+    /// Folders, as canonical paths.
     pub(crate) roots: Vec<PathBuf>,
     pub(crate) limit: Option<Duration>,
     pub(crate) list: ListFiles,
@@ -62,9 +59,9 @@ impl fmt::Debug for Room {
 }
 
 impl Room {
-    /// Returns the true path of a file that may be read.
+    /// Returns the canonical path of a file that may be read.
     fn path(&self, path: &Path) -> Result<PathBuf, String> {
-        // Whether something is there is not told of what may not be read.
+        // The error does not reveal whether a file outside the folders exists.
         let refused = || format!("{}: not a file under a folder of this worker", path.display());
         let tried = self.roots.iter().filter_map(|root| root.join(path).canonicalize().ok());
         let mut inside = tried.filter(|path| self.roots.iter().any(|root| path.starts_with(root)));
@@ -72,7 +69,6 @@ impl Room {
     }
 }
 
-/// The share of a worker in a query.
 #[derive(Debug)]
 pub(crate) struct Task {
     worker: u32,
@@ -84,13 +80,12 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// The place of this worker among those of the query.
+    /// Returns the index of this worker in the query.
     pub(crate) const fn worker(&self) -> u32 {
         self.worker
     }
 
-    /// # Errors
-    /// The worker's limit of time is over.
+    /// Fails if the worker's time limit has passed.
     pub(crate) fn in_time(&self) -> Result<()> {
         match (self.until, self.room.limit) {
             (Some(until), Some(limit)) if Instant::now() > until => Err(failed(format!(
@@ -101,10 +96,7 @@ impl Task {
         }
     }
 
-    /// Opens the traces, once.
-    ///
-    /// # Errors
-    /// A file cannot be opened, or not be read by this worker.
+    /// Opens the traces on the first call. Fails if a file cannot be opened, or this worker may not read it.
     pub(crate) fn open(&self) -> Result<&Open> {
         let opened = self.open.get_or_init(|| {
             let open = |(name, path): &(String, String)| {
@@ -121,19 +113,16 @@ impl Task {
         opened.as_ref().map_err(|error| failed(error.clone()))
     }
 
-    /// Lists the traces that fit the patterns.
-    ///
-    /// # Errors
-    /// One of them cannot be read.
+    /// Lists the traces that match the patterns. Fails if one of them cannot be read.
     pub(crate) fn list(&self) -> Result<Vec<Listed>> {
         let (mut found, mut seen) = (Vec::new(), BTreeMap::new());
         for (number, (_, pattern)) in (0..).zip(&self.files) {
             let is_absolute = Path::new(pattern).is_absolute();
-            // Where an absolute pattern begins does not depend on the folder.
+            // An absolute pattern does not depend on the folder.
             let roots =
                 if is_absolute { &self.room.roots[..1.min(self.room.roots.len())] } else { &self.room.roots };
             for root in roots {
-                // What this worker does not have, another may.
+                // Another worker may have it.
                 let Ok(paths) = (self.room.list)(&root.join(pattern)) else { continue };
                 for path in paths {
                     let true_path = match self.room.path(&path) {
@@ -180,7 +169,6 @@ fn listed(true_path: &Path, path: String, pattern: u32) -> Result<Listed, String
     Ok(Listed { pattern, path, true_path, length, digest, events, is_whole, state })
 }
 
-/// Returns a file's length, and a digest of its first and last bytes.
 fn digest(path: &Path) -> std::io::Result<(u64, u64)> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -194,10 +182,10 @@ fn digest(path: &Path) -> std::io::Result<(u64, u64)> {
     Ok((length, first << 32 | sum(&file)?))
 }
 
-/// Makes bytes of scans; a worker makes scans of bytes, of what it may read.
+/// Encodes scans on the client, and decodes them on a worker within its limits.
 #[derive(Debug)]
 pub(crate) struct Codec {
-    /// `None`: this is no worker.
+    /// `None` on the client.
     pub(crate) room: Option<Room>,
 }
 
@@ -243,11 +231,11 @@ impl PhysicalExtensionCodec for Codec {
         let (worker, place, files) = match &scan.traces {
             Traces::Share(shares, number) => {
                 let share = &shares[*number];
-                // What a condition leaves out, a worker need not open.
+                // The worker need not open traces that a condition excludes.
                 let files = share.files.iter().filter(|(name, _)| scan.bounds.allow_text("trace", name));
                 (*number as u32, shown(&share.worker), files.cloned().collect())
             }
-            // Never executed: it stands for the shares until they are sent.
+            // Never executed: a placeholder for the shares until they are sent.
             _ => (0, String::new(), Vec::new()),
         };
         let name = TableName::known().find(|(_, table)| *table == scan.table);

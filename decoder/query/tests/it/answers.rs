@@ -1,5 +1,4 @@
-//! Answers are those of the analysis and of the decoded events, for traces of several programs and for the
-//! files of earlier versions.
+//! Results match the analysis and the decoded events, also for files of earlier versions.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use warptrace_query::{Database, Format, QueryError, Writer};
 
 const MEMORY: usize = 64 << 20;
 
-/// All traces: those of programs on the simulator, and the decoder's golden files.
+/// Returns all traces: recordings of programs on the simulator, and the decoder's golden files.
 fn paths() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["tests/traces", "../decode/tests/golden"].map(|folder| root.join(folder));
@@ -53,7 +52,7 @@ fn numbers(rows: &[Vec<String>]) -> Vec<Vec<u64>> {
     rows.iter().map(|row| row.iter().map(|cell| cell.parse().unwrap()).collect()).collect()
 }
 
-/// Events as they are decoded: launch, warp, number, location, mask.
+/// Returns the decoded events: launch, warp, number, location, mask.
 fn decoded(trace: &TraceFile) -> Vec<[u64; 5]> {
     let mut all = Vec::new();
     for info in trace.launches() {
@@ -115,7 +114,7 @@ fn counting_makes_a_row_for_each_location_and_not_for_each_event() {
     assert_eq!(numbers(&ask(&database, "select count(*) from events")), [[events]]);
     let first = database.made_rows();
     assert!(first <= 8 * locations && first < events / 10, "{first} rows for {events} events");
-    // One of these needs single events.
+    // This condition needs single events.
     assert_eq!(numbers(&ask(&database, "select count(*) from events where event >= 0")), [[events]]);
     assert!(database.made_rows() >= events);
 }
@@ -195,7 +194,7 @@ fn conditions_choose_the_events_that_are_decoded() {
             let greatest = expected.iter().map(|row| row[3]).max();
             assert_eq!(counted[0][2], greatest.map_or_else(String::new, |most| most.to_string()), "{what}");
         }
-        // Single events, seldom enough that a sum over all of them is no answer.
+        // Single events: sums over all of them would give a different result.
         let mut by_event: BTreeMap<u64, u64> = BTreeMap::new();
         all.iter().for_each(|row| *by_event.entry(row[2]).or_default() += 1);
         let expected: Vec<Vec<u64>> = by_event.into_iter().map(|(event, count)| vec![event, count]).collect();
@@ -238,7 +237,7 @@ fn sectors_by_sql_are_those_of_the_analysis() {
     let accesses = expected.accesses;
     let sql = "select (select count(*) from lane_accesses) + (select count(*) from lane_values)";
     assert_eq!(numbers(&ask(&database, sql)), [[accesses]]);
-    // One row of all lanes, or one of each.
+    // A row is for all lanes, or for one lane.
     let of_row = "sum(count * case when lane is null then lanes else 1 end)";
     let sql = format!(
         "select sum(n) from (select {of_row} as n from accesses union all select {of_row} from \"values\")"
@@ -252,7 +251,7 @@ fn sectors_by_sql_are_those_of_the_analysis() {
     assert_eq!(numbers(&ask(&database, sectors)), global.collect::<Vec<_>>());
     let lost = ask(&database, "select coalesce(sum(lost), 0), coalesce(sum(left_out), 0) from access_losses");
     assert_eq!(numbers(&lost), [[expected.lost, expected.left_out]]);
-    // Of a trace without accesses there are no rows.
+    // A trace without accesses has no rows.
     let database = Database::new(vec![("a".to_owned(), trace("mis.wtrc"))], MEMORY).unwrap();
     for table in ["accesses", "\"values\"", "lane_accesses", "lane_values", "sites", "access_losses"] {
         assert!(ask(&database, &format!("select * from {table}")).is_empty(), "{table}");
@@ -341,7 +340,7 @@ fn a_damaged_trace_is_an_error_that_names_the_file() {
 fn a_query_can_be_stopped() {
     let database = Database::new(vec![("a".to_owned(), trace("stress.wtrc"))], MEMORY).unwrap();
     let stop = database.stop();
-    // Far more rows than anybody can wait for.
+    // The query would take practically forever.
     let sql = "select count(*) from events a, events b, events c, events d where a.mask + b.mask + c.mask + d.mask = 7";
     let begun = std::time::Instant::now();
     let stopper = std::thread::spawn(move || {

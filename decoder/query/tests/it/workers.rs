@@ -1,5 +1,5 @@
-//! Traces of workers, which are processes of their own on loopback: answers are those of one process, and what happens
-//! to workers makes errors, never other sums.
+//! Workers in separate processes on the loopback address. Results match a single process; failures of workers
+//! cause errors, never wrong sums.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::fs;
@@ -16,10 +16,9 @@ use warptrace_decoder::TraceFile;
 use warptrace_query::{Database, Listen, QueryError, Stop, Workers, serve};
 
 const MEMORY: usize = 64 << 20;
-/// Says to a process of this test that it is a worker, of which folders.
+/// Makes a process of this test a worker of these folders.
 const ROOTS: &str = "WARPTRACE_TEST_ROOTS";
 const TOKEN: &str = "WARPTRACE_TEST_TOKEN";
-/// Each table that can be asked.
 const TABLES: [&str; 17] = [
     "events",
     "runs",
@@ -40,7 +39,7 @@ const TABLES: [&str; 17] = [
     "lane_values",
 ];
 
-/// No test where tests run: the process of a worker, which ends when it is killed.
+/// Not a test: the body of a worker process, which runs until it is killed.
 #[test]
 fn worker_process() {
     let Ok(roots) = std::env::var(ROOTS) else { return };
@@ -65,7 +64,6 @@ fn worker_process() {
     serve(listen, &Stop::new(), |address| println!("listening on {address}")).unwrap();
 }
 
-/// A worker in a process of its own.
 struct Process {
     child: Child,
     name: String,
@@ -97,7 +95,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -112,7 +110,6 @@ fn traces() -> Vec<PathBuf> {
     files
 }
 
-/// A folder with `count` traces.
 fn folder(count: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (number, path) in traces().iter().cycle().take(count).enumerate() {
@@ -121,7 +118,7 @@ fn folder(count: usize) -> tempfile::TempDir {
     folder
 }
 
-/// The same traces in this process, by the same names.
+/// Opens the same traces in this process, with the same names.
 fn here(folder: &Path) -> Database {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
@@ -136,7 +133,6 @@ fn there(workers: &[&Process], token: Option<&str>) -> Result<Database, QueryErr
     Ok(Database::of_workers(workers, &[".".to_owned()], MEMORY, Stop::new())?.0)
 }
 
-/// The rows of an answer, in order.
 fn rows(database: &Database, sql: &str) -> Result<Vec<Vec<String>>, QueryError> {
     let mut answer = database.ask(sql)?;
     let mut rows = Vec::new();
@@ -153,7 +149,7 @@ fn rows(database: &Database, sql: &str) -> Result<Vec<Vec<String>>, QueryError> 
     Ok(rows)
 }
 
-/// Questions of each kind: sums, groups, joins, unions, orders, windows, and rows of each table.
+/// Queries of each kind: sums, groups, joins, unions, orders, windows, and rows of each table.
 fn questions() -> Vec<String> {
     let mut all: Vec<String> = [
         "SELECT count(*), sum(lanes), min(mask), max(mask) FROM events",
@@ -214,7 +210,7 @@ fn figures_of_four_workers_are_those_of_one_process() {
 #[test]
 fn one_worker_is_enough_and_each_may_have_other_files() {
     let (first, second) = (folder(3), folder(5));
-    // Two of them have one name with other bytes.
+    // Two different files have the same name.
     fs::copy(traces().last().unwrap(), second.path().join("t000.wtrc")).unwrap();
     let (one, two) = (Process::new(first.path(), None), Process::new(second.path(), None));
     let sql = "SELECT count(*), sum(lanes) FROM events";
@@ -222,7 +218,7 @@ fn one_worker_is_enough_and_each_may_have_other_files() {
     assert_eq!(rows(&alone, sql).unwrap(), rows(&here(first.path()), sql).unwrap());
     let both = there(&[&one, &two], None).unwrap();
     let names = rows(&both, "SELECT DISTINCT trace FROM launches").unwrap();
-    // Two that are the same in both, two of one name, and two that only the second has.
+    // Two files equal on both workers, two with the same name, and two only on the second worker.
     let names: Vec<&str> = names.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(names.len(), 6, "{names:?}");
     assert_eq!(names.iter().filter(|name| name.ends_with("/t000.wtrc")).count(), 2, "{names:?}");
@@ -233,7 +229,7 @@ fn a_damaged_file_is_named() {
     let folder = folder(6);
     let (one, two) = (Process::new(folder.path(), None), Process::new(folder.path(), None));
     let database = there(&[&one, &two], None).unwrap();
-    // In the middle, where the events are; then at the begin.
+    // Damages the middle, where the events are; then the beginning.
     let path = folder.path().join("t003.wtrc");
     let mut bytes = fs::read(&path).unwrap();
     let length = bytes.len();
@@ -282,7 +278,7 @@ fn nonsense_on_the_port_harms_nothing() {
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let mut bytes = Vec::new();
         if round % 2 == 0 {
-            // The begin of HTTP/2, and then nonsense.
+            // The start of HTTP/2, followed by random bytes.
             bytes.extend_from_slice(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         }
         for _ in 0..round * 7 {
@@ -291,7 +287,7 @@ fn nonsense_on_the_port_harms_nothing() {
             seed ^= seed << 17;
             bytes.push(seed as u8);
         }
-        // The worker may close it before all is written.
+        // The worker may close the connection before everything is written.
         let _ = stream.write_all(&bytes);
         let _ = stream.read(&mut [0; 64]);
     }
@@ -328,7 +324,7 @@ mod full {
     #[test]
     fn answers_of_four_workers_are_those_of_one_process() {
         let folder = folder(14);
-        // All have all files: each is read by one of them.
+        // All workers have all files. Each file is read by one of them.
         let workers: Vec<Process> = (0..4).map(|_| Process::new(folder.path(), None)).collect();
         let (here, there) = (here(folder.path()), there(&workers.iter().collect::<Vec<_>>(), None).unwrap());
         for question in questions() {
@@ -338,7 +334,7 @@ mod full {
         }
     }
 
-    // A worker that stands still is given up after some seconds.
+    // A worker that does not respond is given up after some seconds.
     #[test]
     fn a_worker_that_is_killed_or_stands_still_makes_an_error() {
         let folder = folder(8);

@@ -1,4 +1,4 @@
-//! Tables of addresses and values have what the decoder gives, and sites what the analysis counts.
+//! Tables of addresses and values match the decoder, and sites match the analysis.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,6 @@ use warptrace_tables::{AccessBatch, AccessTable, BATCH, FigureTable, TraceFigure
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Traces with accesses.
 fn traces() -> Vec<TraceFile> {
     let files = ["decoder/decode/tests/golden/accesses-v1.wtrc", "fuzz/corpus/data/accesses-v1.wtrc"];
     let files = files.map(|file| TraceFile::open(Path::new(ROOT).join(file)).unwrap());
@@ -25,7 +24,6 @@ fn traces() -> Vec<TraceFile> {
     files.into()
 }
 
-/// All rows of a table.
 fn rows(trace: &TraceFile, table: AccessTable, selection: &Selection) -> Vec<RecordBatch> {
     let schema = access_schema(table);
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
@@ -42,20 +40,19 @@ fn rows(trace: &TraceFile, table: AccessTable, selection: &Selection) -> Vec<Rec
     found
 }
 
-/// The values of a column, over all batches.
 fn column<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<Option<T::Native>> {
     let columns = batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_primitive::<T>());
     columns.flat_map(|column| column.iter().collect::<Vec<_>>()).collect()
 }
 
-/// A column in which no value is missing.
+/// Returns the values of a column without nulls.
 fn whole<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<T::Native> {
     column::<T>(batches, name).into_iter().map(Option::unwrap).collect()
 }
 
 type Lane = (u32, u32, u16, u8);
 
-/// What each lane accessed at each site, in order, as the decoder says it.
+/// Returns the accesses of each lane at each site, in order, from the decoder.
 fn expected(trace: &TraceFile, of_values: bool) -> BTreeMap<Lane, Vec<u64>> {
     let mut found = BTreeMap::new();
     for info in trace.launches() {
@@ -76,7 +73,7 @@ fn expected(trace: &TraceFile, of_values: bool) -> BTreeMap<Lane, Vec<u64>> {
     found
 }
 
-/// The same of a table's rows, which come in the order of time.
+/// Returns the accesses of each lane at each site from a table's rows, which are in order of time.
 fn by_lane(batches: &[RecordBatch], what: &str) -> BTreeMap<Lane, Vec<u64>> {
     let mut found: BTreeMap<Lane, Vec<u64>> = BTreeMap::new();
     let launches = whole::<UInt32Type>(batches, "launch");
@@ -154,7 +151,6 @@ fn a_selection_has_the_rows_of_its_warps() {
     }
 }
 
-/// All rows of a table of figures.
 fn figures(trace: &TraceFile, table: FigureTable) -> RecordBatch {
     let (selection, schema) = (Selection::default(), table.schema());
     let unused = || -> Result<_, std::sync::Arc<AnalysisError>> { panic!("these tables need no events") };

@@ -1,4 +1,4 @@
-//! Tables of the golden files have the rows of the analysis, in the columns of their schemas.
+//! Tables of the golden files match the analysis, with the columns of their schemas.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::ops::ControlFlow;
@@ -76,7 +76,6 @@ fn figures_are_those_of_the_analysis() {
     }
 }
 
-/// The batches of a launch.
 fn batches(trace: &TraceFile, launch: u32, kind: EventTable, warp: Option<u32>) -> Vec<RecordBatch> {
     let schema = kind.schema();
     let columns: Vec<usize> = (0..schema.fields().len()).collect();
@@ -127,13 +126,11 @@ fn events_and_runs_are_the_decoded_ones() {
     }
 }
 
-/// The values of a column, over all batches.
 fn column<T: ArrowPrimitiveType>(batches: &[RecordBatch], name: &str) -> Vec<Option<T::Native>> {
     let columns = batches.iter().map(|batch| batch.column_by_name(name).unwrap().as_primitive::<T>());
     columns.flat_map(|column| column.iter().collect::<Vec<_>>()).collect()
 }
 
-/// All rows of a table of figures.
 fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: FigureTable) -> Vec<RecordBatch> {
     let all = Selection::default();
     let figures = TraceFigures { name: "a", trace, selection: &all, analysis: &|| Ok(Arc::clone(analysis)) };
@@ -152,7 +149,7 @@ fn rows(trace: &TraceFile, analysis: &Arc<Analysis>, table: FigureTable) -> Vec<
 fn warps_have_their_role() {
     for trace in traces() {
         let mut analysis = analyse(&trace, &Selection::default()).unwrap();
-        // No two in a row have the same.
+        // No two consecutive warps have the same role.
         let with_role = |(at, warp)| WarpFigures { role: [Some(1), None, Some(2)][at % 3], ..warp };
         analysis.warps = analysis.warps.iter().enumerate().map(with_role).collect();
         let expected: Vec<Option<u8>> = analysis.warps.iter().map(|warp| warp.role).collect();

@@ -16,7 +16,7 @@ use crate::sections::Sections;
 const WARPS: u32 = 40;
 const UNBOUNDED: (usize, usize) = (usize::MAX, usize::MAX);
 
-/// What a warp's lanes wrote: random addresses at three sites. Warp 7 has by far the most.
+/// Accesses of one warp: random addresses at three sites. Warp 7 has by far the most.
 fn stream(warp: u32) -> Vec<u8> {
     let mut recorder = WarpRecorder::new(usize::MAX);
     for turn in 0..if warp == 7 { 400 } else { 20 + warp % 5 } {
@@ -27,7 +27,7 @@ fn stream(warp: u32) -> Vec<u8> {
     recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// A trace whose warps were drained in this many parts: each has sections of these warps.
+/// Makes a trace whose warps were drained in `parts` parts. Each part has one section for each list of warps.
 fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
     let mut file = Sections::new(&metadata.with_kernel("k", ""));
@@ -50,7 +50,7 @@ fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
     file.finish()
 }
 
-/// All warps in one section; in sections that overlap a little; in two that overlap all along; and in many.
+/// All warps in one section; in sections that overlap partly; in two that overlap fully; in many.
 fn arrangements() -> [Vec<Vec<u32>>; 4] {
     let turns = |count: u32| -> Vec<Vec<u32>> {
         (0..count).map(|turn| (0..WARPS).filter(move |warp| warp % count == turn).collect()).collect()
@@ -61,7 +61,7 @@ fn arrangements() -> [Vec<Vec<u32>>; 4] {
     [turns(1), chained.map(Iterator::collect).collect(), turns(2), small]
 }
 
-/// What a walk within these bounds gives of each warp, those of which nothing can be said, and the steps spent.
+/// The accesses by warp, the warps that cannot be read with their errors, and the steps spent.
 type Read = (BTreeMap<u32, WarpAccesses>, Vec<(Range<u32>, String)>, u64);
 
 fn read(trace: &TraceFile, (most_bytes, most_entries): (usize, usize)) -> Read {
@@ -93,7 +93,7 @@ fn sections_that_overlap_are_read_once() {
         let bytes: u64 = of_launch.iter().map(|section| section.length).sum();
         let (whole, failed, spent) = read(&trace, UNBOUNDED);
         assert_eq!((whole.len(), failed.len()), (WARPS as usize, 0));
-        // An entry is looked at again when its warp is put together.
+        // The walk visits each entry a second time when it assembles the entry's warp.
         assert!((16 * entries + bytes..=17 * entries + bytes).contains(&spent), "{spent} for {entries}");
         let mut before = spent;
         for most_bytes in [1 << 20, 100_000, 30_000, 1] {

@@ -1,17 +1,15 @@
-//! Tracks of which an end is recorded, aligned by their ends.
+//! Alignment of tracks whose ends are recorded.
 //!
-//! Of each lane such a track has the last events, of one track more than of the other. The first ones of the
-//! longer track are those that the other one has lost. How many there are, each lane's events say; and an
-//! event was lost for all of its lanes or for none.
+//! Such a track holds the last events of each lane, and one track may hold more than the other. The first
+//! events of the longer track are lost in the other. The event counts of each lane give their number, because
+//! an event is lost for all of its lanes or for none.
 
 use super::EventTimes;
 
-/// Events of each lane in a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::verify) struct LaneEvents([u64; 32]);
 
 impl LaneEvents {
-    /// Counts the events of a track.
     pub(in crate::verify) fn new(runs: impl Iterator<Item = EventTimes>) -> Self {
         let mut lanes = Self::default();
         for run in runs {
@@ -20,7 +18,7 @@ impl LaneEvents {
         lanes
     }
 
-    /// How many events of each lane are here more than in another track.
+    /// Returns how many more events each lane has here than in another track.
     pub(in crate::verify) fn more_than(&self, other: &Self) -> Surplus {
         let Self(lanes) = self;
         let more = std::array::from_fn(|lane| lanes[lane].saturating_sub(other.0[lane]));
@@ -32,26 +30,23 @@ impl LaneEvents {
     }
 }
 
-/// The first events of a track, which another one lacks.
+/// The first events of a track that another track lacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::verify) struct Surplus {
-    /// How many of each lane are still to come.
     lanes: LaneEvents,
-    /// Events that were taken.
     pub(in crate::verify) taken: u64,
 }
 
 impl Surplus {
-    /// How many events of the track's next run belong to it.
+    /// Returns how many events of the track's next run belong to the surplus.
     pub(super) fn take(&mut self, run: EventTimes) -> u32 {
         let least = self.lanes.of_mask(run.event.mask).map(|events| *events).min().unwrap_or(0);
         let taken = u64::from(run.times).min(least);
         for events in self.lanes.of_mask(run.event.mask) {
-            // What comes after an event that is in both tracks is in both, or the tracks differ.
+            // After an event of both tracks, all events are in both, or the tracks differ.
             *events = if taken < u64::from(run.times) { 0 } else { *events - taken };
         }
         self.taken += taken;
-        // At most as many as the run has.
         u32::try_from(taken).unwrap_or(run.times)
     }
 }
@@ -67,7 +62,7 @@ mod tests {
         EventTimes { event: Event { location, mask }, times }
     }
 
-    /// How two tracks compare by their ends, and the events that the trace and the twin have before them.
+    /// Compares two tracks by their ends. Also returns the events of trace and twin before the common part.
     fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64, [u64; 2]) {
         let [of_trace, of_twin] = [trace, twin].map(|runs| LaneEvents::new(runs.iter().copied()));
         let surplus = [of_trace.more_than(&of_twin), of_twin.more_than(&of_trace)];
@@ -83,11 +78,11 @@ mod tests {
     fn the_longer_ends_first_events_are_passed_over() {
         let whole = [run(1, 3, 5), run(2, 4, 1), run(3, 7, 2), run(4, 1, 100), run(5, 6, 3)];
         assert_eq!(compare(&whole, &whole), (EQUAL, 111, [0, 0]));
-        // Within a run, too.
+        // The cut may be inside a run.
         let end = [run(3, 7, 1), run(4, 1, 100), run(5, 6, 3)];
         assert_eq!(compare(&whole, &end), (EQUAL, 104, [7, 0]));
         assert_eq!(compare(&end, &whole), (EQUAL, 104, [0, 7]));
-        // Either may reach further back for some lanes: a run stands where it began.
+        // Each track may reach further back for some lanes, because a run stands where it began.
         let [one, other] =
             [[run(1, 1, 9), run(2, 2, 1), run(3, 3, 1)], [run(2, 2, 5), run(1, 1, 2), run(3, 3, 1)]];
         assert_eq!(compare(&one, &other), (EQUAL, 4, [7, 4]));

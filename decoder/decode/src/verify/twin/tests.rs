@@ -15,7 +15,7 @@ fn singles(events: &[Event]) -> Vec<EventTimes> {
     events.iter().map(|&event| EventTimes { event, times: 1 }).collect()
 }
 
-/// The verdict, and the events found in both.
+/// Returns the verdict and the number of events found in both.
 fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64) {
     let mut comparison = TwinComparison::new(twin.iter().copied());
     trace.iter().for_each(|&run| comparison.push(run));
@@ -56,7 +56,7 @@ fn a_run_stands_where_it_began_while_others_go_on() {
     let mut twin = vec![run(1, low, 1), run(2, high, 1), run(1, low, 500), run(2, high, 1), run(3, high, 1)];
     twin.extend([run(1, low, 498), run(4, high, 1), run(1, low, 1), run(5, u32::MAX, 1)]);
     assert_eq!(compare(&trace, &twin), (EQUAL, 1005));
-    // The same event of the same lanes again, in a run of its own behind those of the others.
+    // The same event of the same lanes again, in a second run after the other lanes' runs.
     let split = [
         run(1, low, 400),
         run(2, high, 2),
@@ -82,7 +82,7 @@ fn events_that_share_a_lane_may_not() {
     let (verdict, matched) = compare(&singles(&[one, other]), &singles(&[other, one]));
     assert_eq!((verdict, matched), (Verdict::Differs(misfit(0, other, &[(0b010, Some(one))])), 0));
 
-    // Each of three is first for a lane of the last, and only one of them is it.
+    // Each of the three is first for a lane of the last event; only one disagrees.
     let [a, b, c, all] = [event(1, 1), event(2, 2), event(3, 4), event(9, 7)];
     let (verdict, matched) = compare(&singles(&[a, b, c, all]), &singles(&[c, b, all, a]));
     assert_eq!((verdict, matched), (Verdict::Differs(misfit(2, all, &[(1, Some(a))])), 2));
@@ -90,7 +90,7 @@ fn events_that_share_a_lane_may_not() {
 
 #[test]
 fn a_run_that_waits_must_be_the_first_of_all_its_lanes() {
-    // 2 is the first for lane 0, and behind 1 for lane 2. All wait while the twin has another's.
+    // 2 is first for lane 0, and after 1 for lane 2. All wait while the twin has an event of another lane.
     let [one, two, other] = [event(1, 0b0110), event(2, 0b0101), event(3, 0b1000)];
     let (verdict, matched) = compare(&singles(&[one, two, other]), &singles(&[other, two, one]));
     assert_eq!((verdict, matched), (Verdict::Differs(misfit(1, two, &[(0b0100, Some(one))])), 1));
@@ -99,11 +99,11 @@ fn a_run_that_waits_must_be_the_first_of_all_its_lanes() {
 #[test]
 fn a_misfit_says_what_each_lane_expected() {
     let trace = [run(1, 0b0011, 2), run(2, 0b0100, 1), run(3, 0b1111, 1)];
-    // Lanes 2 and 3 have nothing else before it, and are not said to disagree.
+    // Lanes 2 and 3 have nothing before it and do not count as disagreeing.
     let (verdict, matched) = compare(&trace, &[run(2, 0b0100, 1), run(1, 0b0011, 1), run(3, 0b1111, 1)]);
     assert_eq!(verdict, Verdict::Differs(misfit(2, event(3, 0b1111), &[(0b0011, Some(event(1, 0b0011)))])));
     assert_eq!(matched, 2);
-    // The same location with other lanes is another event, and several lanes may expect several.
+    // The same location with other lanes is a different event. Lanes may expect different events.
     let (verdict, _) = compare(&trace, &[run(3, 0b1100, 1)]);
     let Verdict::Differs(found) = verdict else { panic!("{verdict:?}") };
     assert_eq!(found, misfit(0, event(3, 0b1100), &[(0b0100, Some(event(2, 0b0100)))]));
@@ -127,10 +127,10 @@ fn missing_and_extra_events_are_left_over() {
         compare(&[run(1, 3, 2)], &[run(1, 3, 3)]).0,
         Verdict::Fits { trace_left: false, twin_left: Some(left) }
     );
-    // In the middle it is a difference.
+    // In the middle, this is a difference.
     let (verdict, _) = compare(&[run(1, 3, 2), run(2, 3, 1)], &[run(1, 3, 3), run(2, 3, 1)]);
     assert_eq!(verdict, Verdict::Differs(misfit(2, event(1, 3), &[(3, Some(event(2, 3)))])));
-    // As many events, of other lanes.
+    // Equally many events, of other lanes.
     let left = misfit(0, event(2, 2), &[(2, None)]);
     assert_eq!(
         compare(&[run(1, 1, 1)], &[run(2, 2, 1)]).0,
@@ -140,7 +140,7 @@ fn missing_and_extra_events_are_left_over() {
 
 #[test]
 fn what_has_been_matched_waits_no_more() {
-    // A run that lasts for ever, and others beside it: only what is not used up takes memory.
+    // One endless run next to many others: only unmatched events take memory.
     let others: Vec<EventTimes> = (0..200_000).map(|number| run(1 + (number % 9) as u16, 2, 1)).collect();
     let twin = others.iter().flat_map(|&other| [run(1, 1, 1), other]);
     let mut comparison = TwinComparison::new(twin);
@@ -168,7 +168,6 @@ fn tracks_too_far_apart_are_given_up() {
     assert_eq!(compare(&apart, &twin(apart.clone())), (given_up, 0));
 }
 
-/// The events of each lane, in order.
 fn by_lane(events: &[Event]) -> Vec<Vec<Event>> {
     let lane = |lane: u32| events.iter().filter(move |event| event.mask >> lane & 1 == 1).copied().collect();
     (0..32).map(lane).collect()
@@ -178,8 +177,8 @@ fn expand(runs: &[EventTimes]) -> Vec<Event> {
     runs.iter().flat_map(|run| std::iter::repeat_n(run.event, run.times as usize)).collect()
 }
 
-/// The events as runs that stand where they began: an event is added to an earlier run if nothing behind that
-/// run shares a lane with it, and `extends` says so.
+/// Makes runs that stand where they began: extends an earlier run by an event if no later run shares a lane
+/// with it and `extends` returns true.
 fn extended(events: &[Event], extends: &mut impl FnMut() -> bool) -> Vec<EventTimes> {
     let mut runs: Vec<EventTimes> = Vec::new();
     for &event in events {
@@ -192,13 +191,12 @@ fn extended(events: &[Event], extends: &mut impl FnMut() -> bool) -> Vec<EventTi
     runs
 }
 
-/// Few locations and few lanes, so that streams are alike by chance.
+/// Few locations and few lanes, so that streams are often similar.
 fn any_events(lanes: u32, most: usize) -> impl Strategy<Value = Vec<Event>> {
     vec((1..=2u16, 1..1u32 << lanes).prop_map(|(location, mask)| event(location, mask)), 0..most)
 }
 
-/// The events, and others: any, or the same with one gone, or with neighbours swapped whether they share
-/// lanes or not.
+/// Pairs the events with others: arbitrary, with one removed, or with any neighbours swapped.
 fn alike(events: Vec<Event>) -> impl Strategy<Value = (Vec<Event>, Vec<Event>)> {
     let (less, swapped) = (events.clone(), events.clone());
     let others = prop_oneof![
@@ -243,7 +241,7 @@ proptest! {
         }
         prop_assert_eq!(compare(&trace, &singles(&events)).0, EQUAL);
         prop_assert_eq!(compare(&singles(&events), &trace).0, EQUAL);
-        // A run where its last event would stand is as good.
+        // A run may also stand where its last event is.
         let mut backwards = events;
         backwards.reverse();
         let trace: Vec<EventTimes> = trace.into_iter().rev().collect();

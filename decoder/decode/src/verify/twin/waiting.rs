@@ -1,4 +1,4 @@
-//! The runs of a trace that wait for the twin, in a queue for each lane.
+//! The runs of a trace that wait for the twin, with a queue for each lane.
 
 use crate::count::count;
 use std::array;
@@ -8,29 +8,26 @@ use warptrace_format::Event;
 
 use super::EventTimes;
 
-/// A run that waits.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     event: Event,
-    /// Events of it that the twin has not had; 0 if the node is free.
+    /// Number of events not yet matched; 0 if the node is free.
     remaining: u32,
-    /// Its lanes in whose queues another run is before it.
+    /// Lanes in whose queues another run is before this one.
     behind: u32,
 }
 
-/// Memory: 16 bytes and four for each lane, for each run that waits.
+/// The queues. Memory: 16 bytes and 4 bytes for each lane, for each waiting run.
 #[derive(Debug)]
 pub(super) struct Waiting {
     nodes: Vec<Node>,
-    /// Indices of `nodes` that are free.
     free: Vec<u32>,
-    /// For each lane, the indices of the runs that it takes part in, in the order of the trace.
+    /// For each lane, the indices of its runs, in the order of the trace.
     queues: [VecDeque<u32>; 32],
-    /// The lanes whose queues are not empty.
+    /// The lanes with non-empty queues.
     lanes: u32,
 }
 
-/// The numbers of the lanes in a mask.
 fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (mask != 0).then(|| mask.trailing_zeros() as usize);
@@ -44,23 +41,20 @@ impl Waiting {
         Self { nodes: Vec::new(), free: Vec::new(), queues: array::from_fn(|_| VecDeque::new()), lanes: 0 }
     }
 
-    /// The lanes of the runs that wait.
     #[inline]
     pub(super) const fn lanes(&self) -> u32 {
         self.lanes
     }
 
-    /// Number of runs that wait.
     pub(super) const fn runs(&self) -> usize {
         self.nodes.len() - self.free.len()
     }
 
-    /// The event of the first run that waits in the queue of a lane.
+    /// Returns the event of the first waiting run of a lane.
     pub(super) fn first(&self, lane: usize) -> Option<Event> {
         self.queues[lane].front().map(|&index| self.nodes[index as usize].event)
     }
 
-    /// Puts a run behind all others of its lanes.
     pub(super) fn push(&mut self, EventTimes { event, times }: EventTimes) {
         let node = Node { event, remaining: times, behind: event.mask & self.lanes };
         let index = match self.free.pop() {
@@ -77,11 +71,10 @@ impl Waiting {
         self.lanes |= event.mask;
     }
 
-    /// Takes events like those of `run` off the run that is the first for each of its lanes: how many. `None`
-    /// if there is no such run.
+    /// Takes events equal to `run` from the run that is first for each of its lanes. Returns the number
+    /// taken; `None` if no such run exists.
     pub(super) fn take(&mut self, run: EventTimes) -> Option<u32> {
-        // Runs of one mask stand in the same order in all their queues, so any lane will do to find the
-        // first.
+        // Runs of one mask have the same order in all their queues, so any lane finds the first.
         let lane = lanes_of(run.event.mask).next()?;
         let index = *self.queues[lane].front()?;
         let node = &mut self.nodes[index as usize];
@@ -96,7 +89,7 @@ impl Waiting {
         Some(taken)
     }
 
-    /// Takes a run that is the first of its lanes, those of `mask`, out of their queues.
+    /// Removes a run that is first in the queues of all lanes of `mask`.
     fn remove_first(&mut self, index: u32, mask: u32) {
         for lane in lanes_of(mask) {
             let queue = &mut self.queues[lane];

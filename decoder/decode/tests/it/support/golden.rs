@@ -1,4 +1,4 @@
-//! What the golden files hold.
+//! Contents of the golden files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,6 @@ use super::{Recorder, Streams, decode, ecl, event, recording};
 
 type Launches = Vec<(LaunchInfo, Streams)>;
 
-/// A golden file: how it is written, and its launches.
 #[derive(Debug)]
 pub(crate) struct Golden {
     name: &'static str,
@@ -44,7 +43,7 @@ impl Golden {
         root.join("decoder/decode/tests/golden").join(self.name)
     }
 
-    /// Opens the file and checks that it holds the recording.
+    /// Opens the file and compares it with the recording.
     pub(crate) fn open(&self) -> TraceFile {
         let trace = TraceFile::open(self.path()).unwrap();
         assert_eq!(*trace.completeness(), Completeness::Complete);
@@ -58,7 +57,7 @@ impl Golden {
     }
 }
 
-/// A dual recording of two launches: whole and partial warps, a warp without events, several chunks a warp.
+/// A dual recording of two launches: complete and partial warps, a warp without events.
 fn launches() -> Launches {
     let first = LaunchInfo::new(1, 0, [2, 1, 1], [48, 1, 1], 0).unwrap();
     let second = LaunchInfo::new(2, 1, [1, 1, 1], [32, 1, 1], 128).unwrap();
@@ -77,7 +76,7 @@ fn recorder(compression: Compression) -> Recorder {
             file: "kernels/src/example.rs".into(),
             line: 10 * u32::from(id),
             column: 5,
-            // The first is the function's entry, the second a loop in it, the others are arms in the loop.
+            // Location 1 is the function's entry, 2 a loop in it, the others are arms in the loop.
             function: "example".into(),
             kind: match id {
                 1 => LocationKind::Entry,
@@ -93,7 +92,7 @@ fn recorder(compression: Compression) -> Recorder {
     recorder
 }
 
-/// Launches of which not every warp was chosen: two warps of two blocks, one block, and none at all.
+/// Launches with chosen warps: two warps of two blocks, one block, and no warps.
 fn windows() -> Launches {
     let whole = |number| LaunchInfo::new(number, 0, [5, 1, 1], [80, 1, 1], 0).unwrap();
     let warps = ChosenWarps { first_block: 0, blocks: 2, block_step: 3, first_warp: 1, block_warps: 2 };

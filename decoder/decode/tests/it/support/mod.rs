@@ -1,6 +1,4 @@
-//! Traces to test with.
-//!
-//! The tests of the recorder include this file by its path: they write the same recordings with its writer.
+//! Traces for tests. The recorder's tests include this file by its path.
 #![allow(dead_code, reason = "other test programs need a part of it")]
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
@@ -17,10 +15,8 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::{CodecSpec, EclParams, encode_stream};
 use warptrace_format::file::{ChunkRef, Compression, DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
 
-/// Events of each warp of a launch.
 pub(crate) type Streams = BTreeMap<u32, Vec<Event>>;
 
-/// Everything that a trace holds: launch number to streams.
 pub(crate) type Recording = BTreeMap<u32, Streams>;
 
 pub(crate) fn event(location: u16, mask: u32) -> Event {
@@ -41,17 +37,15 @@ pub(crate) fn metadata(tracks: Vec<CodecSpec>) -> Metadata {
     (1..=20).fold(metadata, |metadata, id| metadata.with_location(id, format!("point {id}"), "a trace point"))
 }
 
-/// Takes the parts of a recording.
 pub(crate) trait Output {
     fn begin_launch(&mut self, launch: &LaunchInfo);
-    /// Takes chunks in any order.
+    /// Receives chunks in any order.
     fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]);
-    /// Takes the accounts of the warps that were chosen.
+    /// Receives the accounts of the chosen warps.
     fn end_launch(&mut self, launch: &LaunchInfo, track: u32, accounts: &[WarpAccount]);
     fn end_early(&mut self, launch: u32, end: &EarlyEnd);
 }
 
-/// Describes a recording and writes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     pub(crate) metadata: Metadata,
@@ -59,11 +53,10 @@ pub(crate) struct Recorder {
     pub(crate) frame_bytes: Option<u32>,
     /// Payload bytes of a chunk.
     pub(crate) capacity: u32,
-    /// Chunks of a warp that one `write_chunks` call takes: small numbers make frames that overlap.
+    /// Chunks of a warp in one `write_chunks` call. Small numbers make overlapping frames.
     pub(crate) batch: usize,
-    /// Changes accounting on its way into the file.
+    /// Changes accounts before they are written.
     pub(crate) account: fn(u32, u32, &mut WarpAccount),
-    /// Launches that did not run to their end.
     pub(crate) early_ends: Vec<(u32, EarlyEnd)>,
 }
 
@@ -90,7 +83,6 @@ impl Recorder {
         self
     }
 
-    /// Writes one track of one launch.
     fn write_track(&self, output: &mut impl Output, launch: &LaunchInfo, track: u32, streams: &Streams) {
         let codec = self.metadata.tracks[track as usize];
         let chunks: BTreeMap<u32, _> = streams
@@ -109,7 +101,7 @@ impl Recorder {
                     }
                 }
             }
-            // Given in the wrong order: sorting is the writer's work.
+            // Reversed, because the writer must sort chunks.
             batch.reverse();
             output.write_chunks(launch.number(), &batch);
             from = to;
@@ -185,8 +177,7 @@ impl Output for File {
     }
 }
 
-/// Two launches, two tracks, few events: every kind of section in less than 3 KB. The block of 40 threads has
-/// a second warp of 8 lanes.
+/// Two launches, two tracks, few events: every kind of section in less than 3 KB. Some warps have 8 lanes.
 pub(crate) fn small_recording() -> (Recorder, [(LaunchInfo, Streams); 2]) {
     let first = LaunchInfo::new(3, 0, [2, 1, 1], [40, 1, 1], 0).unwrap();
     let second = LaunchInfo::new(4, 1, [1, 2, 1], [32, 1, 1], 64).unwrap();
@@ -207,7 +198,6 @@ pub(crate) fn small_recording() -> (Recorder, [(LaunchInfo, Streams); 2]) {
     (recorder, [(first, streams(0)), (second, streams(1))])
 }
 
-/// The small recording as a file.
 pub(crate) fn small() -> (Vec<u8>, Recording) {
     let (recorder, launches) = small_recording();
     (recorder.record(&launches), recording(&launches))
@@ -217,7 +207,6 @@ pub(crate) fn recording(launches: &[(LaunchInfo, Streams)]) -> Recording {
     launches.iter().map(|(launch, streams)| (launch.number(), streams.clone())).collect()
 }
 
-/// The events of a track, warp by warp.
 pub(crate) fn decode(trace: &TraceFile, launch: u32, track: u32) -> Result<Streams, DecodeError> {
     decode_filtered(trace, launch, track, &WarpFilter::all())
 }

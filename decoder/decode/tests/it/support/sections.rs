@@ -1,6 +1,4 @@
-//! Files put together from sections, without the recorder's writer.
-//!
-//! Unit tests and other packages include this file by its path.
+//! Files assembled from sections. Unit tests and other packages include this file by its path.
 #![allow(dead_code, reason = "each of these needs a part of it")]
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
@@ -12,17 +10,15 @@ use warptrace_format::file::{
 };
 use warptrace_format::span::WarpSpan;
 
-/// A `.wtrc` file that grows section by section.
+/// A `.wtrc` file under construction.
 #[derive(Debug)]
 pub(crate) struct Sections {
-    /// The file so far, which opens as one that was not finished.
+    /// The file so far. It opens as an unfinished file.
     pub(crate) bytes: Vec<u8>,
-    /// Entries of the sections so far.
     pub(crate) index: Vec<IndexEntry>,
 }
 
 impl Sections {
-    /// A file with its metadata.
     pub(crate) fn new(metadata: &Metadata) -> Self {
         let mut file = Self { bytes: encode_preamble().to_vec(), index: Vec::new() };
         file.put(&encode_section(SectionKind::Metadata, &metadata.encode().unwrap()));
@@ -31,13 +27,12 @@ impl Sections {
         file
     }
 
-    /// Appends a section.
     pub(crate) fn put(&mut self, section: &[u8]) {
         self.index.extend(index_entry(section, self.bytes.len() as u64));
         self.bytes.extend_from_slice(section);
     }
 
-    /// Appends chunks of one launch and track, in frames of at least one chunk and of about `frame_bytes`.
+    /// Appends chunks of one launch and track, in frames of at least one chunk and about `frame_bytes` bytes.
     pub(crate) fn put_chunks(
         &mut self,
         launch: u32,
@@ -59,12 +54,11 @@ impl Sections {
         }
     }
 
-    /// Appends chunks as one frame.
     pub(crate) fn put_frame(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) {
         self.put_chunks(launch, chunks, (u64::MAX, Compression::Suited));
     }
 
-    /// Appends the accounts of a launch's chosen warps, and when and where each ran unless `spans` is empty.
+    /// Appends the accounts of a launch's chosen warps, and their spans unless `spans` is empty.
     pub(crate) fn put_accounts(
         &mut self,
         launch: &LaunchInfo,
@@ -72,7 +66,7 @@ impl Sections {
         accounts: &[WarpAccount],
         spans: &[WarpSpan],
     ) {
-        // A section has consecutive warps.
+        // A section covers consecutive warps.
         let at_once = if launch.is_whole() { 1 << 14 } else { 1 };
         for from in (0..accounts.len()).step_by(at_once) {
             let part = from..accounts.len().min(from + at_once);
@@ -90,7 +84,6 @@ impl Sections {
         }
     }
 
-    /// The file with its index.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let entries = self.index.len() as u32;
         let index_offset = self.bytes.len() as u64;
@@ -103,7 +96,7 @@ impl Sections {
     }
 }
 
-/// The index entry of a section at this offset, if an index lists its kind.
+/// Returns the index entry of a section at this offset; `None` for kinds that no index lists.
 fn index_entry(section: &[u8], offset: u64) -> Option<IndexEntry> {
     let header = SectionHeader::parse(section, 0).unwrap();
     let (kind, body) = (header.kind(0).unwrap()?, &section[SECTION_HEADER_BYTES..]);

@@ -1,4 +1,4 @@
-//! The arguments that slices have.
+//! The arguments of slices.
 
 use super::messages::DebugAnnotation;
 
@@ -30,7 +30,6 @@ pub(super) const CYCLES: u64 = 10;
 pub(super) const ENDED_ON: u64 = 11;
 pub(super) const GAP: u64 = 12;
 
-/// An argument that is a number.
 pub(super) fn number(name_iid: u64, value: u64) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(name_iid), uint_value: Some(value), ..DebugAnnotation::default() }
 }

@@ -1,13 +1,11 @@
-//! The messages of Perfetto's `trace.proto` that exports have, with the fields that they use.
-//!
-//! Names and numbers of fields come from `protos/perfetto/trace/perfetto_trace.proto`; a test reads the files
-//! with the classes that Perfetto publishes.
+//! The messages and fields of Perfetto's `trace.proto` that exports use, with the numbers of
+//! `protos/perfetto/trace/perfetto_trace.proto`. A test reads exports with Perfetto's own classes.
 
 use prost::Message;
 
-/// `TracePacket.sequence_flags`: interned data begins anew.
+/// `TracePacket.sequence_flags`: interned data starts again.
 pub(super) const STATE_CLEARED: u32 = 1;
-/// The same: the packet refers to interned data.
+/// `TracePacket.sequence_flags`: the packet refers to interned data.
 pub(super) const NEEDS_STATE: u32 = 2;
 /// `TrackEvent.type`.
 pub(super) const SLICE_BEGIN: i32 = 1;
@@ -42,7 +40,7 @@ pub(super) struct TrackDescriptor {
     pub(super) name: Option<String>,
     #[prost(uint64, optional, tag = "5")]
     pub(super) parent_uuid: Option<u64>,
-    /// There if the track is of a counter.
+    /// Set if the track is a counter.
     #[prost(message, optional, tag = "8")]
     pub(super) counter: Option<CounterDescriptor>,
     #[prost(int32, optional, tag = "11")]
@@ -75,10 +73,10 @@ pub(super) struct TrackEvent {
     pub(super) name: Option<String>,
     #[prost(double, optional, tag = "44")]
     pub(super) double_counter_value: Option<f64>,
-    /// Arrows: events with one id are joined, in order of time,
+    /// Arrows: connect events with the same id, in order of time.
     #[prost(fixed64, repeated, packed = "false", tag = "47")]
     pub(super) flow_ids: Vec<u64>,
-    /// up to this one.
+    /// The last event of an arrow.
     #[prost(fixed64, repeated, packed = "false", tag = "48")]
     pub(super) terminating_flow_ids: Vec<u64>,
 }
@@ -91,7 +89,7 @@ pub(super) struct DebugAnnotation {
     pub(super) uint_value: Option<u64>,
     #[prost(string, optional, tag = "6")]
     pub(super) string_value: Option<String>,
-    /// A number that is shown in hexadecimal digits.
+    /// A number shown in hexadecimal.
     #[prost(uint64, optional, tag = "7")]
     pub(super) pointer_value: Option<u64>,
     #[prost(string, optional, tag = "10")]

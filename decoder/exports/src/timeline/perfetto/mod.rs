@@ -1,6 +1,5 @@
-//! Perfetto's own format: a track for each launch, in it one for each block, in it one for each warp. Where
-//! it is known where and when warps ran, blocks are in tracks of the multiprocessors, and these in that of
-//! the device.
+//! Perfetto's native format. Launches have tracks, with tracks of their blocks, with tracks of their warps.
+//! If the trace has spans, blocks are in tracks of multiprocessors, and these in the track of the device.
 
 mod arguments;
 mod messages;
@@ -30,20 +29,18 @@ use crate::source::ExportSource;
 
 pub use self::ranks::perfetto_ranks;
 
-/// The one sequence of packets that a file has.
 const SEQUENCE: u32 = 1;
-/// The first iid of a name that belongs to no known location: theirs are their ids.
+/// The first iid of names other than known locations, whose iids are their ids.
 const OTHER_NAMES: u64 = 1 << 16;
-/// The category of waits.
 const WAIT: &str = "wait";
-/// The track of what is said of the whole trace.
+/// The track with facts about the whole trace.
 const ABOUT: u64 = 1;
 
-/// Writes a timeline in Perfetto's format. `sliced` is told the number of slices after each.
+/// Writes a timeline in Perfetto's format. Calls `sliced` with the number of slices after each slice.
 ///
 /// # Errors
-/// The trace is damaged, asks for more output than [its length lets
-/// expect](warptrace_decoder::TraceFile::limited), or `out` cannot be written.
+/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or `out`
+/// cannot be written.
 pub fn perfetto(
     source: &ExportSource<'_>,
     out: impl Write,
@@ -59,28 +56,25 @@ pub fn perfetto(
     Ok(written)
 }
 
-/// Writes the tracks of a timeline, one after the other.
 pub(super) struct Perfetto<W> {
     out: Counted<W>,
-    /// Nanoseconds that a unit of the axis takes.
+    /// Nanoseconds for one unit of the axis.
     unit: u64,
     buffer: Vec<u8>,
-    /// iids of files.
     files: HashMap<String, u64>,
-    /// iids of names that are not those of known locations, from [`OTHER_NAMES`].
+    /// iids of names other than known locations, from [`OTHER_NAMES`].
     names: HashMap<String, u64>,
-    /// Tracks are numbered as they come.
+    /// Tracks are numbered in the order of creation.
     last_track: u64,
     device: Option<u64>,
-    /// By multiprocessor.
     sms: HashMap<u32, u64>,
-    /// The host, and its lanes.
+    /// The track of the host, and of its lanes.
     host: Option<u64>,
     host_lanes: Vec<u64>,
     launch: u64,
     block: u64,
     warp: u64,
-    /// Tracks of the warp's waits, and where the last one of each ends.
+    /// Tracks of the warp's waits, and the end of the last wait of each.
     waits: Vec<(u64, u64)>,
 }
 
@@ -113,7 +107,7 @@ impl<W: Write> Perfetto<W> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    /// Writes the names that packets refer to, and what is to be said of the whole trace.
+    /// Writes the interned names, and the facts about the whole trace.
     fn begin(&mut self, source: &ExportSource<'_>, scale: Scale) -> Result<(), ExportError> {
         let mut interned = InternedData::default();
         for info in &source.trace().metadata().locations {
@@ -131,7 +125,7 @@ impl<W: Write> Perfetto<W> {
         self.about(interned, (name, scale.words()), facts.map(|(key, value)| (key.to_owned(), value)))
     }
 
-    /// Writes the names that packets refer to, and a track with what is to be said of all.
+    /// Writes the interned names, and a track with the facts.
     fn about(
         &mut self,
         mut interned: InternedData,
@@ -182,7 +176,6 @@ impl<W: Write> Perfetto<W> {
         self.packet(TracePacket { track_descriptor: Some(track), ..TracePacket::default() })
     }
 
-    /// Writes a track of a counter and its values.
     fn counter(
         &mut self,
         parent: u64,
@@ -224,13 +217,12 @@ impl<W: Write> Perfetto<W> {
         self.packet(TracePacket { timestamp, track_event: Some(track_event), ..TracePacket::default() })
     }
 
-    /// Begins the slice of a block or a warp that ran.
     fn ran(&mut self, track: u64, ran: &Ran<'_>) -> Result<(), ExportError> {
         let launch = Some(number(LAUNCH, ran.launch.into()));
         let cycles = ran.cycles.map(|cycles| number(CYCLES, cycles));
         let moved_to = ran.moved_to.map(|sm| number(ENDED_ON, sm.into()));
         let gap = ran.follows.map(|follows| number(GAP, follows.gap));
-        // A flow has its launch's number: one is enough for each launch that follows.
+        // A flow has the number of the following launch, so ids are unique.
         let flow = |launch: u32| u64::from(launch) + 1;
         let begin = TrackEvent {
             r#type: Some(SLICE_BEGIN),
@@ -244,13 +236,13 @@ impl<W: Write> Perfetto<W> {
         self.event(ran.lasts.start, begin)
     }
 
-    /// Ends the slice that a track began last.
+    /// Ends the track's innermost slice.
     fn end(&mut self, track: u64, at: u64) -> Result<(), ExportError> {
         let track_uuid = Some(track);
         self.event(at, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
     }
 
-    /// The iid of a name, which is written before the first packet that has it.
+    /// Returns the iid of a name. Writes the name before the first packet that uses it.
     fn name(&mut self, name: &str) -> Result<Option<u64>, ExportError> {
         if let Some(iid) = self.names.get(name) {
             return Ok(Some(*iid));
@@ -265,26 +257,23 @@ impl<W: Write> Perfetto<W> {
 }
 
 impl<W: Write> Perfetto<W> {
-    /// Begins a launch.
     pub(super) fn launch(&mut self, source: &ExportSource<'_>, info: &LaunchInfo) -> Result<(), ExportError> {
         self.launch = self.track(None, source.launch_name(info), info.number())?;
         Ok(())
     }
 
-    /// Begins a block of the launch.
     pub(super) fn block(&mut self, [x, y, z]: [u32; 3], linear: u32) -> Result<(), ExportError> {
         self.block = self.track(Some(self.launch), format!("block {x},{y},{z}"), linear)?;
         Ok(())
     }
 
-    /// Begins a warp of the block.
     pub(super) fn warp(&mut self, id: &StreamId) -> Result<(), ExportError> {
         self.warp = self.track(Some(self.block), format!("warp {}", id.warp_in_block), id.warp_in_block)?;
         self.waits.clear();
         Ok(())
     }
 
-    /// Begins a block that ran on a multiprocessor, in place of a launch and its block.
+    /// Begins a block on a multiprocessor, in place of a launch and its block.
     pub(super) fn block_on(
         &mut self,
         sm: u32,
@@ -304,47 +293,44 @@ impl<W: Write> Perfetto<W> {
         self.sms.insert(sm, parent);
         let [x, y, z] = id.block;
         let name = format!("{} block {x},{y},{z}", source.launch_name(info));
-        // Tracks are numbered as they come: in order of launch and block.
+        // Tracks are numbered in the order of creation: by launch and block.
         let rank = u32::try_from(self.last_track).unwrap_or(u32::MAX);
         self.block = self.track(Some(parent), name, rank)?;
         Ok(())
     }
 
-    /// Ends it: the slice of its warps.
     pub(super) fn block_ran(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
         self.ran(self.block, ran)?;
         self.end(self.block, ran.lasts.end)
     }
 
-    /// Begins the slice of a warp that ran, around its runs.
     pub(super) fn warp_runs(&mut self, ran: &Ran<'_>) -> Result<(), ExportError> {
         self.ran(self.warp, ran)
     }
 
-    /// Ends it.
     pub(super) fn warp_ran(&mut self, to: u64) -> Result<(), ExportError> {
         self.end(self.warp, to)
     }
 
-    /// Takes a mark: it is not known when the warp ended that began here.
+    /// Marks the start of a warp without a known end.
     pub(super) fn unended(&mut self, at: u64) -> Result<(), ExportError> {
         let (track_uuid, name) = (Some(self.warp), Some(UNENDED.to_owned()));
         self.event(at, TrackEvent { r#type: Some(INSTANT), track_uuid, name, ..TrackEvent::default() })
     }
 
-    /// Begins a slice around the warp's next runs: a function or a loop.
+    /// Begins a slice of a function or a loop around the warp's next runs.
     pub(super) fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
         let (track_uuid, name_iid) = (Some(self.warp), self.name(name)?);
         let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name_iid, ..TrackEvent::default() };
         self.event(event, begin)
     }
 
-    /// Ends the slice that was begun last.
+    /// Ends the innermost slice.
     pub(super) fn leave(&mut self, to: u64) -> Result<(), ExportError> {
         self.end(self.warp, to)
     }
 
-    /// Takes the warp's next run, which lasts from one place on the axis to another.
+    /// Writes the warp's next run, with its range on the axis.
     pub(super) fn run(
         &mut self,
         source: &ExportSource<'_>,
@@ -393,15 +379,15 @@ impl<W: Write> Perfetto<W> {
         self.end(self.warp, lasts.end)
     }
 
-    /// Takes a wait of lanes of the warp that is over: `lasts` may lie over that of others.
+    /// Writes a completed wait of lanes of the warp. `lasts` may overlap other waits.
     pub(super) fn wait(
         &mut self,
         source: &ExportSource<'_>,
         wait: &Wait,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
-        // Slices of a track nest: waits of other lanes meanwhile stand in tracks of the same name, which are
-        // drawn as one.
+        // Slices of a track nest, so overlapping waits use several tracks of one name, which are drawn as
+        // one.
         let free = self.waits.iter().position(|(_, end)| *end <= lasts.start);
         let at = match free {
             Some(at) => at,
@@ -433,7 +419,7 @@ impl<W: Write> Perfetto<W> {
         self.end(track, lasts.end)
     }
 
-    /// Takes what ran on a multiprocessor, once all was drawn.
+    /// Writes the load of a multiprocessor. Call it after all blocks.
     pub(super) fn load(&mut self, sm: u32, load: &Load) -> Result<(), ExportError> {
         let Some(parent) = self.sms.get(&sm).copied() else { return Ok(()) };
         let said = |what: &str| {
@@ -447,7 +433,7 @@ impl<W: Write> Perfetto<W> {
         self.counter(parent, ("active lanes", said("Active lanes of all warps here"), -1), &lanes)
     }
 
-    /// Takes a launch by the host's clocks. Those of a lane, which are numbered from 0, do not overlap.
+    /// Writes a launch by the host's clocks. Launches of a lane do not overlap. Lanes are numbered from 0.
     pub(super) fn on_host(
         &mut self,
         source: &ExportSource<'_>,
@@ -482,7 +468,6 @@ impl<W: Write> Perfetto<W> {
         self.end(track, lasts.end)
     }
 
-    /// Takes a mark: events are missing.
     pub(super) fn missing(&mut self, missing: &LossyWarps, next_event: u64) -> Result<(), ExportError> {
         let (name, why) = mark(missing);
         let why = DebugAnnotation {

@@ -1,5 +1,4 @@
-//! Launches of several ranks in Perfetto's format: a track for each rank, in it as many lanes as launches of
-//! it ran at the same time.
+//! Launches of several ranks in Perfetto's format: a track for each rank, with lanes for parallel launches.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,8 +12,7 @@ use super::arguments::{LAUNCH, number};
 use super::messages::{INSTANT, InternedData, SLICE_BEGIN, TrackEvent};
 use crate::error::ExportError;
 
-/// Writes launches of ranks; `facts` is what is to be said of all. Returns how many slices, and bytes, were
-/// written.
+/// Writes launches of ranks, with `facts` about all of them. Returns the numbers of written slices and bytes.
 ///
 /// # Errors
 /// `out` cannot be written.
@@ -31,7 +29,7 @@ pub fn perfetto_ranks(
         let rank = tracks.track(None, file.name.clone(), order)?;
         let mut launches: Vec<_> = (0..).zip(&of.launches).collect();
         launches.sort_by_key(|(_, (_, begin, _))| *begin);
-        // When the last launch of each lane ended, and the lane's track.
+        // The end of each lane's last launch, and the lane's track.
         let mut lanes: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
         for (launch, &(kernel, begin, end)) in launches {
             let until = end.unwrap_or(begin).max(begin);
