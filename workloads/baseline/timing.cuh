@@ -1,4 +1,4 @@
-// What the baselines share: checked calls, and the time of launches as the Rust host measures it.
+// Shared by the baselines: checked calls, and launch times measured like in the Rust host.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline void check(cudaError_t error, const char *what)
     }
 }
 
-// Milliseconds of one launch, by device events around it.
+// Returns the time of one launch in milliseconds, measured with device events.
 template <typename Launch>
 float launch_ms(Launch launch)
 {
@@ -42,7 +42,7 @@ inline float median(std::vector<float> values)
     return values.size() % 2 == 1 ? values[half] : 0.5f * (values[half - 1] + values[half]);
 }
 
-// Argument `index` as a number from `low` to `high`, or `otherwise` where it is not given.
+// Returns argument `index` as a number from `low` to `high`, or `otherwise` if it is missing.
 inline long argument(int count, char **values, int index, const char *name, long otherwise, long low, long high)
 {
     if (index >= count) {

@@ -1,4 +1,4 @@
-//! The codecs that are checked and measured.
+//! Codecs that `check` and `bench` use.
 
 use std::sync::LazyLock;
 use warptrace_format::Counting;
@@ -6,58 +6,55 @@ use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy, RecordingSpec};
 
-/// One way to record.
+/// A way to record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Codec {
-    /// Name in tables and figures.
     pub(crate) name: &'static str,
-    /// How it is recorded.
     pub(crate) recording: RecordingSpec,
-    /// Whether `check` records a raw twin beside it, and compares the two.
+    /// Whether `check` also makes a dual recording with a raw twin, and compares the two.
     pub(crate) dual: bool,
 }
 
 impl Codec {
-    /// With records where they suit the kernel, and each event recorded where it happens.
+    /// Creates a codec that chooses the placement of records by kernel and records each event where it
+    /// happens.
     fn new(name: &'static str, codec: CodecSpec) -> Self {
         let recording = RecordingSpec { counting: Counting::Never, ..RecordingSpec::new(codec) };
         Self { name, recording, dual: false }
     }
 
-    /// The same with records in a place for all kernels.
+    /// Sets one placement of records for all kernels.
     fn in_memory(mut self, placement: Placement) -> Self {
         self.recording.placement = Some(placement);
         self
     }
 
-    /// The same with counted loops.
     fn counting_loops(mut self) -> Self {
         self.recording.counting = Counting::All;
         self
     }
 
-    /// The same with another policy.
     fn with(mut self, policy: Policy) -> Self {
         self.recording.policy = policy;
         self
     }
 
-    /// The same, which can also be recorded beside raw.
+    /// Allows dual recordings with a raw twin.
     fn beside_raw(self) -> Self {
         Self { dual: true, ..self }
     }
 }
 
-/// The name of a run without tracing.
+/// Name of runs without tracing.
 pub(crate) const UNTRACED: &str = "untraced";
-/// The name of a run without tracing in which kernels have the registers of traced ones.
+/// Name of untraced runs with the same registers per kernel as traced ones.
 pub(crate) const UNTRACED_LIMITED: &str = "untraced, traced one's registers";
-/// The name of the codec that ratios are measured against.
+/// Name of the codec that is the base of ratios.
 pub(crate) const RAW: &str = "raw";
-/// The codec that is compared with the thesis and with other compressors.
+/// Name of the codec for comparisons with the thesis and with other compressors.
 pub(crate) const MAIN: &str = "ecl";
 
-/// All codecs. A codec that is added here is checked, measured and drawn.
+/// All codecs. A codec in this list is checked, measured and drawn.
 pub(crate) static CODECS: LazyLock<Vec<Codec>> = LazyLock::new(|| {
     vec![
         Codec::new(RAW, CodecSpec::Raw),
@@ -74,7 +71,8 @@ pub(crate) static CODECS: LazyLock<Vec<Codec>> = LazyLock::new(|| {
     ]
 });
 
-/// The codecs of these names, all if none is named; always `raw`, which the others are measured against.
+/// Returns the codecs with these names, or all if there are no names. Always includes `raw`, the base of
+/// ratios.
 pub(crate) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Codec>> {
     let known = || CODECS.iter().map(|codec| format!("`{}`", codec.name)).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = names.iter().find(|name| CODECS.iter().all(|codec| codec.name != **name)) {

@@ -1,4 +1,4 @@
-//! The day of a run.
+//! Date of a run.
 
 use std::time::SystemTime;
 

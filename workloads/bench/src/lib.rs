@@ -3,11 +3,11 @@
 //! ```text
 //! subjects (programs on inputs) ─┬─ check    right result, every event, same lanes everywhere
 //! codecs (one list)  ────────────┴─ bench    times, sizes, other compressors ── CSV, Markdown, SVG
-//! whole                             whole programs, each run in a process of its own ── Markdown, JSON
+//! whole                             whole programs, each run in a separate process ── Markdown, JSON
 //! fidelity                          warps at trace points: untraced, traced, decoded ── CSV, Markdown
 //! ```
 //!
-//! A program is one file in `programs`; a codec is one line in `codecs`.
+//! A program is one file in `programs`, a codec one line in `codecs`.
 
 mod arguments;
 mod bench;
@@ -37,17 +37,17 @@ use warptrace_cli::{exit, output};
 
 use crate::arguments::{Arguments, Command};
 
-/// Runs the program with a command line, whose first word is the program's name; returns its exit code.
+/// Runs the program with a command line, whose first word is the program's name. Returns its exit code.
 ///
-/// What `record` says goes to `out` and `errors`; commands that take longer write to the process's own
-/// outputs as they go.
+/// `record` writes to `out` and `errors`. Commands that take longer write to the process's standard streams
+/// as they run.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     let words: Vec<OsString> = arguments.into_iter().collect();
     let command = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments.command,
         Err(error) => {
             let text = error.render().to_string();
-            // An output that is closed has no place for an error.
+            // Write errors on a closed output cannot be reported.
             let _ = if error.use_stderr() { write!(errors, "{text}") } else { write!(out, "{text}") };
             return u8::try_from(error.exit_code()).unwrap_or(exit::ERROR);
         }
@@ -62,7 +62,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, e
     }
 }
 
-/// Returns whether nothing was found wrong.
+/// Runs a command. Returns true if it found no problem.
 fn execute(
     command: &Command,
     words: Vec<OsString>,

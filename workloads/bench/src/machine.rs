@@ -1,4 +1,4 @@
-//! The device to run on, and the machine around it.
+//! The device for the runs, and a description of the machine.
 
 use std::io::Write;
 
@@ -6,9 +6,9 @@ use warptrace_format::file::DeviceKind;
 use warptrace_host::{Device, DeviceChoice, MemorySize, SimDevice, SimOptions};
 use warptrace_workloads::ptx;
 
-/// Opens the device; `auto` says on stderr why it takes the simulator.
+/// Opens the device. If `auto` chooses the simulator, prints the reason to stderr.
 pub(crate) fn open(choice: DeviceChoice) -> anyhow::Result<Box<dyn Device>> {
-    // The error says its cause itself.
+    // The error's text already contains its cause.
     let opened = choice.open(ptx, SimOptions::default()).map_err(|error| anyhow::anyhow!("{error}"))?;
     if let Some(reason) = &opened.no_gpu {
         let _ = writeln!(std::io::stderr(), "note: running on the simulator: {reason}");
@@ -16,37 +16,34 @@ pub(crate) fn open(choice: DeviceChoice) -> anyhow::Result<Box<dyn Device>> {
     Ok(opened.device)
 }
 
-/// A simulator that runs blocks and warps in the order that `seed` gives.
+/// Creates a simulator that runs blocks and warps in an order derived from `seed`.
 pub(crate) fn simulator(seed: u64) -> Box<dyn Device> {
     Box::new(SimDevice::new(SimOptions { seed, ..SimOptions::default() }))
 }
 
-/// Whether times on this device are performance.
+/// Returns true if times on this device measure performance.
 pub(crate) fn is_gpu(device: &dyn Device) -> bool {
     device.facts().info.kind == DeviceKind::Cuda
 }
 
-/// The most device memory that a recording may have: what was asked for, or three quarters of a GPU's free memory and
-/// a quarter of this machine's on the simulator.
+/// Returns the device memory limit of a recording in bytes: the requested size, or three quarters of a GPU's
+/// free memory, or a quarter of this machine's memory on the simulator.
 pub(crate) fn most_memory(asked: Option<MemorySize>, device: &dyn Device) -> u64 {
     let facts = device.facts();
     let usual = if is_gpu(device) { facts.free_bytes / 4 * 3 } else { facts.memory_bytes / 4 };
     asked.map_or(usual, |MemorySize(bytes)| bytes)
 }
 
-/// What a table says about where it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     /// Device and host.
     pub(crate) name: String,
-    /// Driver of the device.
     pub(crate) driver: String,
     /// `cuda` or `simulator`.
     pub(crate) kind: &'static str,
 }
 
 impl Machine {
-    /// Describes the device and the host it is in.
     pub(crate) fn new(device: &dyn Device) -> Self {
         let info = device.facts().info;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -63,14 +60,13 @@ impl Machine {
     }
 }
 
-/// The host's processor, where Linux tells.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     model.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// The driver's number, as in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …`.
+/// Returns the version of the driver, as in `NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …`.
 fn module_version(text: &str) -> Option<String> {
     let is_version = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.split_whitespace().find(is_version).map(str::to_owned)

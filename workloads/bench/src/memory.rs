@@ -1,27 +1,27 @@
-//! Memory of the process that measures.
+//! Memory of the measuring process.
 
-/// Asks the allocator to give large pieces back to the system as soon as they are freed, so that each run
-/// finds its memory untouched, as it would in a process of its own.
+/// Makes the allocator return large blocks to the system as soon as they are freed, so that each run gets
+/// fresh memory, as in a separate process.
 ///
-/// Otherwise a run's time depends on those before it: glibc keeps what was freed, or not, by what was freed
-/// last. Untraced, fractal takes 6 ms or 14 so, for the 16 MiB of its result.
+/// Otherwise, the time of a run depends on earlier runs: whether glibc keeps freed memory depends on the last
+/// blocks freed. For example, untraced fractal takes 6 ms or 14 ms, because of the 16 MiB of its result.
 pub(crate) fn give_back_at_once() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// What glibc begins with, before it adapts.
+        /// Initial value in glibc, before it adapts.
         const MAPPED_FROM: i32 = 128 << 10;
-        // SAFETY: sets a parameter of the allocator. Whether that has worked is of no importance to any
-        // result.
+        // SAFETY: sets a parameter of the allocator. No result depends on its success.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
     }
 }
 
-/// Bytes that the process has allocated and not freed, over all threads, where the allocator tells. What it
-/// keeps of freed memory is not among them, so they grow only if something is kept.
+/// Returns the bytes that all threads have allocated and not freed; `None` if the allocator does not report
+/// them. Excludes freed memory that the allocator keeps, so the number grows only if the program keeps
+/// memory.
 pub(crate) fn in_use() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: reads the allocator's counters, of all threads.
+        // SAFETY: only reads the allocator's counters for all threads.
         let info = unsafe { libc::mallinfo2() };
         u64::try_from(info.uordblks + info.hblkhd).ok()
     }
@@ -36,7 +36,7 @@ mod tests {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[test]
     fn what_is_allocated_is_in_use_until_it_is_freed() {
-        // Other tests allocate meanwhile, but not so much.
+        // Other tests allocate at the same time, but less.
         let before = in_use().expect("this allocator tells");
         let small: Vec<Vec<u8>> = (0..80_000).map(|_| vec![1_u8; 1_000]).collect();
         let large = vec![1_u8; 300 << 20];

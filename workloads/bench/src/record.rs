@@ -66,8 +66,8 @@ struct How {
     recording: Recording,
 }
 
-/// Runs a program, records it, checks its result, and writes to `out` what was recorded and to `notes` what
-/// was lost. The trace gets the command line. Returns whether nothing was lost.
+/// Runs a program, records it and checks its result. Writes a summary to `out` and losses to `notes`. Stores
+/// the command line in the trace. Returns true if nothing was lost.
 pub(crate) fn run(
     command: &Record,
     command_line: String,
@@ -122,7 +122,7 @@ fn record(mut case: Case, how: &How, out: &mut dyn Write, notes: &mut dyn Write)
     let input = subject.size().map_or_else(|| case.input.clone(), |size| format!("{}: {size}", case.input));
     let of = if how.automatic { ", every decision traced" } else { "" };
     let finished = Finished { recorded: &recorded, of, input: &input, result: result.as_deref() };
-    // Standard output may be the trace.
+    // Standard output may contain the trace.
     let mut lines = vec![finished.to_string()];
     lines.extend(written);
     let lines = lines.join("\n");

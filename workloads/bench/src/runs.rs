@@ -1,4 +1,4 @@
-//! One run of a subject, traced into a file or not.
+//! Runs a subject once, traced into a file or untraced.
 
 use std::collections::HashMap;
 use std::io::BufWriter;
@@ -18,45 +18,44 @@ use crate::codecs::Codec;
 use crate::subject::{Subject, SubjectRun};
 use crate::{files, machine};
 
-/// Device memory of streamed recordings at most: they need no more for more events.
+/// Maximum device memory of streamed recordings, in bytes: they do not need more for more events.
 const STREAMED_BYTES: u64 = 1 << 30;
 
-/// Where runs happen: a device, a folder for traces, and how much device memory the tracer may take.
+/// Environment of the runs: a device, a folder for traces, and the device memory limits of the tracer.
 pub(crate) struct Bench {
-    /// The device.
     pub(crate) device: Box<dyn Device>,
     folder: tempfile::TempDir,
     max_memory: u64,
     first_memory: u64,
-    /// How much memory was enough, by case and codec.
+    /// Memory with which nothing was lost, by case, codec and `dual`.
     enough: HashMap<(String, &'static str, bool), u64>,
 }
 
-/// How long a run took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// From the session's start until the program can begin: splicing, loading code, allocating device
+    /// From the start of the session until the program can begin: splicing, loading code, allocating device
     /// memory.
     pub(crate) setup: Duration,
-    /// Giving device memory back.
+    /// Freeing device memory.
     pub(crate) end: Duration,
     /// All kernels of the program.
     pub(crate) kernel: Duration,
-    /// The kernels that encode what these have left.
+    /// Encoding kernels.
     pub(crate) encoding: Duration,
     /// Copying the trace from the device.
     pub(crate) copy: Duration,
     /// Sorting, compressing and writing the trace, up to the last `write` call.
     pub(crate) write: Duration,
-    /// The whole program: input to the device, kernels, result back, and for a traced run copy and write.
+    /// The whole program: copying the input, kernels, copying the result and, for a traced run, copying and
+    /// writing the trace.
     pub(crate) whole: Duration,
 }
 
 impl Times {
-    /// The mean of several runs' times.
+    /// Returns the mean of several runs' times.
     ///
     /// # Panics
-    /// If there is no run.
+    /// If there are no runs.
     pub(crate) fn mean(runs: &[Self]) -> Self {
         let count = u32::try_from(runs.len()).expect("a sample has few runs");
         let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
@@ -72,21 +71,17 @@ impl Times {
     }
 }
 
-/// A traced run.
 pub(crate) struct Recorded<'s> {
-    /// What the program gave.
     pub(crate) run: SubjectRun<'s>,
-    /// What the session counted.
+    /// Counts of the session.
     pub(crate) report: LaunchReport,
-    /// What is in the file.
+    /// Contents of the file.
     pub(crate) summary: Summary,
-    /// How long it took.
     pub(crate) times: Times,
-    /// The trace.
     pub(crate) path: PathBuf,
 }
 
-/// The options of a recording that may take `memory` bytes of device memory.
+/// Returns the options of a recording with at most `memory` bytes of device memory.
 pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> RecordingSpec {
     let memory = match codec.recording.policy {
         Policy::Stream => memory.min(STREAMED_BYTES),
@@ -95,7 +90,6 @@ pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> Recordi
     RecordingSpec { dual, memory: Some(MemorySize(memory)), ..codec.recording.clone() }
 }
 
-/// Runs without tracing.
 pub(crate) fn untraced<'s>(
     device: &mut dyn Device,
     subject: &'s dyn Subject,
@@ -110,7 +104,6 @@ pub(crate) fn untraced<'s>(
     Ok((run, times))
 }
 
-/// Records into the file `path`.
 pub(crate) fn traced<'s>(
     device: &mut dyn Device,
     subject: &'s dyn Subject,
@@ -125,7 +118,7 @@ pub(crate) fn traced<'s>(
 
     let started = Instant::now();
     let run = subject.run(&mut session)?;
-    // The trace of the last launches is on the device, or on its way to the file.
+    // The trace of the last launches may still be on the device or in transit to the file.
     session.flush()?;
     let mut whole = started.elapsed();
 
@@ -143,7 +136,7 @@ pub(crate) fn traced<'s>(
 }
 
 impl Bench {
-    /// Opens the device and makes a folder for traces, which is removed in the end.
+    /// Opens the device and creates a folder for traces, which is removed on drop.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
         let device = machine::open(target.device)?;
         let folder = files::scratch(target.scratch.as_deref())?;
@@ -152,12 +145,10 @@ impl Bench {
         Ok(Self { device, folder, max_memory, first_memory: first.min(max_memory), enough: HashMap::new() })
     }
 
-    /// The folder for traces.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Runs without tracing.
     pub(crate) fn untraced<'s>(
         &mut self,
         subject: &'s dyn Subject,
@@ -180,7 +171,7 @@ impl Bench {
             .with_context(|| format!("the run traced with `{}` failed", codec.name))
     }
 
-    /// As [`traced`](Self::traced), again with more memory until nothing is lost.
+    /// Like [`traced`](Self::traced), but repeats with more memory until nothing is lost.
     pub(crate) fn traced_whole<'s>(
         &mut self,
         case: &str,
@@ -194,7 +185,7 @@ impl Bench {
         loop {
             let recorded = match self.traced(subject, codec, dual, memory, name) {
                 Err(error) if memory < self.max_memory => {
-                    // A launch says how much it needs at least.
+                    // The error states the minimum memory of a launch.
                     let needed = needed_memory(&error).ok_or(error)?;
                     memory = needed.max(memory * 2).min(self.max_memory);
                     continue;
@@ -213,14 +204,14 @@ impl Bench {
                 "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
                 MemorySize(memory)
             );
-            // A half more than what would have held all, since what waits for others differs from run to run.
+            // Adds half, because the behaviour of threads that wait for others differs from run to run.
             let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
             memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
         }
     }
 }
 
-/// The memory that a launch needs at least to be recorded, if that is what an error says.
+/// Returns the minimum memory for recording a launch, if the error states it.
 pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
     let of_session = |error: &SessionError| match error {
         SessionError::Memory { needed, .. } => *needed,
@@ -230,7 +221,7 @@ pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
         WorkloadError::Session(error) => of_session(error),
         _ => None,
     };
-    // These say what their cause says, and are passed over as causes.
+    // These error types are transparent and do not appear as separate causes.
     error.chain().find_map(|cause| {
         let dmr = cause.downcast_ref().and_then(|error| match error {
             DmrError::Workload(error) => of_program(error),

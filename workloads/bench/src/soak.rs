@@ -1,4 +1,4 @@
-//! Repeats recordings for a long time, under each policy, and looks for growth of memory and for a miscount.
+//! Repeats recordings for a long time under each policy, and checks for memory growth and wrong counts.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,11 @@ use crate::runs::needed_memory;
 use crate::subject::Subject;
 use crate::table::MarkdownTable;
 
-/// Runs of a program in one session.
+/// Runs of a program per session.
 const RUNS: u32 = 3;
-/// Part of the time after which memory should have stopped growing.
+/// Fraction of the time after which memory must no longer grow.
 const WARM_UP: f64 = 0.2;
 
-/// What has been done under a policy.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     sessions: u64,
@@ -30,7 +29,7 @@ struct Sum {
     lost: u64,
 }
 
-/// Bytes of memory that the process has, where the system tells.
+/// Returns the resident memory of the process in bytes; 0 if the system does not report it.
 fn resident() -> u64 {
     let pages = || -> Option<u64> {
         std::fs::read_to_string("/proc/self/statm").ok()?.split_whitespace().nth(1)?.parse().ok()
@@ -38,7 +37,7 @@ fn resident() -> u64 {
     pages().unwrap_or(0) * 4096
 }
 
-/// Records some runs of a program in a session; checks results, counts and the file.
+/// Records several runs of a program in a session. Checks results, counts and the file.
 fn record(
     device: &mut dyn Device,
     subject: &dyn Subject,
@@ -56,7 +55,7 @@ fn record(
     let (bytes, _, report) = session.finish()?;
     let counted = report.recorded + report.lost;
     anyhow::ensure!(report.attempted == counted, "{} attempted, {counted} counted", report.attempted);
-    // Where warps wait, lanes that have left a loop may part.
+    // If warps wait for the host, lanes that have left a loop may diverge and add events.
     let waits = options.policy == Policy::Stream;
     if let Some(expected) = expected.filter(|_| !waits) {
         anyhow::ensure!(expected == counted, "{expected} events by the formula, {counted} counted");
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: &Soak) -> anyhow::Result<bool> {
                 let mut options = RecordingSpec {
                     policy,
                     dual: sum.sessions % 2 == 1,
-                    // Little, and four times as much, in turns.
+                    // One, two and four times the given size, in turns.
                     memory: Some(MemorySize(bytes << (sum.sessions % 3))),
                     ..RecordingSpec::new(CodecSpec::Predict(DEVICE_PREDICT))
                 };

@@ -1,34 +1,31 @@
-//! Tables and numbers in Markdown.
+//! Markdown tables and number formats.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-/// A Markdown table whose columns line up in the source as well.
+/// A Markdown table whose columns are aligned in the source as well.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkdownTable {
     rows: Vec<Vec<String>>,
-    /// Leading columns that hold words; numbers stand to the right.
+    /// Number of leading columns with left-aligned text; the other columns are right-aligned.
     words: usize,
 }
 
 impl MarkdownTable {
-    /// A table with these headings, of which the first `words` columns are words.
+    /// Creates a table with these headings; the first `words` columns contain text.
     pub(crate) fn new<S: Into<String>>(words: usize, headings: impl IntoIterator<Item = S>) -> Self {
         Self { rows: vec![headings.into_iter().map(Into::into).collect()], words }
     }
 
-    /// Appends a row.
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows
             .push(cells.into_iter().map(|cell| cell.into().replace('|', "/").replace('\n', " ")).collect());
     }
 
-    /// Whether there is nothing but headings.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// The table as Markdown.
     pub(crate) fn markdown(&self) -> String {
         let columns = self.rows[0].len();
         let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
@@ -60,12 +57,11 @@ impl MarkdownTable {
     }
 }
 
-/// `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// Seconds as `12.3 ms`: three digits that count.
+/// Formats seconds with three significant digits: `12.3 ms`.
 pub(crate) fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{} us", digits(s * 1e6)),
@@ -74,12 +70,11 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// As [`seconds`].
 pub(crate) fn time(duration: Duration) -> String {
     seconds(duration.as_secs_f64())
 }
 
-/// A number with three digits that count, or all those before the point.
+/// Formats a number with three significant digits, or with all digits before the decimal point.
 pub(crate) fn digits(number: f64) -> String {
     match number.abs() {
         n if n < 9.995 => format!("{number:.2}"),

@@ -1,11 +1,9 @@
-//! What ECL-Tracer reached, to be set beside our numbers: Azimi Moghaddam, "ECL-Tracer" (MS thesis, Texas
-//! State University, 2017), Table A.1 and chapter 5, on a Titan X. Its compressors were given the whole raw
-//! trace.
+//! ECL-Tracer's published results, for comparison: Azimi Moghaddam, "ECL-Tracer" (MS thesis, Texas State
+//! University, 2017), Table A.1 and chapter 5, on a Titan X. The other compressors got the whole raw trace.
 
-/// Ratios of one input: bytes at five an event over compressed bytes.
+/// Ratios of one input: uncompressed bytes, at five per event, over compressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratios {
-    /// Program and input.
     pub(crate) name: &'static str,
     /// ECL-Tracer's codec.
     pub(crate) ecl: f64,
@@ -19,7 +17,6 @@ const fn ratios(name: &'static str, ecl: f64, bzip2: f64, gzip: f64) -> Ratios {
     Ratios { name, ecl, bzip2, gzip }
 }
 
-/// Table A.1 in ratios.
 pub(crate) const RATIOS: [Ratios; 11] = [
     ratios("fractal 2048, depth 1024", 6.31, 39.3, 47.5),
     ratios("fractal 2048, depth 2048", 6.17, 40.2, 48.5),
@@ -34,16 +31,15 @@ pub(crate) const RATIOS: [Ratios; 11] = [
     ratios("DMR, r1M", 2.29, 7.70, 8.33),
 ];
 
-/// The programs, as they are named here. Means over programs are over these.
+/// The thesis's programs by their names here. Means over programs use these.
 pub(crate) const PROGRAMS: [&str; 5] = ["fractal", "nbody", "mis", "mst", "dmr"];
 
-/// Whole time of the traced program (kernel, copy, disk) over the untraced one, lowest and highest.
+/// Total time of the traced program (kernel, copy, disk) over the untraced one; lowest and highest.
 pub(crate) const OVERHEAD: (f64, f64) = (1.03, 5.27);
 
-/// bzip2's time over ECL-Tracer's whole time, on the regular programs.
+/// bzip2's time over ECL-Tracer's total time, for the regular programs.
 pub(crate) const BZIP2_TIME_REGULAR: f64 = 3.4;
 
-/// The ratios of the row of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Ratios> {
     RATIOS.iter().find(|ratios| ratios.name == name)
 }

@@ -7,9 +7,9 @@ use warptrace_host::{Blocks, Device, LaunchShape};
 
 use crate::WorkloadError;
 
-/// A one-dimensional grid for kernels whose threads stride over their work, so that any size does.
+/// A one-dimensional grid for kernels whose threads stride over their work, so that any size is correct.
 ///
-/// Written as blocks x threads: `192x256`.
+/// Its text form is blocks x threads: `192x256`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     blocks: u32,
@@ -17,20 +17,19 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Most threads of a grid.
+    /// Maximum number of threads in a grid.
     pub const MAX_THREADS: u64 = 1 << 30;
 
-    /// Threads of a block unless another number is given.
     const DEFAULT_BLOCK: u32 = 256;
-    /// Blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) that a multiprocessor holds at once, whatever the
-    /// codec: up to 64 registers a thread, and 1,024 threads as on the smallest cards.
+    /// Number of blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) threads that a multiprocessor holds at once
+    /// with every codec: assumes up to 64 registers per thread, and 1,024 threads as on the smallest cards.
     const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
 
-    /// A grid of `blocks` blocks of `threads` threads.
+    /// Creates a grid of `blocks` blocks with `threads` threads each.
     ///
     /// # Errors
-    /// [`WorkloadError::Option`] unless there is a block, a block has 32 to 1,024 threads, a multiple of 32,
-    /// and the grid has at most [`MAX_THREADS`](Self::MAX_THREADS).
+    /// [`WorkloadError::Option`] if `blocks` is 0, if `threads` is not a multiple of 32 from 32 to 1,024, or
+    /// if the grid has more than [`MAX_THREADS`](Self::MAX_THREADS) threads.
     pub fn new(blocks: u32, threads: u32) -> Result<Self, WorkloadError> {
         let error = |value: String, allowed| Err(WorkloadError::Option { option: "grid", value, allowed });
         let written = format!("{blocks}x{threads}");
@@ -46,7 +45,7 @@ impl Grid {
         Ok(Self { blocks, threads })
     }
 
-    /// The grid that fills the device, but with no more blocks than `items` of work need.
+    /// Returns the grid that fills the device, but with no more blocks than `items` items need.
     pub fn filling(device: &dyn Device, items: u64) -> Self {
         let card = device.facts().multiprocessors.saturating_mul(Self::BLOCKS_PER_MULTIPROCESSOR);
         let needed = items.div_ceil(u64::from(Self::DEFAULT_BLOCK));
@@ -55,9 +54,9 @@ impl Grid {
         Self { blocks: blocks as u32, threads: Self::DEFAULT_BLOCK }
     }
 
-    /// The grid of as many threads as the device holds at once: that of a kernel which needs few registers
-    /// and no shared memory leaves no room for anything else. As [`filling`](Self::filling) where the device
-    /// holds any number.
+    /// Returns the grid with as many threads as the device holds at once. A kernel that needs few registers
+    /// and no shared memory then occupies the whole device. Equals [`filling`](Self::filling) on devices
+    /// without such a limit.
     pub fn as_many_as_fit(device: &dyn Device) -> Self {
         let blocks = device.facts().resident_threads / u64::from(Self::DEFAULT_BLOCK);
         match u32::try_from(blocks) {
@@ -66,22 +65,20 @@ impl Grid {
         }
     }
 
-    /// Blocks of the grid.
+    /// Number of blocks.
     pub fn blocks(self) -> u32 {
         self.blocks
     }
 
-    /// Threads of a block.
+    /// Threads per block.
     pub fn threads(self) -> u32 {
         self.threads
     }
 
-    /// A launch whose blocks do not care about each other.
     pub(crate) fn independent(self) -> LaunchShape {
         LaunchShape { blocks: Blocks::Independent, ..self.communicating() }
     }
 
-    /// A launch whose blocks communicate.
     pub(crate) fn communicating(self) -> LaunchShape {
         LaunchShape::persistent(self.blocks, self.threads)
     }

@@ -1,10 +1,10 @@
-//! The traced programs: host drivers, CPU references, input loaders and generators.
+//! Traced programs: host drivers, CPU references, input loaders and generators.
 //!
 //! Each program runs its kernels through a [`Launcher`](warptrace_host::Launcher), traced or not, on a GPU or
-//! on the simulator, and returns its result together with the time that the kernels took.
+//! on the simulator. It returns its result and the kernel time.
 //!
-//! Each program's module has a function `check`, which takes the input and the result, and says in a sentence what it
-//! found or what is wrong first.
+//! Most program modules have a function `check`. It takes the input and the result, and returns a sentence
+//! about the result or about its first error.
 
 pub mod check;
 pub mod dmr;
@@ -26,15 +26,14 @@ mod words;
 pub use grid::Grid;
 pub use program::{Automatic, ProgramInfo, WorkloadError};
 
-/// The programs' kernels as PTX; empty when this was built without a device compiler.
+/// PTX of the programs' kernels; empty if the crate was built without a device compiler.
 pub const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 
-/// Names a PTX file to take instead of [`PTX`], for experiments with kernels.
+/// Environment variable with the path of a PTX file that replaces [`PTX`], for experiments with kernels.
 pub const PTX_VARIABLE: &str = "WARPTRACE_PTX";
 
-/// The kernels to run: those in the file that [`PTX_VARIABLE`] names, or [`PTX`].
-///
-/// The text of a file stays in memory until the program ends.
+/// Returns the kernels to run: the file that [`PTX_VARIABLE`] names, or [`PTX`]. The text of a file is
+/// leaked.
 ///
 /// # Errors
 /// If the file cannot be read.

@@ -1,4 +1,4 @@
-//! Prefix sums of higher order and of tuples, on a device: a primitive, whose kernels have no trace points.
+//! Prefix sums of higher order and of tuples on a device: a primitive whose kernels have no trace points.
 
 use std::time::Duration;
 
@@ -10,21 +10,22 @@ use crate::WorkloadError;
 use crate::grid::Grid;
 use crate::run::ProgramRun;
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct ScanOutcome {
-    /// The sums, as many as there were values.
+    /// The sums, one per value.
     pub sums: Vec<u32>,
-    /// The kernel's time.
+    /// Kernel time.
     pub kernel: Duration,
 }
 
-/// Returns the sums of order `order` of tuples of `tuple` values.
+/// Computes the sums of order `order` of tuples of `tuple` values.
 ///
-/// `blocks` are those of the grid; as many as the device holds at once if not given.
+/// `blocks` is the number of blocks of the grid. `None`: a grid that fills the device.
 ///
 /// # Errors
-/// [`WorkloadError::Option`] if the order or the tuple is not 1 to [`MAX`](prefix_sums::MAX); and if the device fails.
+/// [`WorkloadError::Option`] if the order or the tuple is not 1 to [`MAX`](prefix_sums::MAX), or the grid is
+/// out of range. Also if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     order: usize,
@@ -48,13 +49,13 @@ pub fn run(
         .map(|four| Words4(std::array::from_fn(|word| four.get(word).copied().unwrap_or(0))))
         .collect();
     let input = Buffer::upload(run.device(), &vectors)?;
-    // What no thread writes is no sum.
+    // Marks sums that no thread writes.
     let output = Buffer::<Words4>::filled(run.device(), vectors.len(), 0xff)?;
     let words = prefix_sums::state_words(order, tuple, 4 * vectors.len() as u64) as usize;
     let states = Buffer::<u64>::filled(run.device(), words, 0)?;
     let ticket = Buffer::<u32>::filled(run.device(), 1, 0)?;
     let call = kernel_of(order, tuple)(input.global(), output.global(), states.global(), ticket.global());
-    // SAFETY: buffers of the sizes that the kernel wants, which outlive the launch.
+    // SAFETY: the buffers have the sizes that the kernel requires and outlive the launch.
     unsafe { run.launch(&call, &grid.communicating()) }?;
     let sums: Vec<u32> = output.download(run.device())?.into_iter().flat_map(|four| four.0).collect();
     let kernel = run.kernel;
@@ -67,7 +68,6 @@ pub fn run(
 
 type Kernel = fn(Global<Words4>, Global<Words4>, Global<u64>, Global<u32>) -> KernelCall;
 
-/// The kernel for an order and a tuple, each up to [`MAX`](prefix_sums::MAX).
 fn kernel_of(order: usize, tuple: usize) -> Kernel {
     match (order, tuple) {
         (1, 1) => prefix_sums::scan_1_1,

@@ -1,25 +1,25 @@
-//! What every program has in common.
+//! Types shared by all programs.
 
 use warptrace_device::{KernelCall, KernelModule, SourceLocation};
 use warptrace_host::{Device, DeviceError, LaunchShape, LaunchTime, Launcher, SessionError, TracedProgram};
 
 use crate::ptx;
 
-/// A program, for tools and for a trace's metadata.
+/// A program's kernels and locations, for tools and the metadata of traces.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramInfo {
-    /// Name, as the tool takes it.
+    /// Name in the tool's command line.
     pub name: &'static str,
-    /// The modules of its kernels; ids of their locations are unique in the program.
+    /// Modules of its kernels. Location ids are unique within a program.
     pub modules: &'static [KernelModule],
-    /// Their copies with a trace point at every decision, if there are any.
+    /// Copies of the modules with a trace point at every decision; may be empty.
     pub automatic: &'static [KernelModule],
 }
 
 impl ProgramInfo {
-    /// As a session takes it.
+    /// Returns the program in the form that a session takes.
     pub fn traced(&self) -> TracedProgram<'static> {
-        // Without the file that was asked for instead nothing is known of the code.
+        // If the replacement file cannot be read, the session has no PTX.
         TracedProgram { kernels: &[], modules: self.modules, ptx: ptx().unwrap_or_default() }
     }
 
@@ -28,20 +28,20 @@ impl ProgramInfo {
         self.modules.iter().flat_map(|module| module.kernels).copied()
     }
 
-    /// Its locations.
+    /// Locations of all modules.
     pub fn locations(&self) -> impl Iterator<Item = &'static SourceLocation> {
         self.modules.iter().flat_map(|module| module.locations)
     }
 
-    /// The same program with a trace point at every decision, to be run by an [`Automatic`] launcher; `None`
-    /// if its kernels have no such copies.
+    /// Returns the program with a trace point at every decision, for an [`Automatic`] launcher; `None` if its
+    /// kernels have no such copies.
     pub fn automatic(&self) -> Option<Self> {
         let all = Self { modules: self.automatic, automatic: &[], ..*self };
         (!self.automatic.is_empty()).then_some(all)
     }
 }
 
-/// Launches the copies of kernels that have a trace point at every decision, where there are any.
+/// Launcher that replaces kernels with their copies with a trace point at every decision, if they exist.
 pub struct Automatic<'l>(pub &'l mut dyn Launcher);
 
 impl Launcher for Automatic<'_> {
@@ -50,44 +50,44 @@ impl Launcher for Automatic<'_> {
     }
 
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
-        // SAFETY: the caller's promise; the copy does the same with the same arguments.
+        // SAFETY: the caller's promise holds for the copy: it has the same arguments and the same effects.
         unsafe { self.0.launch(call.automatic().unwrap_or(call), shape) }
     }
 }
 
-/// A program could not run.
+/// Reason why a program could not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// An option out of its range.
+    /// An option is out of range.
     #[error("{option} is {value}: {allowed}")]
     Option {
         /// The option's name.
         option: &'static str,
         /// Its value.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         allowed: &'static str,
     },
-    /// An input that the program is not made for.
+    /// The program does not support an input.
     #[error("{program} cannot work on this input: {problem}")]
     Input {
         /// The program.
         program: &'static str,
-        /// What is wrong, and what to do.
+        /// The problem, and a suggestion.
         problem: String,
     },
-    /// The kernels ran more often than any input can need.
+    /// The kernels ran more often than any input needs.
     #[error(
         "{program} made no progress after {launches} launches: the device's results are not to be trusted"
     )]
     NoProgress {
         /// The program.
         program: &'static str,
-        /// Launches so far.
+        /// Number of launches so far.
         launches: u32,
     },
-    /// A launch failed, or what it recorded could not be kept.
+    /// A launch failed, or its recording could not be stored.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// The device failed.

@@ -1,4 +1,4 @@
-//! The launches of one run.
+//! Launches of a run.
 
 use std::time::Duration;
 
@@ -7,12 +7,9 @@ use warptrace_host::{Device, LaunchShape, Launcher};
 
 use crate::WorkloadError;
 
-/// Launches kernels and adds up what they took.
 pub(crate) struct ProgramRun<'l> {
     launcher: &'l mut dyn Launcher,
-    /// Launches so far.
     pub(crate) launches: u32,
-    /// Their kernels' time.
     pub(crate) kernel: Duration,
 }
 
@@ -25,7 +22,7 @@ impl<'l> ProgramRun<'l> {
         self.launcher.device()
     }
 
-    /// Runs a kernel and waits for it.
+    /// Launches a kernel and waits for it.
     ///
     /// # Safety
     /// As for [`Launcher::launch`].

@@ -1,6 +1,6 @@
-//! Numbers in sentences.
+//! Formatting of numbers in sentences.
 
-/// `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,5 @@
-//! The raw trace through compressors that people have: what a tracer without a codec would reach afterwards.
+//! Runs common compressors on raw traces, to show the sizes that a tracer without a codec could reach
+//! afterwards.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -10,14 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use warptrace_decoder::{TraceFile, WarpFilter};
 
-/// A compressor of one thread.
+/// A single-threaded compressor.
 pub(crate) struct Compressor {
     /// Name and level, as on a command line.
     pub(crate) name: &'static str,
     compress: fn(Input<'_>, Counter) -> io::Result<Counter>,
 }
 
-/// What is to be compressed, and until when.
+/// Bytes to compress, and an optional deadline.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     bytes: &'a [u8],
@@ -25,7 +26,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Gives all bytes to `encoder`, unless the deadline passes before.
+    /// Writes all bytes to `encoder`; returns an error of kind `TimedOut` if the deadline passes.
     fn feed(self, encoder: &mut impl Write) -> io::Result<()> {
         for part in self.bytes.chunks(1 << 20) {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -37,7 +38,6 @@ impl Input<'_> {
     }
 }
 
-/// The compressors.
 pub(crate) const COMPRESSORS: &[Compressor] = &[
     Compressor { name: "gzip -9", compress: gzip },
     Compressor { name: "bzip2 -9", compress: bzip2 },
@@ -69,7 +69,6 @@ fn xz(input: Input<'_>, output: Counter) -> io::Result<Counter> {
     encoder.finish()
 }
 
-/// Counts what is written to it.
 #[derive(Debug, Default)]
 struct Counter(u64);
 
@@ -85,7 +84,7 @@ impl Write for Counter {
 }
 
 impl Compressor {
-    /// Bytes that the compressor makes of `bytes`, and its time; `None` if the deadline came first.
+    /// Returns the compressed size and the time; `None` if the deadline passed.
     fn run(&self, bytes: &[u8], deadline: Option<Instant>) -> io::Result<Option<(u64, Duration)>> {
         let started = Instant::now();
         match (self.compress)(Input { bytes, deadline }, Counter::default()) {
@@ -96,8 +95,8 @@ impl Compressor {
     }
 }
 
-/// The beginning of the raw trace in `path`, at most `limit` bytes: five bytes an event (location, then the
-/// mask, lowest byte first), launch by launch, and warp by warp in each.
+/// Returns the start of the raw trace in `path`, at most `limit` bytes. An event has five bytes: location,
+/// then mask in little-endian order. Events are ordered by launch and warp.
 pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     let trace = TraceFile::open(path)?;
     let mut bytes = Vec::new();
@@ -107,7 +106,7 @@ pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
                 if bytes.len() + 5 > limit {
                     return ControlFlow::Break(());
                 }
-                // The codecs measured here have locations of one byte.
+                // The codecs measured here have one-byte locations.
                 bytes.push(event.location as u8);
                 bytes.extend(event.mask.to_le_bytes());
             }
@@ -120,9 +119,9 @@ pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs every compressor on every input, `jobs` at a time, and gives (input, compressor, bytes and time) to
-/// `done` as they end; of those for which the deadline came first, `None`. Each runs on one core, and its own
-/// time is taken.
+/// Runs every compressor on every input, `jobs` at a time. As each ends, calls `done` with the input, the
+/// compressor, and its size and time, or `None` if the deadline passed. Each compressor runs on one core and
+/// is timed separately.
 pub(super) fn run_all(
     inputs: &[&[u8]],
     jobs: usize,
@@ -133,7 +132,7 @@ pub(super) fn run_all(
     let done = Mutex::new(&mut done);
     let work = || -> anyhow::Result<()> {
         loop {
-            // One compressor after the other, so that a deadline leaves whole columns.
+            // Finishes one compressor before the next, so that a deadline leaves complete columns.
             let job = next.fetch_add(1, Ordering::Relaxed);
             let (number, input) = (job / inputs.len().max(1), job % inputs.len().max(1));
             let (Some(compressor), Some(bytes)) = (COMPRESSORS.get(number), inputs.get(input)) else {

@@ -1,4 +1,4 @@
-//! `bench`: how long tracing takes and how small traces become.
+//! `bench`: measures tracing times and trace sizes.
 
 mod compressors;
 mod overview;
@@ -24,15 +24,13 @@ use crate::runs::{Bench, Recorded, Times};
 use crate::subject::Case;
 use crate::{arguments, codecs, figures, files, progress, table};
 
-/// Kernels of a sample take at least so long, if that many runs are affordable: the means of shorter ones are
-/// noise.
+/// Minimum total kernel time of a sample, if enough runs are affordable: means of shorter samples are noise.
 const MIN_SAMPLE_KERNEL: Duration = Duration::from_millis(20);
-/// All runs of a sample take at most so long, unless one run does.
+/// Maximum total time of a sample, unless a single run takes longer.
 const MAX_SAMPLE: Duration = Duration::from_millis(250);
-/// Maximum of runs of a sample.
+/// Maximum number of runs in a sample.
 const MAX_AVERAGED: u32 = 64;
 
-/// Measures all cases and writes the tables.
 pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     let target = &arguments.target;
     let cases = programs::measured(&Selection::new(target))?;
@@ -57,7 +55,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
             println!("{}: left out, the time limit is reached", case.name());
             continue;
         }
-        // One program that fails does not take the others' numbers with it.
+        // A program that fails must not discard the other programs' numbers.
         match measure(&mut bench, case, &codecs, arguments.runs, device_deadline, &mut writer) {
             Ok((path, events)) if !arguments.no_compressors => {
                 let bytes = compressors::raw_prefix(&path, usize::try_from(limit)?)?;
@@ -80,7 +78,7 @@ pub(crate) fn run(arguments: &arguments::Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the tables of what was measured so far, so that a run that is cut off leaves them.
+/// Writes the tables of the measurements so far, so that an interrupted run leaves them.
 fn write_tables(folder: &Path, rows: &[BenchRow]) -> anyhow::Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -90,11 +88,11 @@ fn write_tables(folder: &Path, rows: &[BenchRow]) -> anyhow::Result<()> {
     files::write(&path, text)
 }
 
-/// Runs of a sample, from what the first run took: its kernels, and the whole program.
+/// Returns the number of runs in a sample, from the first run's kernel time and total time.
 fn averaged(kernel: Duration, whole: Duration) -> u32 {
     let times = |wanted: Duration, one: Duration| wanted.as_secs_f64() / one.as_secs_f64().max(1e-9);
     let (wanted, affordable) = (times(MIN_SAMPLE_KERNEL, kernel).ceil(), times(MAX_SAMPLE, whole).floor());
-    // A cast of a number that is too large gives the maximum.
+    // The cast saturates.
     (wanted.min(affordable) as u32).clamp(1, MAX_AVERAGED)
 }
 
@@ -102,10 +100,10 @@ fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Runs a case untraced and with each codec, in turns so that what drifts hits all alike. A turn has a sample
-/// of each: a run, or as many short ones as it takes for a mean that repeats. There are fewer turns than
-/// `runs`, but at least one, if the deadline passes. Returns the raw trace of the last turn and its number of
-/// events.
+/// Runs a case untraced and with each codec, in turns, so that drift affects all of them equally. Each turn
+/// takes a sample of each: one run, or the mean of several short ones. Takes `runs` turns after a warm-up
+/// turn, or fewer (at least one) if the deadline passes. Returns the raw trace of the last turn and its
+/// number of events.
 fn measure(
     bench: &mut Bench,
     case: &Case,
@@ -118,11 +116,11 @@ fn measure(
     let name = case.name();
     let mut raw = (bench.folder().join(format!("{RAW}.wtrc")), 0);
     let is_gpu = machine::is_gpu(&*bench.device);
-    // Runs of a sample, untraced and with each codec. On the simulator, whose times say nothing, one is
-    // enough.
+    // Runs per sample, untraced and with each codec. One is enough on the simulator, where times have no
+    // meaning.
     let mut samples = vec![1; codecs.len() + 1];
     let enough = |times: &Times| if is_gpu { averaged(times.kernel, times.whole) } else { 1 };
-    // Turn 0 warms up: it loads the kernels, finds out how much memory is enough, and fills the host's
+    // Turn 0 warms up: it loads the kernels, finds a sufficient amount of memory, and fills the host's
     // caches.
     for turn in 0..=runs {
         if turn > 1 && is_past(deadline) {
@@ -176,7 +174,8 @@ fn measure(
     Ok(raw)
 }
 
-/// The other compressors on all raw traces, after the last run on the device, so that they disturb nothing.
+/// Runs the other compressors on all raw traces, after the last run on the device, so that they do not
+/// disturb the measurements.
 fn compress(
     traces: &[(&Case, u64, Vec<u8>)],
     jobs: Option<u32>,

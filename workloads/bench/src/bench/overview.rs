@@ -1,4 +1,4 @@
-//! Each program as one, whatever the number of its inputs, and all programs together.
+//! Means over the inputs of each program, and over all programs.
 
 use super::compressors::COMPRESSORS;
 use super::row::BenchRow;
@@ -7,21 +7,19 @@ use crate::codecs::UNTRACED;
 use crate::table::MarkdownTable;
 use crate::thesis;
 
-/// What stands above the table.
 pub(super) const HEAD: &str = "A program's number is the geometric mean over its inputs; the rows \"all\" are the geometric \
     mean over the thesis's programs, and programs of other kinds come after them. Times are over the untraced program's; ratios are raw bytes over bytes on the device, over those \
     of the file (at rest), and over those that other compressors make of the same raw trace.\n";
 
-/// The inputs of one program, or those of all programs.
+/// The inputs of one program, or of all programs.
 pub(crate) struct Program<'m> {
-    /// Its name, or how many there are.
+    /// Name of the program, or the number of programs.
     pub(crate) name: String,
-    /// Inputs, by program.
     inputs: Vec<Vec<&'m Subject>>,
 }
 
 impl Program<'_> {
-    /// The name, and in a few words what its numbers are means of.
+    /// Returns the name, and a short description of the mean.
     pub(crate) fn label(&self) -> String {
         match &self.inputs[..] {
             [inputs] if inputs.len() == 1 => self.name.clone(),
@@ -30,8 +28,8 @@ impl Program<'_> {
         }
     }
 
-    /// The geometric mean over the inputs, and over programs if there are several; `None` unless each input
-    /// has the value.
+    /// Returns the geometric mean over the inputs, and over the programs if there are several; `None` unless
+    /// every input has the value.
     pub(crate) fn mean(&self, value: impl Fn(&Subject) -> Option<f64>) -> Option<f64> {
         let of_program = |inputs: &Vec<&Subject>| {
             geometric_mean(&inputs.iter().map(|subject| value(subject)).collect::<Option<Vec<f64>>>()?)
@@ -39,7 +37,7 @@ impl Program<'_> {
         geometric_mean(&self.inputs.iter().map(of_program).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Mean ratio of another compressor, and whether one of the inputs was only compressed in part.
+    /// Returns the mean ratio of another compressor, and whether it compressed only a part of some input.
     pub(crate) fn compressor(&self, name: &str) -> Option<(f64, bool)> {
         let ratio = self.mean(|subject| subject.compressor(name).map(BenchRow::ratio))?;
         let mut inputs = self.inputs.iter().flatten();
@@ -47,8 +45,8 @@ impl Program<'_> {
     }
 }
 
-/// The thesis's programs, in the order of the lines; all of them together if there are several; and the
-/// others, which are not in that mean.
+/// Returns the thesis's programs in row order, their combination if there are several, and then the other
+/// programs, which the combined mean excludes.
 pub(crate) fn programs(measurements: &Measurements) -> Vec<Program<'_>> {
     let mut programs: Vec<Program<'_>> = Vec::new();
     for subject in &measurements.subjects {
@@ -69,13 +67,11 @@ pub(crate) fn programs(measurements: &Measurements) -> Vec<Program<'_>> {
     programs
 }
 
-/// The n-th root of the product of n numbers; `None` for no numbers.
 fn geometric_mean(numbers: &[f64]) -> Option<f64> {
     let logarithms: f64 = numbers.iter().map(|number| number.ln()).sum();
     (!numbers.is_empty()).then(|| (logarithms / numbers.len() as f64).exp())
 }
 
-/// Program by codec: times, ratios, and other compressors.
 pub(super) fn table(measurements: &Measurements) -> MarkdownTable {
     let mut headings = vec![
         "program",
@@ -141,8 +137,8 @@ mod tests {
 
     #[test]
     fn each_program_counts_once_and_a_missing_value_is_not_passed_over() {
-        // Overheads 2 and 8 of one program, 16 of the other: 4 and 16, together 8. A third is not the
-        // thesis's.
+        // Overheads are 2 and 8 for one program and 16 for the other: means 4 and 16, combined 8. The third
+        // program is not the thesis's.
         let mut rows = vec![
             row("matmul", "zero", UNTRACED, 1.0),
             row("matmul", "zero", "ecl", 5.0),
@@ -171,7 +167,7 @@ mod tests {
         assert_eq!(kernel("ecl"), ["4.00", "16.0", "8.00", "5.00"]);
         assert_eq!(kernel("new"), ["-", "3.00", "-", "-"]);
         assert_eq!(programs[2].mean(|subject| subject.ratio_at_rest("ecl")).map(f64::round), Some(20.0));
-        // The second input was not given to gzip.
+        // gzip did not run on the second input.
         assert_eq!(programs[0].compressor("gzip -9"), None);
     }
 }

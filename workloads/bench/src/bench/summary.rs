@@ -1,4 +1,4 @@
-//! Medians, ratios and overheads, and the tables of them.
+//! Medians, ratios and overheads, and their tables.
 
 use super::compressors::COMPRESSORS;
 use super::overview;
@@ -7,28 +7,25 @@ use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::table::{MarkdownTable, count, digits, seconds};
 use crate::thesis;
 
-/// The lines of one program on one input.
+/// Rows of one program on one input.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    /// Program.
     pub(crate) program: String,
-    /// Input.
     pub(crate) input: String,
-    /// The thesis's numbers to compare with.
+    /// The thesis's numbers for comparison.
     pub(crate) thesis: Option<&'static thesis::Ratios>,
     rows: Vec<BenchRow>,
 }
 
-/// All lines, by program and input.
+/// All rows, by program and input.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurements {
-    /// Program and input, in the order of the lines.
     pub(crate) subjects: Vec<Subject>,
     first: BenchRow,
 }
 
 impl Subject {
-    /// Names of the codecs, untraced first, in the order of the lines.
+    /// Names of the codecs in row order, untraced first.
     pub(crate) fn codecs(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for row in self.rows.iter().filter(|row| row.kind == Kind::Run) {
@@ -39,52 +36,49 @@ impl Subject {
         names
     }
 
-    /// The median over the runs of a codec; `None` if there is no run.
+    /// Returns the median over the runs of a codec; `None` without runs.
     pub(crate) fn median(&self, codec: &str, of: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
         median(runs.map(of).collect())
     }
 
-    /// How far the runs of a codec lie from each other: the largest less the smallest, over the median.
+    /// Returns the spread of the runs of a codec: (largest - smallest) / median.
     pub(crate) fn spread(&self, codec: &str, of: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
         spread(runs.map(of).collect())
     }
 
-    /// The median of a time of a codec over the same of the untraced program.
+    /// Returns a codec's median time divided by the untraced program's.
     pub(crate) fn overhead(&self, codec: &str, time: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         Some(self.median(codec, &time)? / self.median(UNTRACED, &time)?)
     }
 
-    /// How many times smaller than raw a codec's trace is.
+    /// Returns the compression ratio of a codec's trace on the device.
     pub(crate) fn ratio(&self, codec: &str) -> Option<f64> {
         self.median(codec, BenchRow::ratio)
     }
 
-    /// How many times smaller than raw a codec's file is.
+    /// Returns the compression ratio of a codec's file.
     pub(crate) fn ratio_at_rest(&self, codec: &str) -> Option<f64> {
         self.median(codec, |row| row.raw_bytes as f64 / row.file_bytes as f64)
     }
 
-    /// The line of another compressor.
     pub(crate) fn compressor(&self, name: &str) -> Option<&BenchRow> {
         self.rows.iter().find(|row| row.kind == Kind::Compressor && row.codec == name)
     }
 
-    /// Whole time with another compressor: the program recorded raw, then compressed. Of a trace of which
-    /// only the beginning was compressed the time is scaled up; [`BenchRow::is_prefix`] tells.
+    /// Returns the total time with another compressor: raw recording, then compression. If only the start of
+    /// the trace was compressed (see [`BenchRow::is_prefix`]), scales the compression time up.
     pub(crate) fn time_with(&self, compressor: &BenchRow) -> Option<f64> {
         let raw = self.median(RAW, |row| row.whole_s)?;
         Some(raw + compressor.whole_s * compressor.trace_bytes() as f64 / compressor.raw_bytes as f64)
     }
 
-    /// Program and input.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.program, self.input)
     }
 }
 
-/// The middle number, or the mean of the two in the middle.
 pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_unstable_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -95,14 +89,14 @@ pub(crate) fn median(mut numbers: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// The largest number less the smallest, over the median; `None` for no numbers.
+/// Returns (largest - smallest) / median; `None` for no numbers.
 pub(crate) fn spread(numbers: Vec<f64>) -> Option<f64> {
     let largest = numbers.iter().copied().max_by(f64::total_cmp)?;
     let smallest = numbers.iter().copied().min_by(f64::total_cmp)?;
     Some((largest - smallest) / median(numbers)?)
 }
 
-/// A spread as per cent, or a dash where there is none.
+/// Formats a spread as a percentage, or a dash if it is missing or not finite.
 pub(crate) fn percent(spread: Option<f64>) -> String {
     match spread {
         Some(spread) if spread.is_finite() => format!("{:.1}%", spread * 100.0),
@@ -110,16 +104,15 @@ pub(crate) fn percent(spread: Option<f64>) -> String {
     }
 }
 
-/// A number, or a dash where there is none.
 pub(super) fn cell(number: Option<f64>) -> String {
     number.map_or_else(|| "-".to_owned(), digits)
 }
 
 impl Measurements {
-    /// Sorts lines by program and input.
+    /// Groups rows by program and input.
     ///
     /// # Panics
-    /// If there is no line.
+    /// If there are no rows.
     pub(crate) fn new(rows: Vec<BenchRow>) -> Self {
         let first = rows.first().expect("there is a line").clone();
         let mut subjects: Vec<Subject> = Vec::new();
@@ -138,18 +131,16 @@ impl Measurements {
         Self { subjects, first }
     }
 
-    /// Whether times say nothing about performance.
+    /// Returns true if the times come from the simulator and say nothing about performance.
     pub(crate) fn is_simulated(&self) -> bool {
         self.first.device == "simulator"
     }
 
-    /// Where, when and from what the numbers are.
     pub(crate) fn origin(&self) -> String {
         let BenchRow { machine, driver, commit, date, .. } = &self.first;
         format!("{machine}; driver {driver}; commit {commit}; {date}")
     }
 
-    /// Names of all codecs, untraced first.
     pub(crate) fn codecs(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.subjects.iter().flat_map(Subject::codecs) {
@@ -160,7 +151,6 @@ impl Measurements {
         names
     }
 
-    /// One case in a line.
     pub(super) fn line(&self, program: &str, input: &str) -> String {
         let Some(subject) = self.subjects.iter().find(|s| s.program == program && s.input == input) else {
             return String::new();
@@ -188,7 +178,6 @@ impl Measurements {
         line
     }
 
-    /// All tables.
     pub(crate) fn markdown(&self) -> String {
         let runs = self.subjects.iter().flat_map(|s| &s.rows).map(|row| row.repetition).max().unwrap_or(0);
         let mut text = format!(
@@ -249,7 +238,6 @@ impl Measurements {
         table
     }
 
-    /// The note that explains the stars.
     fn prefixes(&self) -> String {
         let rows = self.subjects.iter().flat_map(|subject| &subject.rows);
         match rows

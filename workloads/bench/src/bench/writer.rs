@@ -1,4 +1,4 @@
-//! Lines to the file as they come, so that an interrupted run leaves what it had.
+//! Writes rows to the file immediately, so that an interrupted run leaves them.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::runs::Times;
 use crate::subject::Case;
 use crate::{date, files};
 
-/// Writes lines and keeps them.
+/// Writes rows and keeps them.
 pub(super) struct Writer {
     file: csv::Writer<File>,
-    /// What all lines have in common.
+    /// Values shared by all rows.
     common: BenchRow,
     pub(super) rows: Vec<BenchRow>,
 }
@@ -34,7 +34,6 @@ impl Writer {
         Ok(Self { file: csv::Writer::from_writer(file), common, rows: Vec::new() })
     }
 
-    /// A line with what a case and these times say.
     pub(super) fn row(&self, case: &Case, codec: &str, times: &Times) -> BenchRow {
         BenchRow {
             program: case.program.to_owned(),

@@ -1,4 +1,4 @@
-//! Each lane's own sequence of locations, on this device, on the simulator and on the CPU.
+//! Compares each lane's sequence of locations on this device, on the simulator and on the CPU.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -16,14 +16,14 @@ use crate::runs::Bench;
 use crate::subject::{Case, LaneReference};
 use crate::table::count;
 
-/// Warps that a thread decodes at a time.
+/// Number of warps that a thread decodes at a time.
 const WARPS_AT_ONCE: u32 = 2048;
 
-/// Seed of the simulated run that a simulated run is compared with, which has another.
+/// Seed of the second simulated run, different from the first one's.
 const OTHER_SEED: u64 = 1;
 
-/// Runs a small case on this device and on the simulator with each codec, and compares their lanes with each
-/// other and, where the program has a reference, with the CPU.
+/// Runs a small case on this device and on the simulator with each codec. Compares the lanes of both with
+/// each other and, if the program has a reference, with the CPU.
 pub(super) fn check_twins(
     bench: &mut Bench,
     case: &Case,
@@ -57,7 +57,6 @@ pub(super) fn check_twins(
     Ok(())
 }
 
-/// Compares every lane of a trace with the reference.
 pub(super) fn compare_with_reference(
     trace: &TraceFile,
     reference: &dyn LaneReference,
@@ -83,7 +82,6 @@ pub(super) fn compare_with_reference(
     Ok(format!("{} lanes of {} launches equal", count(lanes), trace.launches().len()))
 }
 
-/// Compares every lane of two traces of the same launches.
 fn compare_traces(here: &TraceFile, there: &TraceFile) -> Result<String, String> {
     let launches: Vec<&LaunchInfo> = here.launches().collect();
     if !launches.iter().copied().eq(there.launches()) {
@@ -114,7 +112,7 @@ fn difference(info: &LaunchInfo, warp: u32, lane: u32, found: LaneDigest, expect
     )
 }
 
-/// The linear index of a lane's thread; `None` if the warp has no such lane.
+/// Returns the linear index of a lane's thread; `None` if the warp has no such lane.
 fn thread(info: &LaunchInfo, warp: u32, lane: u32) -> Option<u64> {
     let (block, in_block) = (warp / info.warps_per_block(), warp % info.warps_per_block());
     let thread = in_block * 32 + lane;
@@ -122,11 +120,12 @@ fn thread(info: &LaunchInfo, warp: u32, lane: u32) -> Option<u64> {
         .then(|| u64::from(block) * u64::from(info.threads_per_block()) + u64::from(thread))
 }
 
-/// The digests of all warps of a launch, by warp. The events are decoded in parallel and never all in memory.
+/// Returns the digests of all warps of a launch, by warp. Decodes in parallel, and never holds all events in
+/// memory.
 fn digests(trace: &TraceFile, info: &LaunchInfo) -> Result<Vec<LaneDigests>, DecodeError> {
     let next = AtomicU32::new(0);
     let digests = Mutex::new(vec![LaneDigests::default(); info.warps() as usize]);
-    // Threads of their own: a rayon task that decodes would pick up another while it waits, and hold both.
+    // Uses separate threads: a waiting rayon task may start another task and hold the memory of both.
     let work = || -> Result<(), DecodeError> {
         loop {
             let first = next.fetch_add(WARPS_AT_ONCE, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! `check`: on this device, is every result right, every event there, and every lane where it should be?
+//! `check`: checks results, events and lanes on this device.
 
 mod lanes;
 mod recording;
@@ -12,7 +12,7 @@ use crate::programs::{self, Selection};
 use crate::runs::Bench;
 use crate::{arguments, codecs, files, progress};
 
-/// Runs all checks; returns whether all passed.
+/// Runs all checks. Returns true if all passed.
 pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     let target = &arguments.target;
     let selection = Selection::new(target);
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &arguments::Check) -> anyhow::Result<bool> {
     if let Some(folder) = &arguments.out {
         files::make_folder(folder)?;
     }
-    // After each case, so that a run that is stopped leaves what it had.
+    // Writes after each case, so that an interrupted run leaves its results.
     let write = |report: &Report| match &table {
         Some(path) => files::write(path, report.markdown(&machine)),
         None => Ok(()),

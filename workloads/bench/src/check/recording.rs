@@ -1,4 +1,5 @@
-//! One case on one device: results, counts, losslessness, losses, and lanes against the reference.
+//! Checks one case on one device: results, counts, lossless decoding, losses, and lanes against the
+//! reference.
 
 use std::ops::ControlFlow;
 
@@ -13,9 +14,9 @@ use crate::runs::{Bench, Recorded, needed_memory};
 use crate::subject::{Case, RunResult, Subject};
 use crate::table::count;
 
-/// Less device memory than any launch needs.
+/// Less device memory than any launch needs, in bytes.
 const NO_MEMORY: u64 = 1 << 20;
-/// Attempts until all launches of a program have said how much they need.
+/// Maximum number of attempts to find the memory that all launches of a program need.
 const MOST_ATTEMPTS: u32 = 64;
 
 pub(super) fn check(
@@ -70,7 +71,6 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What every run must give.
 struct Expected {
     result: Vec<u8>,
     events: Option<u64>,
@@ -78,8 +78,8 @@ struct Expected {
     rounds: Option<(u16, u64)>,
 }
 
-/// Share of a trace's events by which exits of a loop may come apart: a warp that claims an area for its logs
-/// while it is diverged lets waiting lanes go ahead (see `docs/contributors/recording.md`).
+/// Maximum share of additional events from separate exits of a loop: a warp that reserves log memory while it
+/// is diverged lets waiting lanes go ahead (see `docs/contributors/recording.md`).
 const MOST_EARLY_EXITS: f64 = 0.003;
 
 impl Expected {
@@ -91,7 +91,7 @@ impl Expected {
         }
     }
 
-    /// For a trace that does not hold every event: their number, up to early exits from the loop.
+    /// Checks the number of events for a trace that may have losses. Allows early exits from the loop.
     fn check_attempted(&self, attempted: u64) -> Result<(), String> {
         match self.events {
             Some(expected) if attempted < expected || early(attempted, expected) > MOST_EARLY_EXITS => {
@@ -125,7 +125,8 @@ impl Expected {
         ))
     }
 
-    /// What the masks add up to, in words that continue those on the events; nothing where it is not known.
+    /// Checks the sum of active lanes over all masks. Returns text that continues the text about events;
+    /// empty without an expected value.
     fn check_lanes(&self, recorded: &Recorded<'_>) -> Result<String, String> {
         let Some(expected) = self.lanes else { return Ok(String::new()) };
         let found = sum_over_events(recorded, |event| u64::from(event.mask.count_ones()))?;
@@ -171,8 +172,7 @@ impl Expected {
             count(events),
             count(equal_warps)
         );
-        // Whether the events are those that should be is another question than whether both tracks have the
-        // same.
+        // Equal tracks do not imply that the events are right, so this checks both.
         match self.check_recorded(recorded) {
             Ok(_) => Ok(equal),
             Err(error) => Err(format!("{error}; {equal}")),
@@ -180,12 +180,11 @@ impl Expected {
     }
 }
 
-/// The events too many, as a share of those expected.
+/// Returns the number of additional events as a share of the expected number.
 fn early(attempted: u64, expected: u64) -> f64 {
     attempted.saturating_sub(expected) as f64 / expected.max(1) as f64
 }
 
-/// The sum of a number over all events of all launches.
 fn sum_over_events(recorded: &Recorded<'_>, number: impl Fn(&Event) -> u64) -> Result<u64, String> {
     let trace = TraceFile::open(&recorded.path).map_err(|error| error.to_string())?;
     let mut sum = 0;
@@ -204,8 +203,8 @@ fn verify(recorded: &Recorded<'_>) -> Result<VerifyReport, String> {
     TraceFile::open(&recorded.path).map(|trace| trace.verify()).map_err(|error| error.to_string())
 }
 
-/// Records with as little memory as the launches need: the program must not notice, and nothing may be lost
-/// uncounted.
+/// Records with as little memory as the launches need: results must not change, and every loss must be
+/// counted.
 fn check_little_memory(
     bench: &mut Bench,
     subject: &dyn Subject,
@@ -238,7 +237,7 @@ fn check_little_memory(
     if let Some(problem) = others {
         return Err(format!("verify: {problem}"));
     }
-    // Where there are more launches than a report lists problems, its own count must do.
+    // A report lists a limited number of problems. If some are left out, only its total can be checked.
     let listed = verified.problems_left_out == 0;
     if verified.is_ok() != (lost == 0)
         || (listed && reported != lost)
@@ -276,24 +275,23 @@ mod tests {
     use crate::codecs;
     use crate::subject::{LaneReference, SubjectRun};
 
-    /// What is wrong with a subject.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Fault {
         None,
         Wrong,
         ChangesWhenTraced,
-        /// The kernel records an event fewer than it should.
+        /// The kernel records one event too few.
         EventMissing,
-        /// It leaves the loop apart once, which is no fault.
+        /// Lanes leave the loop separately once, which is allowed.
         EarlyExit,
-        /// It leaves the loop apart too often.
+        /// Lanes leave the loop separately too often.
         EarlyExits,
-        /// It records an event too many, in the loop.
+        /// The kernel records one event too many in the loop.
         RoundTooMany,
-        /// It records an event too many, and it is not known how many rounds there should be.
+        /// The kernel records one event too many, and the expected number of rounds is unknown.
         EventTooMany,
         LaneAstray,
-        /// A mask has a lane too many.
+        /// A mask has one lane too many.
         LaneTooMany,
     }
 
@@ -352,7 +350,7 @@ mod tests {
         }
 
         fn expected_events(&self) -> Option<u64> {
-            // The formula moves, because the kernel cannot.
+            // Changes the expected number instead of the kernel's events.
             let events = fractal::expected_events(&self.image, &self.options);
             Some(match self.fault {
                 Fault::EventMissing => events + 1,
@@ -379,7 +377,6 @@ mod tests {
         }
     }
 
-    /// The checks that fail for a subject with this fault, with these codecs.
     fn failures(fault: Fault, codecs: &[&'static Codec]) -> Vec<String> {
         failures_before(None, fault, codecs)
     }
@@ -429,7 +426,7 @@ mod tests {
         assert_eq!(failures(Fault::EventMissing), all);
         assert_eq!(failures(Fault::EarlyExit), [""; 0]);
         assert_eq!(failures(Fault::EarlyExits), all);
-        // Rounds are counted in what was decoded, and little memory may lose some.
+        // Only checks of complete recordings count rounds, because little memory may lose some.
         assert_eq!(failures(Fault::RoundTooMany), whole);
         assert_eq!(failures(Fault::EventTooMany), whole);
         assert_eq!(failures(Fault::LaneTooMany), whole);

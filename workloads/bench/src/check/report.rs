@@ -1,4 +1,4 @@
-//! What the checks found.
+//! Results of the checks.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::subject::Case;
 use crate::table::MarkdownTable;
 
-/// The findings so far. Each is printed when it is added.
+/// Results so far. Prints each result when it is added.
 pub(super) struct Report {
     table: MarkdownTable,
     passed: u32,
@@ -16,7 +16,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Nothing so far. Checks that would begin after the deadline are left out.
+    /// Creates an empty report. Checks that would begin after the deadline are left out.
     pub(super) fn new(deadline: Option<Instant>) -> Self {
         Self {
             table: MarkdownTable::new(5, ["program", "input", "check", "result", "what was found"]),
@@ -26,7 +26,7 @@ impl Report {
         }
     }
 
-    /// Whether a check has to be left out, because the deadline has passed. It then counts as failed.
+    /// Returns true if the deadline has passed, so that the check must be left out. Reports it as failed.
     pub(super) fn leaves_out(&mut self, case: &Case, check: &str) -> bool {
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if late {
@@ -35,7 +35,6 @@ impl Report {
         late
     }
 
-    /// Adds what a check found, or what is wrong.
     pub(super) fn add(&mut self, case: &Case, check: &str, found: Result<String, String>) {
         let (result, words) = match found {
             Ok(words) => {
@@ -55,7 +54,6 @@ impl Report {
         self.failures.is_empty() && self.passed > 0
     }
 
-    /// The checks that failed.
     #[cfg(test)]
     pub(super) fn failures(&self) -> &[String] {
         &self.failures

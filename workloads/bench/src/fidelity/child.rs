@@ -1,4 +1,4 @@
-//! One run of a program, alone in its process, so that it can be run under Nsight Compute.
+//! Runs a program once in its own process, so that Nsight Compute can profile it.
 
 use std::fs;
 use std::io::BufWriter;
@@ -16,27 +16,24 @@ use crate::arguments::Fidelity;
 use crate::codecs::UNTRACED;
 use crate::{files, machine, programs, runs};
 
-/// The trace's name in the folder.
 pub(super) const TRACE: &str = "trace.wtrc";
-/// The name of the file that tells what was run.
 pub(super) const STORY: &str = "run.json";
 
-/// What a run tells the process that started it.
+/// Report of a run to its parent process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Story {
-    /// Kernels in the order of their launches.
+    /// Names of the kernels, in launch order.
     pub(super) launches: Vec<String>,
-    /// Events that found no room, on any track.
+    /// Number of lost events: the larger of the tracks' numbers.
     pub(super) lost: u64,
 }
 
 impl Story {
-    /// The launches that are profiled.
+    /// Returns the launches that are profiled.
     pub(super) fn profiled(&self) -> &[String] {
         &self.launches[..self.launches.len().min(MAX_LAUNCHES)]
     }
 
-    /// Reads what the run in this folder told.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join(STORY);
         let text = fs::read(&path).with_context(|| format!("the run left no {}", path.display()))?;
@@ -44,7 +41,7 @@ impl Story {
     }
 }
 
-/// Notes which kernels are launched.
+/// Launcher that notes the names of the kernels.
 struct Noting<'l> {
     inner: &'l mut dyn Launcher,
     launches: Vec<String>,
@@ -57,13 +54,12 @@ impl Launcher for Noting<'_> {
 
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError> {
         self.launches.push(call.name().to_owned());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `launch`.
         unsafe { self.inner.launch(call, shape) }
     }
 }
 
-/// Runs a program once, with no run before it, and leaves its trace, if it is recorded, and its story in a
-/// folder.
+/// Runs a program once, without a warm-up. Writes its trace, if recorded, and its report to a folder.
 pub(super) fn run(arguments: &Fidelity, subject: &str) -> anyhow::Result<()> {
     let cases = programs::fidelity(&[])?;
     let case = programs::named(&cases, subject)?;

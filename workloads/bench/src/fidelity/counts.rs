@@ -1,4 +1,4 @@
-//! How often warps and lanes came to each trace point.
+//! Numbers of warp and lane executions of each trace point.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
@@ -6,23 +6,21 @@ use std::ops::AddAssign;
 /// A trace point of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
-    /// The kernel's own name, also where its traced copy ran.
+    /// Name of the kernel; the original name for a traced copy as well.
     pub(crate) kernel: String,
-    /// The location.
     pub(crate) location: u16,
 }
 
-/// How often a trace point was passed.
+/// Number of executions of a trace point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Events, each of which is a warp execution of the trace point.
+    /// Events: warp executions of the trace point.
     pub(crate) events: u64,
-    /// Lanes in these events.
+    /// Sum of active lanes over these events.
     pub(crate) lanes: u64,
 }
 
 impl Passed {
-    /// Lanes an event; NaN where there is no event.
     pub(crate) fn lanes_an_event(self) -> f64 {
         self.lanes as f64 / self.events as f64
     }
@@ -35,29 +33,27 @@ impl AddAssign for Passed {
     }
 }
 
-/// The counts of all trace points of a program. Points that nothing passed are not in it.
+/// Counts of all trace points of a program, without points that were never passed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     passed: BTreeMap<Point, Passed>,
-    /// Points whose events are an upper bound: a mark there is conditional, and was counted for warps without
-    /// a lane, too.
+    /// Points whose events are an upper bound: their mark is conditional, and also counts warps without an
+    /// active lane.
     bounds: BTreeSet<Point>,
 }
 
 impl Counts {
-    /// Adds to a trace point's counts.
     pub(crate) fn add(&mut self, kernel: &str, location: u16, passed: Passed) {
         if passed != Passed::default() {
             *self.passed.entry(Point { kernel: kernel.to_owned(), location }).or_default() += passed;
         }
     }
 
-    /// Notes that a trace point's events are an upper bound.
+    /// Marks the events of a trace point as an upper bound.
     pub(crate) fn set_bound(&mut self, kernel: &str, location: u16) {
         self.bounds.insert(Point { kernel: kernel.to_owned(), location });
     }
 
-    /// Adds all counts of `other`.
     pub(crate) fn add_all(&mut self, other: &Self) {
         for (point, passed) in &other.passed {
             self.add(&point.kernel, point.location, *passed);
@@ -65,22 +61,18 @@ impl Counts {
         self.bounds.extend(other.bounds.iter().cloned());
     }
 
-    /// The counts of a trace point.
     pub(crate) fn at(&self, point: &Point) -> Passed {
         self.passed.get(point).copied().unwrap_or_default()
     }
 
-    /// The trace points that were passed, in order.
     pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
         self.passed.keys()
     }
 
-    /// Whether no trace point was passed.
     pub(crate) fn is_empty(&self) -> bool {
         self.passed.is_empty()
     }
 
-    /// The sums over all trace points.
     pub(crate) fn total(&self) -> Passed {
         let mut total = Passed::default();
         for passed in self.passed.values() {
@@ -89,26 +81,27 @@ impl Counts {
         total
     }
 
-    /// The trace points whose events are an upper bound, in order.
+    /// Trace points whose events are an upper bound, in order.
     pub(crate) fn bounds(&self) -> impl ExactSizeIterator<Item = &Point> {
         self.bounds.iter()
     }
 
-    /// The sum of events over the trace points at which neither `self` nor `other` has an upper bound.
+    /// Sums the events of trace points without an upper bound in `self` or `other`.
     pub(crate) fn events_beside(&self, other: &Self) -> u64 {
         let is_exact = |point: &Point| !self.bounds.contains(point) && !other.bounds.contains(point);
         self.passed.iter().filter(|(point, _)| is_exact(point)).map(|(_, passed)| passed.events).sum()
     }
 
-    /// The trace points with other events in `self` than in `other`, with both, in order. Upper bounds are
-    /// passed over.
+    /// Returns the trace points with different numbers of events in `self` and `other`, with both numbers, in
+    /// order. Ignores upper bounds.
     pub(crate) fn event_differences(&self, other: &Self) -> Vec<(Point, u64, u64)> {
         let mut differences = self.differences(other, |passed| passed.events);
         differences.retain(|(point, ..)| !self.bounds.contains(point) && !other.bounds.contains(point));
         differences
     }
 
-    /// The trace points with other lanes in `self` than in `other`, with both, in order.
+    /// Returns the trace points with different numbers of lanes in `self` and `other`, with both numbers, in
+    /// order.
     pub(crate) fn lane_differences(&self, other: &Self) -> Vec<(Point, u64, u64)> {
         self.differences(other, |passed| passed.lanes)
     }
@@ -124,9 +117,8 @@ impl Counts {
             .collect()
     }
 
-    /// The sum of the absolute differences of events over all trace points, over the events of `self`: 0 if
-    /// both have the same number of events at each. Infinite if `self` has none and `other` has. Upper bounds
-    /// are passed over.
+    /// Returns the sum of the absolute differences of events over all trace points, divided by the events of
+    /// `self`. 0 if all numbers are equal; infinite if only `other` has events. Ignores upper bounds.
     pub(crate) fn distance(&self, other: &Self) -> f64 {
         let differences = self.event_differences(other);
         let different: u64 = differences.iter().map(|(_, one, two)| one.abs_diff(*two)).sum();
@@ -134,7 +126,7 @@ impl Counts {
     }
 }
 
-/// The trace points of all these counts, in order.
+/// Returns the trace points in any of the counts, in order.
 pub(crate) fn union<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Vec<Point> {
     let points: BTreeSet<&Point> = counts.into_iter().flat_map(Counts::points).collect();
     points.into_iter().cloned().collect()
@@ -144,7 +136,6 @@ pub(crate) fn union<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Vec<Poi
 pub(super) mod tests {
     use super::*;
 
-    /// Counts of one kernel: location, events, lanes.
     pub(crate) fn counts(rows: &[(u16, u64, u64)]) -> Counts {
         let mut counts = Counts::default();
         for &(location, events, lanes) in rows {
@@ -157,7 +148,7 @@ pub(super) mod tests {
     fn a_distance_is_over_the_events_of_the_first() {
         let (one, two) = (counts(&[(1, 10, 320), (2, 30, 90)]), counts(&[(1, 14, 320), (3, 6, 6)]));
         assert_eq!(one.distance(&one), 0.0);
-        // 4 at the first location, 30 at the second, 6 at the third.
+        // Differences of 4 at location 1, 30 at location 2 and 6 at location 3.
         assert_eq!(one.distance(&two), 1.0);
         assert_eq!(two.distance(&one), 2.0);
         assert_eq!(Counts::default().distance(&Counts::default()), 0.0);

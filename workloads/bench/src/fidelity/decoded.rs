@@ -1,11 +1,11 @@
-//! What a trace says of each trace point.
+//! Counts per trace point from a trace.
 
 use anyhow::Context;
 use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 
 use super::counts::{Counts, Passed};
 
-/// The counts of one track of a trace, over its first `launches` launches.
+/// Returns the counts of one track of a trace, over its first `launches` launches.
 pub(super) fn counts(trace: &TraceFile, track: u32, launches: usize) -> anyhow::Result<Counts> {
     anyhow::ensure!(
         matches!(trace.completeness(), Completeness::Complete),

@@ -1,55 +1,47 @@
-//! What the counts of a program say: whether the trace is that of the traced kernel, and how far that is from
-//! the untraced one.
+//! Evaluates the counts of a program: whether the trace matches the traced kernel, and how much that differs
+//! from the untraced one.
 
 use super::counts::{Counts, Point};
 use super::modes::Mode;
 use super::slower::Slower;
 use crate::table::count;
 
-/// Points that a problem names.
+/// Maximum number of points that a problem names.
 const NAMED: usize = 3;
 
-/// A recording's counts.
 #[derive(Clone, Debug)]
 pub(super) struct Recording {
-    /// How it was recorded.
     pub(super) mode: Mode,
-    /// Launches.
     pub(super) launches: usize,
-    /// What the traced kernel's marks counted.
+    /// Counts from the marks of the traced kernel.
     pub(super) traced: Counts,
-    /// What the trace says, by track.
+    /// Counts from the trace, by track.
     pub(super) decoded: Vec<Counts>,
-    /// Events that found no room.
     pub(super) lost: u64,
 }
 
-/// The counts of a program on an input.
 #[derive(Clone, Debug)]
 pub(super) struct Findings {
-    /// Program.
     pub(super) program: &'static str,
-    /// Its input.
     pub(super) input: String,
-    /// Whether what lanes do depends on the order in which threads run.
+    /// Whether the behaviour of lanes depends on the order of threads.
     pub(super) asynchronous: bool,
-    /// What the untraced kernel's marks counted, run by run; at least one.
+    /// Counts from the marks of the untraced kernel, by run; at least one.
     pub(super) untraced: Vec<Counts>,
-    /// Where it had instructions more, and what the marks counted then.
+    /// The same with additional instructions.
     pub(super) slower: Vec<(Slower, Counts)>,
-    /// The recordings.
     pub(super) recordings: Vec<Recording>,
 }
 
 impl Findings {
-    /// The untraced run that the recordings are compared with: the one in the middle by its number of events.
+    /// Returns the untraced run for comparison with the recordings: the median by number of events.
     pub(super) fn reference(&self) -> &Counts {
         let mut runs: Vec<&Counts> = self.untraced.iter().collect();
         runs.sort_by_key(|counts| counts.total().events);
         runs[(runs.len() - 1) / 2]
     }
 
-    /// The largest distance between two untraced runs; `None` if there is only one.
+    /// Returns the largest distance between two untraced runs; `None` if there is only one.
     pub(super) fn spread(&self) -> Option<f64> {
         let runs = &self.untraced;
         let pairs = runs.iter().enumerate().flat_map(|(index, one)| {
@@ -58,19 +50,18 @@ impl Findings {
         pairs.max_by(f64::total_cmp)
     }
 
-    /// How far the trace is from the untraced run: the sum of the absolute differences of events over all
-    /// trace points, over the untraced run's events.
+    /// Returns the distance of a trace from the untraced run: the sum of the absolute differences of events
+    /// over all trace points, divided by the untraced run's events.
     pub(super) fn distance(&self, decoded: &Counts) -> f64 {
         self.reference().distance(decoded)
     }
 
-    /// Whether a trace is as near to the reference as untraced runs are to each other; `None` if that is not
-    /// known.
+    /// Returns whether a trace is as close to the reference as untraced runs are to each other; `None` if
+    /// there is only one untraced run.
     pub(super) fn is_within_spread(&self, decoded: &Counts) -> Option<bool> {
         self.spread().map(|spread| self.distance(decoded) <= spread)
     }
 
-    /// What a recording must not show, in words.
     pub(super) fn problems(&self, recording: &Recording) -> Vec<String> {
         let mut problems = Vec::new();
         if recording.lost > 0 {
@@ -78,7 +69,7 @@ impl Findings {
         }
         for (track, decoded) in recording.decoded.iter().enumerate() {
             let of_track = if track == 0 { "the trace" } else { "the raw twin" };
-            // Where loops are counted, the trace has the events of lanes in lock step.
+            // With counted loops, the trace has the events of lanes in lock step.
             if !(recording.mode.is_counted() && track == 0) {
                 let differences = decoded.event_differences(&recording.traced);
                 problems
@@ -94,13 +85,13 @@ impl Findings {
         problems
     }
 
-    /// Whether a track has the events of its kernel.
+    /// Returns true if a track matches the counts of its kernel.
     pub(super) fn is_its_kernel(recording: &Recording, decoded: &Counts) -> bool {
         decoded.event_differences(&recording.traced).is_empty()
             && decoded.lane_differences(&recording.traced).is_empty()
     }
 
-    /// The same in words, with the difference if there is one.
+    /// Formats [`is_its_kernel`](Self::is_its_kernel), with the difference if there is one.
     pub(super) fn as_its_kernel(recording: &Recording, decoded: &Counts) -> String {
         if Self::is_its_kernel(recording, decoded) {
             return "yes".to_owned();
@@ -112,7 +103,6 @@ impl Findings {
         format!("NO, {}", percent(share))
     }
 
-    /// What can be said of all recordings at once.
     pub(super) fn summary(&self) -> String {
         let reference = self.reference();
         let expected = reference.events_beside(&Counts::default());
@@ -158,7 +148,6 @@ impl Findings {
     }
 }
 
-/// A problem, if two counts differ.
 fn unequal(what: &str, differences: &[(Point, u64, u64)]) -> Option<String> {
     let named: Vec<String> = differences
         .iter()
@@ -171,7 +160,7 @@ fn unequal(what: &str, differences: &[(Point, u64, u64)]) -> Option<String> {
         .then(|| format!("{what} at {} trace points ({})", differences.len(), named.join(", ")))
 }
 
-/// A share as per cent, with digits enough for small ones.
+/// Formats a share as a percentage, with enough digits for small ones.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0%".to_owned(),

@@ -1,6 +1,5 @@
-//! Locations at which the simulator's events are known to be others than the card's, and why.
+//! Locations where the simulator's events are known to differ from the card's, with the reasons.
 
-/// Returns why a location's events differ; `None` if that is not known.
 pub(super) fn reason(program: &str, location: Option<&String>) -> Option<&'static str> {
     let location = location?;
     KNOWN
@@ -9,7 +8,7 @@ pub(super) fn reason(program: &str, location: Option<&String>) -> Option<&'stati
         .map(|(.., reason)| *reason)
 }
 
-/// Program, names of locations (all, if none is named), reason.
+/// Program, names of locations (empty for all), reason.
 const KNOWN: &[(&str, &[&str], &str)] = &[
     ("stress", &["SPIN"], "the compiler unrolls the loop: lanes leave it in different copies of its body"),
     (

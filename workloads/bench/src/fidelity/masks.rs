@@ -1,8 +1,8 @@
-//! `fidelity --against`: whether the simulator's events are the card's.
+//! `fidelity --against`: compares the simulator's events with the card's.
 //!
-//! Takes the tables that `fidelity` wrote on a GPU, runs the same programs on the same inputs on the
-//! simulator, and compares how often warps come to each location. The counters' numbers are those of the
-//! untraced kernels.
+//! Reads the tables that `fidelity` wrote on a GPU, runs the same programs on the same inputs on the
+//! simulator, and compares the number of events at each location. The card's numbers come from hardware
+//! counters in untraced kernels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -26,14 +26,13 @@ use crate::progress;
 use crate::subject::Case;
 use crate::table::{MarkdownTable, count, digits};
 
-/// The recording in whose rows the card's counts are looked up; the untraced counts are the same in all.
+/// Recording whose rows provide the card's counts. The untraced counts are the same in all rows.
 const RECORDING: &str = "predict";
-/// Difference of events, over the card's, from which a location is listed.
+/// Largest difference of events, relative to the card's, at which a location counts as near.
 const NEAR: f64 = 0.05;
-/// Memory of a recording; pages that are not written do not count.
+/// Memory of a recording in bytes. Pages that are not written do not use memory.
 const MEMORY: u64 = 8 << 30;
 
-/// What is read of a line of `fidelity-locations.csv`.
 #[derive(Debug, Deserialize)]
 struct Line {
     program: String,
@@ -47,7 +46,7 @@ struct Line {
     lanes_untraced: u64,
 }
 
-/// The counts of a GPU, by program and input.
+/// Counts of a GPU, by program and input.
 #[derive(Debug, Default)]
 struct Card {
     counts: BTreeMap<(String, String), Counts>,
@@ -55,8 +54,7 @@ struct Card {
 }
 
 impl Card {
-    /// Adds the lines of a table that `fidelity` wrote. Programs and inputs that an earlier table has are
-    /// passed over.
+    /// Adds the lines of a table from `fidelity`. Skips programs and inputs that an earlier table contains.
     fn read(&mut self, path: &Path) -> anyhow::Result<()> {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut found: BTreeMap<(String, String), Counts> = BTreeMap::new();
@@ -78,7 +76,6 @@ impl Card {
     }
 }
 
-/// A program on an input, on both devices.
 struct Compared {
     program: &'static str,
     input: String,
@@ -88,7 +85,8 @@ struct Compared {
 }
 
 impl Compared {
-    /// Each location with its events on both devices, and the difference over the card's.
+    /// Returns each location with its counts on both devices, and the difference of events relative to the
+    /// card's.
     fn rows(&self) -> impl Iterator<Item = (Point, Passed, Passed, f64)> {
         union([&self.card, &self.simulator]).into_iter().map(|point| {
             let (card, simulator) = (self.card.at(&point), self.simulator.at(&point));
@@ -98,8 +96,8 @@ impl Compared {
     }
 }
 
-/// Compares all programs that the tables have, and writes `simulator-masks.md`. Returns whether each location
-/// is near, or the reason why not is known.
+/// Compares all programs in the tables and writes `simulator-masks.md`. Returns true if each location is near
+/// or the reason for its difference is known.
 pub(super) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     let mut card = Card::default();
     for path in &arguments.against {
@@ -141,7 +139,7 @@ pub(super) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     Ok(compared.iter().all(is_named))
 }
 
-/// The counts of a run on the simulator, in a grid as large as the card's would be.
+/// Returns the counts of a run on the simulator, with a grid as large as on the card.
 fn simulate(case: &Case, arguments: &Fidelity) -> anyhow::Result<Counts> {
     let subject = case.make()?;
     let options = SimOptions {
@@ -162,12 +160,11 @@ fn simulate(case: &Case, arguments: &Fidelity) -> anyhow::Result<Counts> {
     decoded::counts(&TraceFile::from_bytes(bytes)?, 0, MAX_LAUNCHES)
 }
 
-/// A difference as `+1.2%`, and as a sum where the card has no event.
+/// Formats a difference as `+1.2%`, or as `only here` if the card has no events.
 fn percent(difference: f64) -> String {
     if difference.is_finite() { format!("{:+.1}%", difference * 100.0) } else { "only here".to_owned() }
 }
 
-/// The result for one program.
 fn sentence(case: &Compared) -> String {
     let total = case.rows().count();
     let far = case.rows().filter(|(.., difference)| difference.abs() > NEAR).count();
@@ -182,7 +179,6 @@ fn sentence(case: &Compared) -> String {
     )
 }
 
-/// The page.
 fn markdown(compared: &[Compared], missing: &[String], card: &Card, arguments: &Fidelity) -> String {
     let headings = [
         "program",

@@ -1,4 +1,4 @@
-//! `fidelity`: whether a trace shows the kernel that runs untraced.
+//! `fidelity`: measures how well a trace represents the untraced kernel.
 //!
 //! ```text
 //! for each program   untraced, marked ── ncu ── counts ─┐
@@ -6,9 +6,9 @@
 //!                          └── trace ── decoder ─ counts ┘
 //! ```
 //!
-//! A mark is an instruction that does nothing but be counted (`pmevent`). It stands at each trace point, once
-//! for each event, in the untraced and in the traced kernel. Each run is a process of its own, this program
-//! under Nsight Compute ([`child`]).
+//! A mark is an instruction that is only counted (`pmevent`). The untraced and the traced kernel have one at
+//! each trace point, executed once per event. Each run is a separate process: this program under Nsight
+//! Compute ([`child`]).
 
 mod child;
 mod counts;
@@ -46,18 +46,16 @@ use crate::machine::{self, Machine};
 use crate::subject::Case;
 use crate::{files, programs, progress, table};
 
-/// Untraced runs of a program that is not asynchronous: what differs between them is the order in which warps
-/// run.
+/// Untraced runs of a program that is not asynchronous. They differ only in the order of warps.
 const SYNCHRONOUS_RUNS: u32 = 2;
-/// A run that takes longer is ended.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
-/// Launches of a run that are profiled, the first ones: of a program with hundreds, the profiler would take
-/// minutes.
+/// Number of launches per run that are profiled, from the first one. Profiling hundreds of launches would
+/// take minutes.
 const MAX_LAUNCHES: usize = 50;
-/// Most memory that is tried where events were lost.
+/// Maximum memory for repeated runs after lost events.
 const MAX_MEMORY: MemorySize = MemorySize(64 << 30);
 
-/// Compares all programs and writes the tables; returns whether every trace is that of its kernel.
+/// Compares all programs and writes the tables. Returns true if every trace matches its kernel.
 pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     if let Some(subject) = &arguments.subject {
         return child::run(arguments, subject).map(|()| true);
@@ -67,7 +65,7 @@ pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     }
     let cases = programs::fidelity(&arguments.programs)?;
     let machine = {
-        // Closed again: the runs open it, one after the other.
+        // Closes the device again: the runs open it, one after another.
         let device =
             machine::open(arguments.device).context("fidelity reads the hardware counters of a GPU")?;
         anyhow::ensure!(
@@ -105,17 +103,14 @@ pub(crate) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     Ok(comparison.is_faithful())
 }
 
-/// What `WARPTRACE_MARKS` holds where kernels are not slowed.
+/// Value of `WARPTRACE_MARKS` for kernels without a slowdown.
 const MARKS: &str = "1";
 
-/// All that is compared.
 struct Comparison<'a> {
     arguments: &'a Fidelity,
     ncu: Ncu,
     machine: Machine,
-    /// This program.
     program: PathBuf,
-    /// For what runs leave.
     folder: &'a Path,
     deadline: Option<Instant>,
     rows: Rows,
@@ -123,14 +118,12 @@ struct Comparison<'a> {
     left_out: Vec<String>,
 }
 
-/// What a run under ncu left.
 struct Profiled {
     counts: Counts,
     story: Story,
 }
 
 impl Comparison<'_> {
-    /// Compares the recordings of a program with its untraced runs.
     fn compare(&mut self, case: &Case) -> anyhow::Result<()> {
         let program = case.make()?.program();
         let mut findings = Findings {
@@ -197,7 +190,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Records a program once, again with more memory if events were lost.
+    /// Records a program once; repeats with more memory if events were lost.
     fn record(&self, case: &Case, program: &ProgramInfo, mode: Mode) -> anyhow::Result<Recording> {
         let mut memory = mode.memory;
         loop {
@@ -221,7 +214,6 @@ impl Comparison<'_> {
         }
     }
 
-    /// Runs a program once under ncu.
     fn profile(
         &self,
         case: &Case,
@@ -244,7 +236,7 @@ impl Comparison<'_> {
             self.folder.into(),
         ];
         for name in [TRACE, STORY] {
-            // What an earlier run left must not be taken for this one's.
+            // Removes the files of an earlier run, so that they are not mistaken for this run's.
             if let Err(error) = fs::remove_file(self.folder.join(name))
                 && error.kind() != std::io::ErrorKind::NotFound
             {
@@ -271,10 +263,10 @@ impl Comparison<'_> {
         Ok(Profiled { counts, story })
     }
 
-    /// Notes a run that failed, so that it does not take the others' numbers with it.
+    /// Notes a failed run and continues, so that the numbers of other runs are kept.
     ///
     /// # Errors
-    /// The error itself, where all runs would fail so.
+    /// The error itself, if it would affect all runs (missing permission).
     fn failed(&mut self, run: String, error: anyhow::Error) -> anyhow::Result<()> {
         if error.is::<NoPermission>() {
             return Err(error);
@@ -284,7 +276,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether a run has to be left out, because the time limit is reached.
+    /// Returns true if the time limit is reached, so that a run must be left out.
     fn leaves_out(&mut self, case: &Case, what: &str) -> bool {
         let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
         if late {
@@ -300,7 +292,7 @@ impl Comparison<'_> {
         files::write(&path, text)
     }
 
-    /// Whether everything was compared, and no recording has a problem.
+    /// Returns true if everything was compared and no recording has a problem.
     fn is_faithful(&self) -> bool {
         let of = |subject: &Subject| {
             let findings = &subject.findings;

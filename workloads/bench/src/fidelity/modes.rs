@@ -1,4 +1,4 @@
-//! The ways to run a program whose counts are compared.
+//! Ways to run a program for the comparison.
 
 use warptrace_format::Counting;
 use warptrace_host::MemorySize;
@@ -6,23 +6,21 @@ use warptrace_host::MemorySize;
 use crate::codecs::{CODECS, Codec, MAIN, RAW, UNTRACED};
 use crate::subject::Case;
 
-/// Device memory that the tracer may take.
+/// Device memory limit of the tracer.
 const MEMORY: MemorySize = MemorySize(4 << 30);
-/// The same for the recording with other memory.
+/// Device memory limit of the recording with other memory.
 const OTHER_MEMORY: MemorySize = MemorySize(16 << 30);
-/// The program that is also recorded with other memory: what its warps do is the easiest to disturb.
+/// Program that is also recorded with other memory: the behaviour of its warps is the easiest to disturb.
 const WITH_OTHER_MEMORY: &str = "stress";
 
 /// A way to run a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Mode {
-    /// Its name in tables.
     pub(crate) name: String,
-    /// How it is recorded; `None`: not at all.
+    /// Codec of the recording; `None`: untraced.
     pub(crate) codec: Option<&'static Codec>,
-    /// Whether a raw twin is recorded beside it.
+    /// Whether a raw twin is also recorded.
     pub(crate) dual: bool,
-    /// Device memory that the tracer may take.
     pub(crate) memory: MemorySize,
 }
 
@@ -32,23 +30,19 @@ impl Mode {
         Self { name, codec, dual: false, memory: MEMORY }
     }
 
-    /// Whether loops are counted.
     pub(crate) fn is_counted(&self) -> bool {
         self.codec.is_some_and(|codec| codec.recording.counting == Counting::All)
     }
 
-    /// Tracks of its traces.
     pub(crate) fn tracks(&self) -> u32 {
         u32::from(self.codec.is_some()) + u32::from(self.dual)
     }
 }
 
-/// The run without tracing.
 pub(crate) fn untraced() -> Mode {
     Mode::new(None)
 }
 
-/// The recordings of a program.
 pub(crate) fn recordings(case: &Case) -> Vec<Mode> {
     let of = |name: &str| Mode::new(Some(codec(name)));
     let dual = Mode { name: "predict beside raw".to_owned(), dual: true, ..of("predict") };
@@ -65,10 +59,10 @@ fn codec(name: &str) -> &'static Codec {
     CODECS.iter().find(|codec| codec.name == name).expect("the names are those of the list; see the test")
 }
 
-/// The way of this name.
+/// Returns the mode with this name.
 ///
 /// # Errors
-/// If there is none; the error names those that there are.
+/// If it does not exist; the error lists the known names.
 pub(crate) fn named(case: &Case, name: &str) -> anyhow::Result<Mode> {
     let mut modes = recordings(case);
     modes.insert(0, untraced());

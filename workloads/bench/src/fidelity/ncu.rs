@@ -1,10 +1,10 @@
-//! Runs a program under Nsight Compute, and reads what its marks counted.
+//! Runs a program under Nsight Compute and reads the counts of its marks.
 //!
-//! Two metrics are asked for by name rather than the section `SourceCounters`, which has twenty others: ncu
-//! then runs each kernel twice instead of five times. It restores device memory (and pinned host memory)
-//! before the second, so that a traced kernel leaves one run's logs, and both metrics are those of that run:
-//! what the kernel itself counted in memory equals them even where each run differs (tried with ncu 2025.3.1
-//! on an H200).
+//! Requests two metrics by name instead of the section `SourceCounters`, which has twenty others. ncu then
+//! runs each kernel twice instead of five times. It restores device memory (and pinned host memory) before
+//! the second run, so a traced kernel leaves the logs of one run, and both metrics belong to that run. The
+//! counts that the kernel itself keeps in memory equal the metrics even if each run differs (checked with ncu
+//! 2025.3.1 on an H200).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -21,38 +21,35 @@ use warptrace_ptx::splice::TRACED_SUFFIX;
 use super::source_page::{self, ProfiledLaunch};
 use crate::files;
 
-/// Where the toolkit and the profiler's own package put ncu: folders, and the names in them.
+/// Install locations of ncu from the toolkit and from the profiler's own package: folders, and names in them.
 const FOLDERS: [(&str, &str); 3] = [
     ("/usr/local/cuda/bin", "ncu"),
     ("/opt/nvidia/nsight-compute", "*/ncu"),
     ("/usr/local", "cuda-*/bin/ncu"),
 ];
-/// What ncu says if it may not read the counters.
 const NO_PERMISSION: &str = "ERR_NVGPUCTRPERM";
-/// The metrics: warp executions, lanes, and lanes whose predicate held.
+/// The metrics: warp executions, lanes, and lanes whose predicate is true.
 const METRICS: &str = "inst_executed,thread_inst_executed,thread_inst_executed_true";
-/// Bytes of a program's messages that an error repeats.
 const MAX_MESSAGE: usize = 2_000;
 
-/// The counters are for administrators.
+/// Error: only administrators may read the counters.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the driver does not let this user read the hardware counters (ERR_NVGPUCTRPERM): run as root, or load the driver's module with NVreg_RestrictProfilingToAdminUsers=0; in a container, give it the capability SYS_ADMIN"
 )]
 pub(crate) struct NoPermission;
 
-/// Nsight Compute's program.
 #[derive(Clone, Debug)]
 pub(crate) struct Ncu {
     path: PathBuf,
 }
 
 impl Ncu {
-    /// Finds ncu: the one that was named, or the first on the PATH, or in the usual folders the one of the
-    /// highest name.
+    /// Finds ncu: the given file, or the first one on the PATH, or the one with the highest version in the
+    /// usual folders.
     ///
     /// # Errors
-    /// If it is not there.
+    /// If it does not exist.
     pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         match named {
             Some(path) if path.is_file() => Ok(Self { path: path.to_owned() }),
@@ -79,16 +76,15 @@ impl Ncu {
         })
     }
 
-    /// The program's file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Runs `program` with its arguments, with `marks` as `WARPTRACE_MARKS` holds them, and profiles its first
-    /// `launches` launches of `kernels`, or of their traced copies. Its messages go to files in `folder`.
+    /// Runs `program` with its arguments and with `marks` as `WARPTRACE_MARKS`. Profiles its first `launches`
+    /// launches of `kernels`, or of their traced copies. Writes messages to files in `folder`.
     ///
     /// # Errors
-    /// If ncu or the program fails, takes longer than `limit`, or what ncu prints cannot be read.
+    /// If ncu or the program fails or takes longer than `limit`, or if ncu's output cannot be parsed.
     pub(crate) fn profile(
         &self,
         (kernels, traced, launches): (&[&str], bool, usize),
@@ -125,7 +121,8 @@ impl Ncu {
     }
 }
 
-/// Files `folder/PREFIX.../suffix`, the highest name first, numbers in it compared as such.
+/// Returns the files `folder/PREFIX.../suffix`, highest version first. Compares numbers in the names
+/// numerically.
 fn versions(folder: &Path, prefix: &str, suffix: &str) -> Vec<PathBuf> {
     let numbers = |name: &str| -> Vec<u64> {
         name.split(|character: char| !character.is_ascii_digit())
@@ -142,7 +139,6 @@ fn versions(folder: &Path, prefix: &str, suffix: &str) -> Vec<PathBuf> {
     names.into_iter().map(|name| folder.join(name).join(suffix)).collect()
 }
 
-/// The options of ncu, before the program.
 fn arguments(kernels: &[&str], traced: bool, launches: usize, log: &Path) -> Vec<OsString> {
     let suffix = if traced { TRACED_SUFFIX.replace('$', "\\$") } else { String::new() };
     let names = format!("regex:^({}){suffix}$", kernels.join("|"));
@@ -164,35 +160,34 @@ fn arguments(kernels: &[&str], traced: bool, launches: usize, log: &Path) -> Vec
     arguments
 }
 
-/// What went wrong, from ncu's log and what the program said.
 fn messages_of(log: &str, said: &str) -> String {
     let errors = log.lines().filter(|line| line.starts_with("==ERROR==")).chain(said.lines());
     let text = errors.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
     if text.is_empty() {
         return "it said nothing".to_owned();
     }
-    // The end says most: the program's error comes last.
+    // Keeps the end: the program's error comes last.
     let start = (text.len().saturating_sub(MAX_MESSAGE)..).find(|&start| text.is_char_boundary(start));
     text[start.unwrap_or(0)..].to_owned()
 }
 
-/// Makes the child the head of a process group, so that the program can be ended with ncu.
+/// Makes the child the leader of a process group, so that the program can be killed together with ncu.
 fn own_group(command: &mut Command) {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
-/// Waits for a child; ends it and what it started if that takes too long, and then returns `None`.
+/// Waits for a child. If it exceeds the limit, kills it and its group, and returns `None`.
 fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     let status = child.wait_timeout(limit)?;
     if status.is_none() {
         #[cfg(unix)]
         if let Ok(group) = i32::try_from(child.id()) {
-            // SAFETY: no memory is involved. The child has not been waited for, so its group is still its
-            // own.
+            // SAFETY: `kill` accesses no memory. The child has not been reaped, so the id of its group cannot
+            // belong to other processes.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
-        // Ends the child where there are no groups; elsewhere it has ended.
+        // Kills the child on systems without groups; otherwise, it has already been killed.
         let _ = child.kill();
         child.wait()?;
     }
@@ -247,7 +242,7 @@ mod tests {
         assert!(error.to_string().starts_with("no-such-ncu is not there"), "{error}");
     }
 
-    /// Runs a shell script in the profiler's stead, which is given ncu's arguments.
+    /// Runs a shell script instead of ncu, with ncu's arguments.
     #[cfg(unix)]
     fn run(script: &str, limit: Duration) -> anyhow::Result<Vec<ProfiledLaunch>> {
         use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! The tables as Markdown.
+//! The tables in Markdown.
 
 use super::counts::{Counts, Passed, Point, union};
 use super::findings::{Findings, percent};
@@ -8,20 +8,18 @@ use crate::machine::Machine;
 use crate::table::{MarkdownTable, count, digits};
 use warptrace_workloads::ProgramInfo;
 
-/// What stands above the first table.
 const HEAD: &str = "Events are warp executions of trace points. *Untraced* and *traced* are what hardware counters say of the \
     kernel without and with recording, *decoded* is what the trace of that same traced run says. *Difference* is the sum over \
     all trace points of |untraced - decoded| events, over the untraced kernel's events; trace points whose events are an upper \
     bound (\u{2264}) are left out of it. How it is measured is in \
     `docs/evaluation/method.md`; every location of every recording is in `fidelity-locations.csv`.\n";
 
-/// A program's findings, with its trace points.
 pub(super) struct Subject {
     pub(super) findings: Findings,
     pub(super) program: &'static ProgramInfo,
 }
 
-/// All tables; `left_out` says what was not run.
+/// Returns all tables; `left_out` lists the runs that are missing.
 pub(super) fn markdown(subjects: &[Subject], left_out: &[String], machine: &Machine, commit: &str) -> String {
     let mut text = format!(
         "# Fidelity\n\n{}; driver {}; commit {commit}; {}. Made by `warptrace-bench fidelity`.\n\n{HEAD}\n{}",
@@ -68,12 +66,10 @@ fn problems(findings: &Findings) -> Vec<String> {
     all
 }
 
-/// Names of the tracks: the second is the twin.
 fn track_name(mode: &str, track: usize) -> String {
     if track == 0 { mode.to_owned() } else { format!("{mode}: the twin") }
 }
 
-/// What stands above the table of slower runs.
 const SLOWER: &str = "The untraced kernel with more instructions (the table says how many, and where), which do nothing but take time (`pmevent.mask 0`). Differences are \
     as above: from the untraced runs, and from the first recording's trace.\n";
 
@@ -151,7 +147,6 @@ fn recordings(subjects: &[Subject]) -> MarkdownTable {
     table
 }
 
-/// A number of events, or an upper bound of it.
 fn bounded(is_bound: bool, events: u64) -> String {
     format!("{}{}", if is_bound { "≤ " } else { "" }, count(events))
 }

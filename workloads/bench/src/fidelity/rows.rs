@@ -1,4 +1,4 @@
-//! The tables as CSV, written as runs end, so that an interrupted run leaves what it had.
+//! The tables in CSV. Rows are written after each recording, so that an interrupted run leaves them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use super::findings::{Findings, Recording};
 use crate::machine::Machine;
 use crate::{date, files};
 
-/// A line of `fidelity.csv`: a track of a recording.
+/// A row of `fidelity.csv`: a track of a recording.
 #[derive(Clone, Debug, Serialize)]
 struct FidelityRow<'a> {
     date: String,
@@ -31,18 +31,18 @@ struct FidelityRow<'a> {
     lanes_traced: u64,
     lanes_decoded: u64,
     lost: u64,
-    /// Sum over locations of |untraced - decoded| events, over the untraced.
+    /// Sum over locations of |untraced - decoded| events, divided by the untraced events.
     difference: f64,
-    /// The largest such difference of two untraced runs; empty if there was one.
+    /// The largest such difference between two untraced runs; empty if there is only one.
     spread: Option<f64>,
     decoded_is_traced: bool,
-    /// Locations whose events are an upper bound, and are not compared.
+    /// Number of locations whose events are an upper bound and are not compared.
     bounds_untraced: usize,
     bounds_traced: usize,
     problems: String,
 }
 
-/// A line of `fidelity-locations.csv`: a trace point in a track of a recording.
+/// A row of `fidelity-locations.csv`: a trace point in a track of a recording.
 #[derive(Clone, Debug, Serialize)]
 struct LocationRow<'a> {
     program: &'a str,
@@ -60,7 +60,6 @@ struct LocationRow<'a> {
     lanes_decoded: u64,
 }
 
-/// Both files.
 pub(super) struct Rows {
     recordings: csv::Writer<File>,
     locations: csv::Writer<File>,
@@ -81,7 +80,6 @@ impl Rows {
         })
     }
 
-    /// Writes the lines of a recording.
     pub(super) fn add(
         &mut self,
         findings: &Findings,
@@ -155,7 +153,6 @@ impl Rows {
     }
 }
 
-/// The names of a program's trace points.
 pub(super) fn names(program: &ProgramInfo) -> HashMap<u16, &'static str> {
     program.locations().map(|location| (location.id, location.name)).collect()
 }

@@ -1,24 +1,22 @@
-//! Untraced kernels that are slowed on purpose.
+//! Untraced kernels with an intentional slowdown.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The most instructions for each event.
 const MOST_EACH: u32 = 1000;
-/// The most instructions at a kernel's start.
 const MOST_AT_START: u32 = 100_000;
 
-/// Where an untraced kernel has instructions more that only take time.
+/// Additional instructions of an untraced kernel that only take time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slower {
-    /// This many for each event.
+    /// Number of instructions for each event.
     Each(u32),
-    /// This many at its start.
+    /// Number of instructions at the kernel's start.
     AtStart(u32),
 }
 
 impl Slower {
-    /// Returns what `WARPTRACE_MARKS` holds for it.
+    /// Returns the value of `WARPTRACE_MARKS`.
     pub(super) fn marks(self) -> String {
         match self {
             Self::Each(more) => (1 + more).to_string(),

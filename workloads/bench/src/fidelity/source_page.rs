@@ -1,4 +1,4 @@
-//! The source page that Nsight Compute prints as CSV: a table for each profiled launch, a line for each
+//! Parser for the source page of Nsight Compute in CSV: a table for each profiled launch, a line for each
 //! instruction.
 //!
 //! ```text
@@ -8,42 +8,38 @@
 //! "0x7f5f1f7a0050","      PMTRIG 0x1","192","6144"
 //! ```
 //!
-//! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. All marks of a location in
-//! a launch are summed: code may stand at several addresses. Columns are found by their names, whatever
-//! others there are, whether they are called as the metrics are or as the section `SourceCounters` calls
-//! them. Everything that is no table is passed over.
+//! A mark is `pmevent.mask LOCATION` in PTX and `PMTRIG LOCATION` in machine code. The parser sums all marks
+//! of a location in a launch, because code may have copies at several addresses. It finds columns by name,
+//! either by the names of the metrics or by the names in the section `SourceCounters`, and ignores other
+//! columns. It skips everything outside tables.
 //!
-//! The assembler may make a mark conditional rather than branch around it (`@P0 PMTRIG 0x5`). It is counted
-//! then for each warp that comes by, so its events are an upper bound; its lanes are those whose predicate
-//! held.
+//! The assembler may make a mark conditional instead of branching around it (`@P0 PMTRIG 0x5`). The counter
+//! then includes each warp that reaches the mark, so its events are an upper bound. Its lanes are those whose
+//! predicate is true.
 
 use anyhow::{Context, bail};
 use warptrace_ptx::splice::TRACED_SUFFIX;
 
 use super::counts::{Counts, Passed};
 
-/// The instruction that a mark becomes.
+/// Machine instruction of a mark.
 const MARK: &str = "PMTRIG";
-/// Names of the columns: of warp executions, of lanes, of lanes whose predicate held.
+/// Column names: warp executions, lanes, lanes whose predicate is true.
 const EVENTS: [&str; 2] = ["inst_executed", "Instructions Executed"];
 const LANES: [&str; 2] = ["thread_inst_executed", "Thread Instructions Executed"];
 const LANES_ON: [&str; 2] = ["thread_inst_executed_true", "Predicated-On Thread Instructions Executed"];
 
-/// A profiled launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProfiledLaunch {
-    /// The kernel's own name.
+    /// Original name of the kernel.
     pub(crate) kernel: String,
     /// Whether it was the traced copy.
     pub(crate) traced: bool,
-    /// What its marks counted.
     pub(crate) counts: Counts,
 }
 
-/// Kernels that an error names.
 const NAMED: usize = 6;
 
-/// Where the columns are.
 #[derive(Clone, Copy, Debug)]
 struct Columns {
     source: usize,
@@ -52,10 +48,10 @@ struct Columns {
     lanes_on: Option<usize>,
 }
 
-/// Reads what ncu printed; returns the launches in the order of their tables.
+/// Parses the output of ncu. Returns the launches in the order of their tables.
 ///
 /// # Errors
-/// If a table lacks a column, or a mark's line cannot be read; the error names the line.
+/// If a table lacks a column, or the line of a mark is malformed; the error names the line.
 pub(crate) fn read(text: &str) -> anyhow::Result<Vec<ProfiledLaunch>> {
     let mut launches: Vec<ProfiledLaunch> = Vec::new();
     let mut columns = None;
@@ -98,7 +94,6 @@ fn fields(content: &str, line: usize) -> anyhow::Result<Vec<String>> {
     bail!("line {line} of what ncu printed is no CSV: {reason}")
 }
 
-/// Says that a table has no such column.
 fn no_column(line: usize, column: &str, found: &str) -> String {
     format!(
         "line {line} of what ncu printed: the table has no column `{column}`; it has {found}: this version of ncu names it in another way"
@@ -119,7 +114,7 @@ fn headings(names: &[String], line: usize) -> anyhow::Result<Columns> {
     })
 }
 
-/// Adds the line of an instruction if that is a mark. Those of location 0 only take time.
+/// Adds the counts of an instruction if it is a mark. Ignores marks of location 0, which only take time.
 fn add_mark(
     launch: &mut ProfiledLaunch,
     columns: Columns,
@@ -146,14 +141,14 @@ fn add_mark(
         let text = field(column);
         let digits: String =
             text.chars().filter(|character| !matches!(character, ',' | '\'' | ' ')).collect();
-        // 48 bits hold years of execution, and sums of them do not overflow.
+        // 48 bits suffice for years of execution, and sums do not overflow.
         digits.parse().ok().filter(|number: &u64| *number < 1 << 48).with_context(|| wrong(text, "a count"))
     };
     let mut passed = Passed { events: number(columns.events)?, lanes: number(columns.lanes)? };
     if guarded {
         let column = columns.lanes_on.with_context(|| no_column(line, LANES_ON[0], "no such column"))?;
         passed.lanes = number(column)?;
-        // Without a lane there was no event.
+        // Without an active lane there was no event.
         passed.events = passed.events.min(passed.lanes);
         if passed.lanes != 0 {
             launch.counts.set_bound(&launch.kernel, location);
@@ -163,11 +158,11 @@ fn add_mark(
     Ok(())
 }
 
-/// The profiled launches, one for each of the `kernels`, in their order. Some versions of ncu print each
-/// table twice, one after the other; the second is left out.
+/// Returns the profiled launches, one per entry of `kernels`, in order. Some versions of ncu print each table
+/// twice in succession; the second copy is dropped.
 ///
 /// # Errors
-/// In words, if the tables are not these.
+/// A message, if the tables do not match `kernels`.
 pub(crate) fn of_launches(
     tables: Vec<ProfiledLaunch>,
     kernels: &[String],
@@ -209,7 +204,7 @@ mod tests {
     use super::super::counts::tests::counts;
     use super::*;
 
-    /// In the form of Nsight Compute 2025.3 with metrics by name.
+    /// Output in the form of Nsight Compute 2025.3 with metrics by name.
     const METRICS: &str = r#"==WARNING== Note: Running with unmodified GPU clocks.
 ==PROF== Connected to process 621 (/tmp/a)
 "Kernel Name","walk",

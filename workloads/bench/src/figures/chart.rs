@@ -1,76 +1,59 @@
-//! What a figure shows, apart from how it is drawn.
+//! Contents of a figure, independent of drawing.
 
 use plotters::style::RGBColor;
 
-/// Groups of bars over a vertical axis.
+/// Grouped bars over a vertical axis.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
-    /// Headline.
     pub(super) title: String,
-    /// Where the numbers are from.
+    /// Origin of the numbers.
     pub(super) origin: String,
-    /// What the vertical axis is.
     pub(super) axis: &'static str,
-    /// Whether the vertical axis is logarithmic.
     pub(super) log: bool,
-    /// A label for each group.
     pub(super) groups: Vec<String>,
     /// The bars of each group, from left to right.
     pub(super) series: Vec<Series>,
-    /// A shaded range of values, with a name.
+    /// A named, shaded range of values.
     pub(super) band: Option<Band>,
-    /// Lines of small print.
     pub(super) notes: Vec<String>,
-    /// A warning in red.
     pub(super) warning: Option<&'static str>,
 }
 
 /// One bar in each group.
 #[derive(Clone, Debug)]
 pub(super) struct Series {
-    /// Name in the legend.
     pub(super) name: String,
-    /// Colour.
     pub(super) colour: RGBColor,
-    /// How the bars are filled.
     pub(super) fill: Fill,
-    /// A value for each group, where there is one.
+    /// Value for each group, if it exists.
     pub(super) values: Vec<Option<Value>>,
 }
 
-/// How a bar is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
-    /// With its colour.
     Full,
-    /// With a light tone of its colour.
+    /// Light tone of the colour.
     Light,
-    /// Not at all: an outline, for numbers of the thesis.
+    /// Outline only, for numbers of the thesis.
     Outline,
 }
 
-/// A bar's height.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
-    /// The number.
     pub(super) number: f64,
-    /// Whether it is marked with a star, which a note explains.
+    /// Whether the value has a star, which a note explains.
     pub(super) starred: bool,
 }
 
-/// A range on the vertical axis; a line if both ends are the same.
+/// A range on the vertical axis; a line if both ends are equal.
 #[derive(Clone, Debug)]
 pub(super) struct Band {
-    /// Name in the legend.
     pub(super) name: String,
-    /// Lower end.
     pub(super) low: f64,
-    /// Upper end.
     pub(super) high: f64,
 }
 
 impl Chart {
-    /// Lowest and highest number to be shown.
     fn range(&self) -> (f64, f64) {
         let values =
             self.series.iter().flat_map(|series| series.values.iter().flatten().map(|value| value.number));
@@ -81,7 +64,6 @@ impl Chart {
             .fold((f64::INFINITY, 0.0), |(low, high), number| (low.min(number), high.max(number)))
     }
 
-    /// The vertical axis.
     pub(super) fn scale(&self) -> Scale {
         let (low, high) = self.range();
         if high == 0.0 {
@@ -90,7 +72,7 @@ impl Chart {
         if !self.log {
             return Scale { log: false, low: 0.0, high: high * 1.18 };
         }
-        // Bars begin at 1, where nothing is gained or lost, or below the smallest; labels need room above.
+        // Bars begin at 1 (no gain or loss), or below the smallest number. Labels need space above.
         let (low, high) = (low.min(1.0).log10(), high.max(2.0).log10());
         let room = (high - low) * 0.16;
         let below = if low < 0.0 { room * 0.5 } else { 0.0 };
@@ -98,7 +80,7 @@ impl Chart {
     }
 }
 
-/// Where numbers stand on the vertical axis. On a logarithmic one `low` and `high` are logarithms to base 10.
+/// Scale of the vertical axis. On a logarithmic scale, `low` and `high` are logarithms to base 10.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     log: bool,
@@ -107,13 +89,13 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The place of `number` from 0 at the bottom to 1 at the top.
+    /// Returns the position of `number`, from 0 at the bottom to 1 at the top.
     pub(super) fn place(&self, number: f64) -> f64 {
         let number = if self.log { number.log10() } else { number };
         ((number - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// Numbers to write beside the axis.
+    /// Returns the numbers to label on the axis.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.log {
             let step = step(self.high - self.low);
@@ -133,7 +115,7 @@ impl Scale {
     }
 }
 
-/// A round step that gives four to ten ticks.
+/// Returns a round step that gives four to ten ticks.
 fn step(range: f64) -> f64 {
     let power = 10_f64.powf((range / 8.0).log10().floor());
     let rough = range / 8.0 / power;

@@ -1,4 +1,4 @@
-//! The figures' numbers. The thesis's figure numbers are kept; a figure shows the same quantity, on our
+//! Numbers of the figures. Figures keep the thesis's numbers and show the same quantities for this project's
 //! programs and inputs, with every codec of the table. The overviews show each program once.
 
 use plotters::style::RGBColor;
@@ -8,8 +8,8 @@ use crate::bench::{BenchRow, COMPRESSORS, Measurements, Program, Subject, progra
 use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::thesis::{self, Ratios};
 
-/// Colours that remain distinct for colour-blind readers: Okabe and Ito, "Color Universal Design" (2008).
-/// Codecs and compressors share none, since they stand side by side.
+/// Colours that colour-blind readers can distinguish: Okabe and Ito, "Color Universal Design" (2008). Codecs
+/// and compressors have different colours, because they appear next to each other.
 const CODEC_COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(86, 180, 233), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const COMPRESSOR_COLOURS: [RGBColor; 4] =
@@ -26,7 +26,6 @@ fn kernel(row: &BenchRow) -> f64 {
     row.kernel_s
 }
 
-/// All figures with the names of their files.
 pub(super) fn charts(measurements: &Measurements) -> Vec<(&'static str, Chart)> {
     let content = Content { measurements };
     vec![
@@ -64,7 +63,6 @@ impl Content<'_> {
         }
     }
 
-    /// What a star means.
     fn star(&self) -> String {
         let rows = self.measurements.subjects.iter().flat_map(|subject| {
             COMPRESSORS.iter().filter_map(|compressor| subject.compressor(compressor.name))
@@ -87,7 +85,6 @@ impl Content<'_> {
         Series { name: name.into(), colour, fill, values }
     }
 
-    /// The codecs that compress, with a colour each.
     fn codecs(&self) -> impl Iterator<Item = (&str, RGBColor)> {
         let names = self.measurements.codecs().into_iter().filter(|name| ![UNTRACED, RAW].contains(name));
         names.zip(CODEC_COLOURS.into_iter().cycle())
@@ -194,7 +191,7 @@ impl Content<'_> {
         chart
     }
 
-    /// A chart with a group for each program, and one for all.
+    /// Returns a chart with a group for each program and for all programs.
     fn chart_by_program(&self, title: &str, axis: &'static str, series: Vec<Series>) -> Chart {
         let mut chart = self.chart(title, axis, series);
         chart.groups = programs(self.measurements).iter().map(Program::label).collect();

@@ -1,5 +1,4 @@
-//! Draws a chart. Everything is placed in pixels: labels wrap, and nothing is cut or lies over something
-//! else.
+//! Draws a chart. Positions are in pixels. Labels wrap, so that nothing is cut off or overlaps.
 
 use anyhow::anyhow;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -11,10 +10,10 @@ use crate::table::{count, digits};
 
 const LEFT: i32 = 92;
 const RIGHT: i32 = 24;
-/// Title, origin, legend.
+/// Space for title, origin and legend.
 const TOP: i32 = 120;
 const PLOT: i32 = 420;
-/// Pixels of a bar with the gap after it.
+/// Width of a bar and the gap after it.
 const BAR: i32 = 15;
 const GROUP_GAP: i32 = 22;
 const SMALLEST_GROUP: i32 = 112;
@@ -31,7 +30,7 @@ const WARNING: RGBColor = RGBColor(190, 20, 20);
 const BAND: RGBColor = RGBColor(250, 236, 190);
 const BAND_LINE: RGBColor = RGBColor(190, 150, 20);
 
-/// Makes the font known that comes with the program.
+/// Registers the font that is part of the program.
 pub(super) fn register_font() -> anyhow::Result<()> {
     let fonts = [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())];
     for (style, bytes) in fonts {
@@ -44,7 +43,6 @@ fn group_width(chart: &Chart) -> i32 {
     (chart.series.len() as i32 * BAR + GROUP_GAP).max(SMALLEST_GROUP)
 }
 
-/// Width and height of a chart in pixels.
 pub(super) fn size(chart: &Chart) -> (u32, u32) {
     let width = (LEFT + RIGHT + chart.groups.len() as i32 * group_width(chart)).max(SMALLEST_WIDTH);
     (width as u32, (TOP + PLOT + BOTTOM + chart.notes.len() as i32 * NOTE_LINE) as u32)
@@ -87,7 +85,7 @@ impl Plotter<'_> {
         self.paint.text(title, (LEFT, 12), &Text::new(21, INK).bold())?;
         self.paint.text(origin, (LEFT, 42), &Text::new(13, SOFT))?;
         if let Some(warning) = warning {
-            // On a line of its own where it would lie over the title.
+            // On a separate line if it would overlap the title.
             let font = Text::new(17, WARNING).bold();
             let (title, own) =
                 (self.paint.width(title, &Text::new(21, INK).bold())?, self.paint.width(warning, &font)?);
@@ -161,14 +159,14 @@ impl Plotter<'_> {
     }
 
     fn bars(&self, group: usize) -> anyhow::Result<()> {
-        // Series without a value in this group take no room.
+        // Series without a value in this group take no space.
         let bars: Vec<_> = (self.chart.series.iter())
             .filter_map(|series| Some((series, series.values.get(group).copied().flatten()?)))
             .filter(|(_, value)| value.number.is_finite() && value.number > 0.0)
             .collect();
         let middle = LEFT + group as i32 * self.group + self.group / 2;
         let first = middle - bars.len() as i32 * BAR / 2;
-        // A bar of a logarithmic axis stands on 1 or hangs from it.
+        // On a logarithmic axis, bars begin at 1 and extend up or down.
         let base = if self.chart.log { self.y(1.0) } else { TOP + PLOT };
         for (place, (series, value)) in (0..).zip(bars) {
             let (x, y) = (first + place * BAR, self.y(value.number));
@@ -205,8 +203,8 @@ impl Plotter<'_> {
         Ok(())
     }
 
-    /// The lines of a label: its first word, the program, and then a line for each part up to a comma, or
-    /// more where a part is too wide.
+    /// Returns the lines of a label: first the program (its first word), then one line per comma-separated
+    /// part, or several for a part that is too wide.
     fn wrap(&self, label: &str, font: &Text) -> anyhow::Result<Vec<String>> {
         let (program, input) = label.split_once(' ').unwrap_or((label, ""));
         let mut lines = vec![program.to_owned()];
@@ -234,13 +232,12 @@ impl Plotter<'_> {
     }
 }
 
-/// A colour halfway to white.
 fn lighter(RGBColor(red, green, blue): RGBColor) -> RGBColor {
     let half = |part: u8| part / 2 + 127;
     RGBColor(half(red), half(green), half(blue))
 }
 
-/// A tick without zeros that say nothing.
+/// Formats a tick without trailing zeros.
 fn short(tick: f64) -> String {
     if tick >= 1000.0 {
         return count(tick.round() as u64);
@@ -249,7 +246,6 @@ fn short(tick: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What stands above a bar.
 fn label(value: Value) -> String {
     let number = match value.number {
         n if n >= 999_500.0 => format!("{}M", digits(n / 1e6)),

@@ -12,7 +12,6 @@ use plotters::prelude::{IntoDrawingArea, SVGBackend};
 
 use crate::bench::Measurements;
 
-/// Draws all figures into a folder.
 pub(crate) fn draw(measurements: &Measurements, out: &Path) -> anyhow::Result<()> {
     draw::register_font()?;
     for (name, chart) in content::charts(measurements) {

@@ -1,4 +1,4 @@
-//! Rectangles, lines and text in pixels.
+//! Draws rectangles, lines and text in pixels.
 
 use anyhow::anyhow;
 use plotters::coord::Shift;
@@ -6,10 +6,10 @@ use plotters::prelude::{DrawingArea, PathElement, Rectangle, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, RGBColor, TextStyle};
 
-/// The font's name. In an SVG it is a list, from which a reader without the font takes the next.
+/// Font name. In an SVG it is a list: viewers without the first font use the next.
 pub(super) const FONT: &str = "DejaVu Sans, Verdana, sans-serif";
 
-/// How text looks, and which of its points the place means.
+/// Appearance of text, and the anchor that its position refers to.
 #[derive(Clone, Copy)]
 pub(super) struct Text {
     size: i32,
@@ -20,22 +20,20 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Text of this size in pixels; the place is that of its upper left corner.
+    /// Creates text of this size in pixels, with the anchor at its upper left corner.
     pub(super) fn new(size: i32, colour: RGBColor) -> Self {
         Self { size, colour, bold: false, upwards: false, anchor: (HPos::Left, VPos::Top) }
     }
 
-    /// Bold.
     pub(super) fn bold(self) -> Self {
         Self { bold: true, ..self }
     }
 
-    /// Turned, so that it is read upwards. The anchor is that of the text before it is turned.
+    /// Rotates the text so that it reads upwards. The anchor refers to the text before rotation.
     pub(super) fn upwards(self) -> Self {
         Self { upwards: true, ..self }
     }
 
-    /// With another anchor.
     pub(super) fn at(self, horizontal: HPos, vertical: VPos) -> Self {
         Self { anchor: (horizontal, vertical), ..self }
     }
@@ -48,25 +46,22 @@ impl Text {
     }
 }
 
-/// Where a picture is drawn.
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws into an area.
 pub(super) struct Paint<'a>(pub(super) Area<'a>);
 
-/// The library's errors belong to a backend and cannot be kept.
+/// Converts errors of the library to text, because their types depend on the backend.
 fn failed(error: impl std::error::Error) -> anyhow::Error {
     anyhow!("{error}")
 }
 
 impl Paint<'_> {
-    /// A filled rectangle.
     pub(super) fn rectangle(&self, from: (i32, i32), to: (i32, i32), colour: RGBColor) -> anyhow::Result<()> {
         let corners = [from, to];
         self.0.draw(&Rectangle::new(corners, colour.filled())).map_err(failed)
     }
 
-    /// The outline of a rectangle, inside of it, `width` pixels wide.
+    /// Draws the outline of a rectangle, inside its edges and `width` pixels wide.
     pub(super) fn outline(
         &self,
         from: (i32, i32),
@@ -82,7 +77,6 @@ impl Paint<'_> {
         Ok(())
     }
 
-    /// A straight line.
     pub(super) fn line(
         &self,
         from: (i32, i32),
@@ -95,7 +89,7 @@ impl Paint<'_> {
         self.0.draw(&PathElement::new(path, style)).map_err(failed)
     }
 
-    /// A broken horizontal line.
+    /// Draws a dashed horizontal line.
     pub(super) fn dashes(&self, from: (i32, i32), to: i32, colour: RGBColor) -> anyhow::Result<()> {
         for x in (from.0..to).step_by(10) {
             self.line((x, from.1), ((x + 6).min(to), from.1), colour, 2)?;
@@ -103,12 +97,10 @@ impl Paint<'_> {
         Ok(())
     }
 
-    /// Text.
     pub(super) fn text(&self, text: &str, at: (i32, i32), font: &Text) -> anyhow::Result<()> {
         self.0.draw_text(text, &font.style(), at).map_err(failed)
     }
 
-    /// Width of a text in pixels.
     pub(super) fn width(&self, text: &str, font: &Text) -> anyhow::Result<i32> {
         let (width, _) = self.0.estimate_text_size(text, &font.style()).map_err(failed)?;
         Ok(width as i32 + 1)

@@ -32,19 +32,19 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
-/// A larger mesh.
 pub(super) fn long(selection: &Selection<'_>) -> Case {
     let points = if selection.quick { 600 } else { 1_000_000 };
     let name = format!("r1M-like, {} points", count(points));
     case(selection, &name, move || Ok(generate::mesh_r1m_like(points as usize, SEED)?))
 }
 
-/// A refinement on a grid that is the same on every device: its number of threads decides the result.
+/// Returns a refinement with the same grid on every device, because the result depends on the number of
+/// threads.
 pub(super) fn twin(quick: bool) -> Case {
     on_small_grid(if quick { 100 } else { 2_000 })
 }
 
-/// Few points: only the first launches are profiled.
+/// Returns a case with few points, because only the first launches are profiled.
 pub(super) fn fidelity() -> Case {
     on_small_grid(500)
 }
@@ -93,7 +93,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { ref mesh, points, seed, angle, grid } = *self;
         let options = DmrOptions { angle_degrees: angle, grid, ..DmrOptions::default() };
@@ -115,7 +114,6 @@ impl Options {
     }
 }
 
-/// Loads a mesh in Triangle's files.
 fn load(path: &Path) -> anyhow::Result<Mesh> {
     Ok(load_mesh(path, &Limits::default()).context("cannot load the mesh")?.0)
 }

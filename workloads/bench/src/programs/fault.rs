@@ -44,7 +44,6 @@ enum How {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { how, culprit, threads, turns } = *self;
         let fault = match how {
@@ -77,7 +76,7 @@ impl Subject for Fault {
     }
 }
 
-/// The kernel has no other result.
+/// The kernel has no result apart from ending.
 struct Ended;
 
 impl RunResult for Ended {

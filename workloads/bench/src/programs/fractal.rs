@@ -15,14 +15,13 @@ use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
 
 use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 
-/// The thesis's three depths at a width of 2,048.
+/// The thesis's three depths at a width of 2,048 pixels.
 const FULL: [(u32, &str); 3] = [
     (1024, "fractal 2048, depth 1024"),
     (2048, "fractal 2048, depth 2048"),
     (4096, "fractal 2048, depth 4096"),
 ];
 
-/// Depths for the simulator.
 const QUICK: [u32; 3] = [64, 128, 256];
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -33,12 +32,11 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     cases.zip(FULL).map(|(case, (_, thesis))| case.like(thesis)).collect()
 }
 
-/// Widths and depths of the cases.
 pub(crate) fn sizes(quick: bool) -> Vec<(u32, u32)> {
     if quick { QUICK.map(|depth| (128, depth)).into() } else { FULL.map(|(depth, _)| (2048, depth)).into() }
 }
 
-/// A picture that takes a card a quarter of a second.
+/// Returns a picture that takes a GPU a quarter of a second.
 pub(super) fn long(quick: bool) -> Case {
     if quick { case(128, 1024) } else { case(2048, 131_072) }
 }
@@ -76,7 +74,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { width, depth, region: [left, top, side], ref picture } = *self;
         let options =
@@ -101,9 +98,8 @@ fn parse_region(text: &str) -> Result<[f64; 3], String> {
 
 struct Fractal {
     options: FractalOptions,
-    /// Every pixel's path on the CPU. At full size that takes ten billion steps, so it is computed once.
+    /// Every pixel's path on the CPU. Computed only once, because it takes ten billion steps at full size.
     paths: OnceLock<Paths>,
-    /// Where to write the picture, if anywhere.
     picture: Option<PathBuf>,
 }
 
@@ -129,8 +125,8 @@ impl Subject for Fractal {
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
-        // Lanes are asked for in parallel. A task that computed the paths then would wait for others, which
-        // wait for it.
+        // Computes the paths first: callers request lanes in parallel, and a task that computed the paths
+        // would wait for tasks that wait for it.
         self.paths();
         Some(self)
     }
@@ -172,8 +168,8 @@ impl RunResult for Picture<'_> {
     }
 }
 
-/// Writes `image` (`width` pixels a row) as an 8-bit grey PNG: black where the depth was reached, else the
-/// darker the sooner the pixel escaped, on a logarithmic scale.
+/// Writes `image` (`width` pixels per row) as an 8-bit greyscale PNG. Pixels that reached the depth are
+/// black. The others are darker the sooner they escaped, on a logarithmic scale.
 fn write_png(
     output: impl std::io::Write,
     image: &[u32],

@@ -1,4 +1,4 @@
-//! The graphs of MIS and MST: files and generators.
+//! Graphs of MIS and MST: files and generators.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use super::SEED;
 use crate::subject::Case;
 use crate::table::count;
 
-/// The road network of New York in `inputs` or its folder `graphs`, in any of the formats.
+/// Finds the road network of New York in `inputs` or its folder `graphs`, in any format.
 pub(super) fn road_ny_file(inputs: Option<&Path>) -> Option<PathBuf> {
     super::find(inputs?, "graphs", |name| name.starts_with("USA-road-d.NY") && name.contains(".gr"))
 }
 
-/// The road network with weights; random ones, from 1 to 1,000, if the file has none.
+/// Loads the road network. Adds random weights from 1 to 1,000 if the file has none.
 pub(super) fn road_ny(path: &Path) -> anyhow::Result<Graph> {
     let (graph, _) = load_graph(path, &LoadOptions::default()).context("cannot load the road network")?;
     if graph.weights().is_some() {
@@ -41,7 +41,6 @@ pub(crate) struct GraphInput {
     seed: u64,
 }
 
-/// Where a graph comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum GraphSource {
     File(PathBuf),
@@ -49,7 +48,6 @@ enum GraphSource {
     Rmat12,
 }
 
-/// The generators that are asked for a number of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Generator {
     Road,
@@ -73,7 +71,7 @@ impl Generator {
 impl FromStr for GraphSource {
     type Err = String;
 
-    /// A generator's name is a generator; a file of that name is `./NAME`.
+    /// Parses a source. Names of generators take precedence; a file with such a name is written as `./NAME`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "rmat12" {
             return Ok(Self::Rmat12);
@@ -102,12 +100,11 @@ impl fmt::Display for GraphSource {
 }
 
 impl GraphInput {
-    /// Loads or generates the graph.
     pub(super) fn graph(&self) -> anyhow::Result<Graph> {
         match &self.graph {
             GraphSource::File(path) => match load_graph(path, &LoadOptions::default()) {
                 Ok((graph, _)) => Ok(graph),
-                // Perhaps it was meant as a generator.
+                // The argument may be a misspelt generator.
                 Err(error) if !path.exists() => Err(error).context(
                     "no such graph: --graph takes a file, road:NODES, amazon:NODES, internet:NODES or rmat12",
                 ),
@@ -120,12 +117,11 @@ impl GraphInput {
         }
     }
 
-    /// The same with a random weight on each edge.
     pub(super) fn with_random_weights(&self, graph: Graph) -> anyhow::Result<Graph> {
         Ok(generate::random_weights(graph, THESIS_WEIGHTS, self.seed)?)
     }
 
-    /// Names it among a case's properties.
+    /// Adds the graph to a case's properties.
     pub(super) fn named(&self, case: Case) -> Case {
         let case = case.with(&[("graph", &self.graph)]);
         match &self.graph {
@@ -141,7 +137,6 @@ impl fmt::Display for GraphInput {
     }
 }
 
-/// The size of a graph in a few words.
 pub(super) fn size(graph: &Graph) -> String {
     format!("{} nodes, {} arcs", count(graph.nodes().into()), count(graph.arcs().into()))
 }

@@ -1,4 +1,5 @@
-//! Matrix multiplication: not one of the thesis's programs, but the kind that keeps a GPU's arithmetic busy.
+//! Matrix multiplication. Not one of the thesis's programs, but typical of programs that use a GPU's
+//! arithmetic units fully.
 
 use std::borrow::Cow;
 
@@ -16,12 +17,12 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![case(size(quick))]
 }
 
-/// Rows of the matrices.
 pub(crate) fn size(quick: bool) -> u32 {
     if quick { 128 } else { matmul::DEFAULT_SIZE }
 }
 
-/// A size that no tile divides: quadrants and warps at the edges come apart.
+/// Returns a case with a size that is not a multiple of a tile, so that quadrants and warps at the edges
+/// diverge.
 pub(super) fn twin(quick: bool) -> Case {
     case(if quick { 72 } else { 200 })
 }
@@ -49,7 +50,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         seeded(self.size, self.seed).with(&[("size", &self.size), ("seed", &self.seed)])
     }

@@ -33,7 +33,7 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     ]
 }
 
-/// A larger graph. The program mostly carries it to the card.
+/// Returns a larger graph. The run spends most of its time copying it to the device.
 pub(super) fn long(selection: &Selection<'_>) -> Case {
     if selection.quick {
         return case(selection, "amazon-like, 4,000 nodes", || Ok(generate::amazon0312_like(4_000, SEED)?));
@@ -42,7 +42,8 @@ pub(super) fn long(selection: &Selection<'_>) -> Case {
     case(selection, "amazon0312-like, 2^20 nodes", make)
 }
 
-/// A graph of 2^24 nodes. Of the generators' families it is the one with hubs that is made in seconds.
+/// Returns a graph of 2^24 nodes. Of the generators' families with hubs, only this one generates it in
+/// seconds.
 pub(super) fn huge(selection: &Selection<'_>) -> Case {
     let (nodes, input) = if selection.quick {
         (3_000, "internet-like, 3,000 nodes")
@@ -52,7 +53,6 @@ pub(super) fn huge(selection: &Selection<'_>) -> Case {
     case(selection, input, move || Ok(generate::internet_like(nodes, SEED)?))
 }
 
-/// Inputs whose counts are compared with hardware counters.
 pub(super) fn fidelity() -> Vec<Case> {
     let generated =
         |input, make: fn() -> anyhow::Result<Graph>| case(&Selection::default(), input, make).asynchronous();
@@ -83,7 +83,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let options = MisOptions { grid: self.grid, ..MisOptions::default() };
         let input = self.input.clone();

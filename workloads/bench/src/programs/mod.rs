@@ -1,4 +1,4 @@
-//! The programs, a file each, and the lists of inputs.
+//! The programs, one file each, and the lists of inputs.
 
 pub(crate) mod dmr;
 pub(crate) mod fault;
@@ -22,33 +22,32 @@ use crate::subject::Case;
 /// Seed of every generated input.
 const SEED: u64 = 1;
 
-/// Which inputs to run on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Selection<'a> {
-    /// Inputs small enough for the simulator; otherwise they are the thesis's, or of their families.
+    /// Selects inputs small enough for the simulator. Otherwise, inputs are the thesis's or from the same
+    /// families.
     pub(crate) quick: bool,
     /// Folder with real inputs.
     pub(crate) inputs: Option<&'a Path>,
     /// Grid of the programs with persistent blocks.
     pub(crate) grid: Option<Grid>,
-    /// Only these programs, if there are any.
+    /// Only these programs; all if empty.
     pub(crate) programs: &'a [String],
 }
 
 impl<'a> Selection<'a> {
-    /// What the command line says.
     pub(crate) fn new(target: &'a Target) -> Self {
         let Target { quick, grid, .. } = *target;
         Self { quick, inputs: target.inputs.as_deref(), grid, programs: &target.programs }
     }
 
-    /// The input's name, with the grid if it was chosen.
+    /// Returns the input's name, with the grid if one was given.
     fn name(&self, input: &str) -> String {
         self.grid.map_or_else(|| input.to_owned(), |grid| format!("{input}, grid {grid}"))
     }
 }
 
-/// What to check and to measure: the thesis's five programs, and after them the others.
+/// Returns the cases for `check` and `bench`: the thesis's five programs, then the others.
 pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     let quick = selection.quick;
     let lists = vec![
@@ -63,8 +62,8 @@ pub(crate) fn measured(selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     selected(lists, selection.programs)
 }
 
-/// What runs in processes of its own: an input of each of the thesis's programs, or what policies are
-/// compared on.
+/// Returns the cases that run in separate processes: one input of each of the thesis's programs, or the
+/// inputs for the comparison of policies.
 pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow::Result<Vec<Case>> {
     let first = |cases: Vec<Case>| cases.into_iter().take(1).collect();
     let quick = selection.quick;
@@ -93,8 +92,8 @@ pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow:
     selected(lists, selection.programs)
 }
 
-/// What is compared with hardware counters, of the chosen `programs`, or of all if none is chosen. The inputs
-/// are small: a profiler runs each kernel twice, and slower.
+/// Returns the cases for the comparison with hardware counters, of the given `programs` or of all if it is
+/// empty. Inputs are small, because a profiler runs each kernel twice and slowly.
 pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
     let lists = vec![
         vec![fractal::case(1024, 512)],
@@ -108,14 +107,12 @@ pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
     selected(lists, programs)
 }
 
-/// The case of this program and input.
 pub(crate) fn named<'c>(cases: &'c [Case], name: &str) -> anyhow::Result<&'c Case> {
     let known = || cases.iter().map(|case| format!("`{}`", case.name())).collect::<Vec<_>>().join(", ");
     let case = cases.iter().find(|case| case.name() == name);
     case.with_context(|| format!("there is no `{name}`; there are {}", known()))
 }
 
-/// The cases of the chosen programs, of all if none is chosen.
 fn selected(lists: Vec<Vec<Case>>, programs: &[String]) -> anyhow::Result<Vec<Case>> {
     let mut cases: Vec<Case> = lists.into_iter().flatten().collect();
     let mut known: Vec<&str> = cases.iter().map(|case| case.program).collect();
@@ -127,13 +124,13 @@ fn selected(lists: Vec<Vec<Case>>, programs: &[String]) -> anyhow::Result<Vec<Ca
     Ok(cases)
 }
 
-/// Leaves the cases of the chosen programs, all if none is chosen.
+/// Keeps the cases of the given programs, or all if there are none.
 fn keep_chosen(cases: &mut Vec<Case>, programs: &[String]) {
     cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
 }
 
-/// The programs whose lanes do not depend on the order in which threads run, on inputs small enough to be run
-/// on the simulator as well and compared lane by lane. (MIS and MST are asynchronous.)
+/// Returns the programs whose lanes do not depend on the order of threads, with inputs small enough to run on
+/// the simulator as well and to compare lane by lane. (MIS and MST are asynchronous.)
 pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
     let Selection { quick, programs, .. } = *selection;
     let mut cases = vec![
@@ -147,7 +144,7 @@ pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
-/// The first file, by name, in `folder` or in its subfolder `below` whose name fits.
+/// Finds the first file, by name, in `folder` or in its subfolder `below` that matches.
 fn find(folder: &Path, below: &str, fits: impl Fn(&str) -> bool) -> Option<PathBuf> {
     [folder.to_owned(), folder.join(below)].iter().find_map(|folder| {
         let mut files: Vec<PathBuf> =

@@ -24,7 +24,6 @@ pub(super) fn cases(selection: &Selection<'_>) -> Vec<Case> {
     cases
 }
 
-/// A larger graph.
 pub(super) fn long(selection: &Selection<'_>) -> Case {
     if selection.quick {
         return case(selection, "road-like, 2,025 nodes", || Ok(generate::usa_road_ny_like(2_025, SEED)?));
@@ -33,7 +32,6 @@ pub(super) fn long(selection: &Selection<'_>) -> Case {
     case(selection, "USA-road-d.NY-like, 2^20 nodes", make)
 }
 
-/// An input whose counts are compared with hardware counters.
 pub(super) fn fidelity() -> Case {
     case(&Selection::default(), "rmat12-like", || Ok(generate::rmat12(SEED)?)).asynchronous()
 }
@@ -64,7 +62,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let (input, weights, options) =
             (self.input.clone(), self.random_weights, MstOptions { grid: self.grid });

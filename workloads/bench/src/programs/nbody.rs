@@ -12,17 +12,16 @@ use super::SEED;
 use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
-/// How much is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) bodies: u32,
-    /// Only this many bodies attract; all of them if not given.
+    /// Number of bodies that attract; `None`: all.
     pub(crate) sources: Option<u32>,
     pub(crate) steps: u32,
 }
 
 impl Size {
-    /// All bodies on all, with the steps that the sizes of the thesis's traces imply.
+    /// All bodies attract. The number of steps follows from the sizes of the thesis's traces.
     const fn all_on_all(bodies: u32) -> Self {
         Self { bodies, sources: None, steps: 2 }
     }
@@ -52,8 +51,8 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![few.like("N-body, 50,000 bodies"), many.like("N-body, 60,000 bodies"), sources]
 }
 
-/// The sizes of the cases. The thesis's fill less than half of a large GPU; the third has whole blocks enough
-/// for all of it, and as much to do.
+/// Returns the sizes of the cases. The thesis's sizes use less than half of a large GPU. The third size has
+/// enough whole blocks for all of it, and about as many interactions.
 pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     if quick {
         [Size::all_on_all(500), Size::all_on_all(800), Size::few_on_all(1_024, 200)]
@@ -62,7 +61,7 @@ pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     }
 }
 
-/// This many steps that a card takes a third of a second.
+/// Returns a case that takes a GPU a third of a second.
 pub(super) fn long(quick: bool) -> Case {
     let (bodies, steps) = if quick { (300, 5) } else { (50_000, 100) };
     case(Size { steps, ..Size::all_on_all(bodies) })
@@ -72,7 +71,7 @@ pub(super) fn twin(quick: bool) -> Case {
     case(Size::all_on_all(if quick { 300 } else { 3_000 }))
 }
 
-/// Bodies enough that all locations are passed, in two steps.
+/// Returns a case with enough bodies to pass all locations in two steps.
 pub(super) fn fidelity() -> Case {
     case(Size::all_on_all(10_000))
 }
@@ -102,7 +101,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { bodies, sources, steps, seed } = *self;
         let size = Size { bodies, sources, steps };
@@ -127,15 +125,15 @@ struct Nbody {
     lanes: Lanes,
 }
 
-/// The digests of all lanes: those with a body go one way, those without another.
+/// Digests of all lanes. All lanes with a body take the same path, and all lanes without one.
 #[derive(Clone, Copy, Debug)]
 struct Lanes {
     bodies: u64,
-    /// Of `nbody_force` with a body, in the first step and in later ones.
+    /// `nbody_force` with a body, in the first and in later steps.
     force: [LaneDigest; 2],
-    /// Of `nbody_integrate` with a body.
+    /// `nbody_integrate` with a body.
     integrate: LaneDigest,
-    /// Of both kernels without a body.
+    /// Both kernels without a body.
     without: [LaneDigest; 2],
 }
 

@@ -1,4 +1,4 @@
-//! Stress: warps that fall apart in every way. It computes nothing that anybody wants, and is the hardest to
+//! Stress: warps that diverge in many ways. The program computes nothing useful, and is the hardest to
 //! record.
 
 use std::borrow::Cow;
@@ -14,11 +14,10 @@ use warptrace_workloads::stress::{self, StressOptions, StressResult};
 use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
-/// Over 10^8 events, whatever the groups into which a device lets warps fall (see the test), and less than
-/// 10^9.
+/// Between 10^8 and 10^9 events, independent of how a device groups the lanes of warps (see the test).
 const FULL: StressOptions = StressOptions::new(1 << 19, 64);
 
-/// The last block has warps without a walk, and one with lanes without.
+/// The last block has a warp with some lanes without a walk, and warps without any walk.
 const QUICK: StressOptions = StressOptions::new(400, 8);
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
@@ -29,7 +28,7 @@ pub(super) fn twin(quick: bool) -> Case {
     case(if quick { StressOptions::new(150, 8) } else { StressOptions::new(2_000, 16) })
 }
 
-/// A quarter of the walks that are measured.
+/// Returns a quarter of the walks of `bench`.
 pub(super) fn fidelity() -> Case {
     case(StressOptions::new(1 << 17, 64))
 }
@@ -41,7 +40,6 @@ fn case(options: StressOptions) -> Case {
     })
 }
 
-/// Where nothing else is asked for.
 const DEFAULT: StressOptions = StressOptions::new(4096, 16);
 
 /// Options of `record stress`.
@@ -66,7 +64,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { walks, rounds, seed, block } = *self;
         case(StressOptions { walks, rounds, seed, block }).with(&[
@@ -91,7 +88,7 @@ struct Stress {
     lanes: OnceLock<Lanes>,
 }
 
-/// The digest of every thread's way.
+/// Digest of every thread's path.
 struct Lanes(Vec<LaneDigest>);
 
 impl Stress {
@@ -153,8 +150,8 @@ mod tests {
 
     use super::*;
 
-    /// The fewest events that a warp can have: in each round, which its lanes begin together, each location
-    /// takes as many events as the lane that passes it most often.
+    /// Returns the minimum number of events of a warp. Its lanes begin each round together. In a round, each
+    /// location has at least as many events as the lane with the most visits.
     fn fewest_events(options: &StressOptions, warp: u64) -> u64 {
         let mut most: BTreeMap<(u32, u16), u64> = BTreeMap::new();
         for thread in warp * 32..(warp + 1) * 32 {
@@ -177,7 +174,7 @@ mod tests {
         let (warps, sample) = (u64::from(FULL.walks) / 32, 64);
         let events: u64 = (0..sample).map(|warp| fewest_events(&FULL, warp)).sum();
         assert!(events * warps / sample >= 100_000_000, "{events} events in {sample} of {warps} warps");
-        // A lane at a trace point is at most one event.
+        // Each visit of a lane adds at most one event.
         let lanes: u64 =
             (0..sample * 32).map(|thread| stress::lane_locations(&FULL, thread).len() as u64).sum();
         assert!(lanes * warps / sample < 1_000_000_000, "{lanes} lanes in {sample} of {warps} warps");

@@ -1,4 +1,4 @@
-//! Triad: waits for memory, on a grid that fills the card exactly.
+//! Triad: limited by memory, with a grid that exactly fills the device.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use warptrace_workloads::{Grid, ProgramInfo};
 use crate::subject::{Case, RunResult, Subject, SubjectRun};
 use crate::table::count;
 
-/// Arrays of 256 MiB, which no cache holds, or short ones.
+/// Returns arrays of 256 MiB, which exceed every cache, or short ones.
 pub(super) fn case(quick: bool) -> Case {
     let (elements, options) = if quick {
         (5_000, TriadOptions { passes: 2, grid: Some(Grid::new(4, 64).expect("a block has two warps")) })
@@ -44,7 +44,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// As a case.
     pub(crate) fn case(&self) -> Case {
         let Self { elements, passes, grid } = *self;
         on(elements, TriadOptions { passes, grid })

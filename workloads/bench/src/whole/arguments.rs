@@ -1,4 +1,4 @@
-//! The command line of `whole`.
+//! Command line of `whole`.
 
 use std::path::PathBuf;
 

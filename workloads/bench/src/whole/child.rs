@@ -1,4 +1,4 @@
-//! The process in which a program runs.
+//! A single run of a program, in a child process.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,44 +17,39 @@ use crate::programs::{self, Selection};
 use crate::runs::{self, Recorded, Times, needed_memory};
 use crate::subject::{Subject, SubjectRun};
 
-/// What one run of a program took and left. Times are in seconds.
+/// Measurements of one run. Times are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sample {
-    /// Opening the device: the driver, and its context.
+    /// Opening the device: the driver and its context.
     pub(super) device_s: f64,
-    /// From the session's start until the program can begin: splicing, loading code, allocating the tracer's
-    /// memory, starting the file. Untraced: loading the kernels.
+    /// From the start of the session until the program can begin: splicing, loading code, allocating the
+    /// tracer's memory, creating the file. Untraced: loading the kernels.
     pub(super) setup_s: f64,
     /// The program's kernels.
     pub(super) kernel_s: f64,
-    /// The kernels that encode what these have left.
+    /// Encoding kernels.
     pub(super) encoding_s: f64,
-    /// The whole program: inputs to the device, launches, results back; of a traced run until its file is
-    /// whole and closed.
+    /// The whole program: copying inputs, launches, copying results; for a traced run, until its file is
+    /// complete and closed.
     pub(super) whole_s: f64,
-    /// Giving the tracer's memory back.
+    /// Freeing the tracer's memory.
     pub(super) end_s: f64,
-    /// Waiting until the disk has the file.
+    /// Waiting until the file is on disk.
     pub(super) disk_s: f64,
-    /// The whole process as its parent sees it, less what making the input took.
+    /// The whole process as measured by its parent, without making the input.
     pub(super) process_s: f64,
-    /// Making the input, or loading it.
+    /// Generating or loading the input.
     pub(super) input_s: f64,
-    /// Launches.
     pub(super) launches: u32,
-    /// Events that reached a trace point.
     pub(super) attempted: u64,
-    /// Of these, in the trace.
     pub(super) recorded: u64,
-    /// Of these, without room in device memory, or written over.
+    /// Events lost, because device memory was full or their entries were overwritten.
     pub(super) lost: u64,
-    /// Device memory that the tracer was allowed, in bytes.
+    /// Device memory limit of the tracer in bytes.
     pub(super) memory: u64,
-    /// The file, in bytes.
     pub(super) file_bytes: u64,
-    /// A digest of the program's result.
     pub(super) result: u64,
-    /// Device memory with which the run would not be refused, if it was.
+    /// If the run was refused: the device memory in bytes that it needs.
     pub(super) needed: Option<u64>,
 }
 
@@ -88,7 +83,6 @@ impl Sample {
     }
 }
 
-/// Waits until the disk has a file.
 fn synced(path: &Path) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let file = File::options().append(true).open(path);
@@ -97,7 +91,6 @@ fn synced(path: &Path) -> anyhow::Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Runs a program once in one variant.
 fn run_once(
     device: &mut dyn Device,
     subject: &dyn Subject,
@@ -121,7 +114,7 @@ fn run_once(
     Ok(sample)
 }
 
-/// Runs a program once in one variant, and prints a line of JSON.
+/// Runs a program once in one variant and prints the sample as a line of JSON.
 pub(super) fn run(arguments: &Whole, subject: &str) -> anyhow::Result<()> {
     let variant = Variant::named(arguments.variant.as_deref().unwrap_or(UNTRACED))?;
     let cases = programs::in_processes(arguments.kind, &Selection::new(&arguments.target))?;

@@ -1,4 +1,4 @@
-//! Starting the processes.
+//! Starts the child processes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,14 +13,12 @@ use crate::arguments::Whole;
 use crate::files;
 use crate::subject::Case;
 
-/// Starts this program again for each run, and takes what the run tells.
 pub(super) struct Children {
     common: Vec<String>,
     folder: tempfile::TempDir,
 }
 
 impl Children {
-    /// Makes a folder for traces.
     pub(super) fn new(arguments: &Whole) -> anyhow::Result<Self> {
         let Whole { target, kind, warm, .. } = arguments;
         let folder = files::scratch(target.scratch.as_deref())?;
@@ -40,7 +38,7 @@ impl Children {
     /// Runs a program once, with `memory` for the recording.
     ///
     /// # Errors
-    /// If the process fails, or does not tell of the run.
+    /// If the process fails or prints no sample.
     pub(super) fn run(
         &self,
         case: &Case,
@@ -59,7 +57,7 @@ impl Children {
         }
         let run = || format!("{} ({})", case.name(), variant.name);
         let started = Instant::now();
-        // What the driver has to say while it compiles is of no interest; an error is.
+        // Drops the driver's messages about compilation; errors are reported below.
         let output = command.stdin(Stdio::null()).output().context("cannot start this program again")?;
         let took = started.elapsed().as_secs_f64();
         anyhow::ensure!(

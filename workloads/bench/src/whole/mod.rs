@@ -1,8 +1,8 @@
-//! `whole`: how long whole programs take, and under each policy how much of their trace is kept, each run in
-//! a process of its own.
+//! `whole`: measures the times of whole programs, and how much of their trace each policy keeps. Each run is
+//! a separate process.
 //!
-//! What ran before in the same process decides how long a program takes: which memory the allocator keeps,
-//! which of the driver's tables are filled, what is in caches. A user's program finds none of that.
+//! Earlier runs in the same process affect a program's time: the allocator keeps memory, the driver's tables
+//! are filled, and caches are warm. A user's program starts without these.
 
 pub(crate) mod arguments;
 mod child;
@@ -23,28 +23,26 @@ use crate::programs::{self, Selection};
 use crate::subject::Case;
 use crate::{codecs, progress};
 
-/// Device memory of a session that is not told how much to take, at most.
+/// Maximum device memory of a session without an explicit limit, in bytes.
 const USUAL_MEMORY: u64 = 1 << 30;
 
-/// A program on an input, in one variant.
 struct VariantRuns {
     variant: Variant,
-    /// Device memory with which nothing is lost; `None`: a session's own.
+    /// Device memory with which nothing is lost; `None`: the session's default.
     memory: Option<MemorySize>,
     samples: Vec<Sample>,
-    /// Why there are no samples.
+    /// Reason why there are no samples.
     left_out: Option<String>,
 }
 
-/// A program on an input, in all variants.
 struct CaseRuns {
     case: Case,
     measured: Vec<VariantRuns>,
 }
 
-/// The variants in which programs are run; on a GPU also untraced kernels with the registers of traced ones.
-/// If the command line names no codec, inputs that run for long are not recorded raw: such traces fit into no
-/// memory.
+/// Returns the variants of the measurement. On a GPU they include untraced kernels with the registers of
+/// traced ones. If the command line names no codec, long inputs are not recorded raw, because such traces
+/// exceed every memory.
 fn variants(arguments: &Whole, is_gpu: bool) -> anyhow::Result<Vec<Variant>> {
     let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     if codecs.is_empty() {
@@ -58,14 +56,14 @@ fn variants(arguments: &Whole, is_gpu: bool) -> anyhow::Result<Vec<Variant>> {
     std::iter::once(codecs::UNTRACED).chain(limited).chain(codecs).map(Variant::named).collect()
 }
 
-/// Measures all programs, in rounds in which each is run once in each variant, and writes `whole.md` and
-/// `whole.json`. Returns whether all runs of a program had one result.
+/// Measures all programs, in rounds that run each program once in each variant. Writes `whole.md` and
+/// `whole.json`. Returns true if all runs of each program had the same result.
 pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     if let Some(subject) = &arguments.subject {
         return child::run(arguments, subject).map(|()| true);
     }
     let started = Instant::now();
-    // It also keeps the driver ready: a card without any user takes long to wake.
+    // Also keeps the driver loaded: a GPU without users takes long to initialise.
     let device = machine::open(arguments.target.device)?;
     let machine = Machine::new(&*device);
     let variants = variants(arguments, machine::is_gpu(&*device))?;
@@ -73,7 +71,7 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     let fixed = arguments.memory.or(policies.then_some(MemorySize(USUAL_MEMORY)));
     let most =
         fixed.map_or_else(|| machine::most_memory(arguments.target.max_memory, &*device), |size| size.0);
-    // A session's own memory, unless that is more than what it may have.
+    // The session's default, unless it exceeds the limit.
     let first = fixed.or((most < USUAL_MEMORY).then_some(MemorySize(most)));
     let mut cases: Vec<CaseRuns> = Vec::new();
     for case in programs::in_processes(arguments.kind, &Selection::new(&arguments.target))? {
@@ -112,8 +110,8 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     Ok(report::differing(&cases).is_empty())
 }
 
-/// Runs each program once in each variant. Which variant is first changes from round to round, so that none
-/// of them is always behind the same other.
+/// Runs each program once in each variant. The first variant changes from round to round, so that no variant
+/// always follows the same other one.
 fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyhow::Result<()> {
     for CaseRuns { case, measured } in cases {
         let count = measured.len();
@@ -127,9 +125,10 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
     Ok(())
 }
 
-/// Runs a program once, and again with more memory until nothing is lost, or `may_lose` and all memory is
-/// used. These runs also fill what stays from one process to the next: the driver's cache of compiled code,
-/// and the system's of files.
+/// Runs a program, and repeats with more memory until nothing is lost or all memory is used. In the latter
+/// case, leaves the variant out if its recording is refused, or if it loses events and not `may_lose`. The
+/// runs also warm caches that persist across processes: the driver's cache of compiled code and the system's
+/// file cache.
 fn find_memory(
     children: &Children,
     case: &Case,

@@ -1,4 +1,4 @@
-//! What `whole` writes.
+//! Reports of `whole`.
 
 use std::fmt::Write;
 
@@ -12,10 +12,10 @@ use crate::machine::Machine;
 use crate::table::{MarkdownTable, count, digits, seconds};
 use crate::{date, files};
 
-/// Spread of untraced runs above which a table says so.
+/// Spread of untraced runs above which the report contains a warning.
 const MOST_SPREAD: f64 = 0.1;
 
-/// All that was measured, for `whole.json`.
+/// All measurements, for `whole.json`.
 #[derive(Serialize)]
 struct Document<'a> {
     date: String,
@@ -27,7 +27,6 @@ struct Document<'a> {
     rows: Vec<VariantRow<'a>>,
 }
 
-/// A program on an input in one variant, with all of its runs.
 #[derive(Serialize)]
 struct VariantRow<'a> {
     program: &'a str,
@@ -38,7 +37,6 @@ struct VariantRow<'a> {
 }
 
 impl VariantRuns {
-    /// The median of a number over the runs; `None` if there is none.
     fn median(&self, of: impl Fn(&Sample) -> f64) -> Option<f64> {
         median(self.samples.iter().map(of).collect())
     }
@@ -48,10 +46,10 @@ impl VariantRuns {
     }
 }
 
-/// A column for a time: its name, and where it is.
+/// Column of a time: its name and value.
 type Column = (&'static str, fn(&Sample) -> f64);
 
-/// The times that a table has besides the kernels' and the whole program's.
+/// Times in the table besides the kernels' and the whole program's.
 const OTHERS: [Column; 5] = [
     ("set-up", |sample| sample.setup_s),
     ("end", |sample| sample.end_s),
@@ -60,7 +58,6 @@ const OTHERS: [Column; 5] = [
     ("process", |sample| sample.process_s),
 ];
 
-/// The medians as Markdown.
 pub(super) fn table(cases: &[CaseRuns]) -> String {
     let headings = [
         "program",
@@ -123,7 +120,7 @@ pub(super) fn table(cases: &[CaseRuns]) -> String {
     table.markdown()
 }
 
-/// Programs whose untraced runs lie so far from each other that ratios to them are of little use.
+/// Returns the programs whose untraced runs spread so far that ratios to them are of little use.
 fn unsteady(cases: &[CaseRuns]) -> Vec<String> {
     let spread_of = |case_runs: &CaseRuns| -> Option<String> {
         let untraced = case_runs.measured.iter().find(|measured| measured.variant.is_untraced())?;
@@ -133,7 +130,7 @@ fn unsteady(cases: &[CaseRuns]) -> Vec<String> {
     cases.iter().filter_map(spread_of).collect()
 }
 
-/// The programs whose runs did not all have the same result.
+/// Returns the programs whose runs had different results.
 pub(super) fn differing(cases: &[CaseRuns]) -> Vec<String> {
     let differs = |case_runs: &&CaseRuns| {
         let mut results =
@@ -144,7 +141,6 @@ pub(super) fn differing(cases: &[CaseRuns]) -> Vec<String> {
     cases.iter().filter(differs).map(|case_runs| case_runs.case.name()).collect()
 }
 
-/// Writes `whole.md` and `whole.json`.
 pub(super) fn write(arguments: &Whole, machine: &Machine, cases: &[CaseRuns]) -> anyhow::Result<()> {
     let Whole { out, commit, warm, .. } = arguments;
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Variants to run a program: untraced, or with a codec and a policy.
+//! Variants of running a program: untraced, or with a codec and a policy.
 
 use anyhow::Context;
 use warptrace_host::{MemorySize, Policy, RecordingSpec};
@@ -6,17 +6,15 @@ use warptrace_host::{MemorySize, Policy, RecordingSpec};
 use crate::codecs::{CODECS, Codec, UNTRACED, UNTRACED_LIMITED};
 use crate::runs;
 
-/// One variant to run a program.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Variant {
-    /// Name in tables, and as the command line takes it: `untraced`, `CODEC`, or `CODEC / POLICY`.
+    /// Name in tables and on the command line: `untraced`, `CODEC`, or `CODEC / POLICY`.
     pub(super) name: String,
-    /// How it is recorded; `None`: not at all.
+    /// Codec and policy of the recording; `None`: untraced.
     traced: Option<(&'static Codec, Policy)>,
 }
 
 impl Variant {
-    /// The variant of this name.
     pub(super) fn named(name: &str) -> anyhow::Result<Self> {
         if name == UNTRACED || name == UNTRACED_LIMITED {
             return Ok(Self { name: name.to_owned(), traced: None });
@@ -35,7 +33,7 @@ impl Variant {
         Ok(Self { name: name.to_owned(), traced: Some((codec, policy)) })
     }
 
-    /// Each codec with each policy, and before them untraced.
+    /// Returns the untraced variant, and then each codec with each policy.
     pub(super) fn with_policies(codecs: &[&str]) -> anyhow::Result<Vec<Self>> {
         let names = Policy::ALL
             .into_iter()
@@ -43,18 +41,17 @@ impl Variant {
         std::iter::once(UNTRACED.to_owned()).chain(names).map(|name| Self::named(&name)).collect()
     }
 
-    /// Whether nothing is recorded.
     pub(super) fn is_untraced(&self) -> bool {
         self.traced.is_none()
     }
 
-    /// Whether nothing is recorded, and kernels have the registers of traced ones.
+    /// Returns true if nothing is recorded and kernels have the registers of traced ones.
     pub(super) fn is_limited(&self) -> bool {
         self.name == UNTRACED_LIMITED
     }
 
-    /// The options of its recordings, if there are any; with the session's own device memory if `memory` is
-    /// not given.
+    /// Returns the options of the recording; `None` if untraced. Without `memory`, the session chooses its
+    /// device memory limit.
     pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<RecordingSpec> {
         let (codec, policy) = self.traced?;
         let mut options = runs::session_options(codec, false, u64::MAX);

@@ -1,10 +1,9 @@
-//! Recordings of a kernel that fails.
+//! Recordings of a failing kernel.
 
 use std::process::Command;
 
 use crate::support::{Folder, run, text};
 
-/// Records a kernel of which thread 37 traps.
 fn record(folder: &Folder, how: &[&str]) -> (u8, String) {
     let program = ["--threads", "64", "--turns", "3", "--culprit", "37"];
     let (_, (code, _, error)) = folder.record("fault", "trace", &[&program, how].concat());
@@ -17,7 +16,7 @@ fn a_kernel_that_fails_is_an_error_that_names_it() {
     let (code, error) = record(&folder, &["--policy", "stream"]);
     assert_eq!(code, 1, "{error}");
     assert!(error.contains("kernel `fault` failed") && error.contains("as it was asked for"), "{error}");
-    // By default the trace says where its warps were.
+    // By default, the trace contains the positions of the warps.
     let path = folder.at("trace");
     let output = Command::new(assert_cmd::cargo::cargo_bin("warptrace-bench"))
         .args(["record", "fault", "--threads", "64", "--turns", "3", "--culprit", "37", "--device", "sim"])
@@ -30,7 +29,7 @@ fn a_kernel_that_fails_is_an_error_that_names_it() {
     let top = run(&["top", text(&path)]).1;
     let first = top.lines().next().unwrap();
     assert!(first.starts_with("launch 0 of kernel `fault` failed: "), "{top}");
-    // The culprit is alone where it traps.
+    // The culprit is the only lane at the trap.
     assert!(
         first.contains("1 warp (block 0 warp 1): ") && first.contains(", 1 lane is at fault.rs:40, "),
         "{top}"

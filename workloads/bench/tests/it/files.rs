@@ -1,4 +1,4 @@
-//! Files of programs are not written to.
+//! A recording must not overwrite the files of its program.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn a_recording_does_not_write_to_files_of_its_program() {
         assert!(code == 1 && errors.contains("are one file"), "{}: {errors}", name.display());
         assert_eq!(fs::read_to_string(&graph).unwrap(), edges);
     }
-    // Neither of them is there yet.
+    // Two paths to one file that does not exist yet.
     fs::create_dir(folder.at("sub")).unwrap();
     let (picture, trace) = (folder.at("picture"), folder.at("sub/../picture"));
     let record = ["record", "fractal", "--device", "sim", "--picture", text(&picture), "-o", text(&trace)];
@@ -32,7 +32,7 @@ fn a_recording_does_not_write_to_files_of_its_program() {
         let (code, _, errors) = bench(&record);
         assert!(code == 1 && errors.contains("are one file") && !picture.exists(), "{errors}");
     }
-    // A mesh is several files.
+    // A mesh consists of several files.
     let mesh = [("node", "3 2 0 0\n1 0 0\n2 1 0\n3 0 1\n"), ("ele", "1 3 0\n1 1 2 3\n")];
     for (extension, words) in mesh {
         fs::write(folder.at(&format!("mesh.{extension}")), words).unwrap();

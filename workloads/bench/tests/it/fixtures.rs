@@ -1,4 +1,4 @@
-//! The traces that tests of other packages read are what is recorded today.
+//! Checks that the traces for tests of other packages equal today's recordings.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,10 +33,10 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 impl Fixture {
-    /// Records it in a folder; returns the trace as it is kept, and what was printed.
+    /// Records the fixture in a folder. Returns the trace in its committed form, and the output.
     ///
     /// # Errors
-    /// What it prints and returns, if that is not as it should be.
+    /// The error output and exit status, if they are unexpected.
     fn record(&self, folder: &Path) -> Result<(Vec<u8>, String), String> {
         let output = Command::new(assert_cmd::cargo::cargo_bin("warptrace-bench"))
             .current_dir(folder)
@@ -53,8 +53,8 @@ impl Fixture {
         Ok((golden::without_host(&trace), printed))
     }
 
-    /// Whether a trace is the committed one. With the policy `stream` it is only if its events are, in some order: it
-    /// depends on times in which pieces they come.
+    /// Returns true if a trace equals the committed one. With the policy `stream`, only the sets of events
+    /// must be equal, because the order of events depends on timing.
     fn is_kept(&self, trace: &[u8]) -> bool {
         if std::fs::read(self.path()).unwrap() == trace {
             return true;
@@ -72,7 +72,7 @@ impl Fixture {
 mod full {
     use super::*;
 
-    /// Records all of them again. With `WARPTRACE_OVERWRITE_GOLDEN=1` they are written instead of compared.
+    /// Records all fixtures again. With `WARPTRACE_OVERWRITE_GOLDEN=1`, writes them instead of comparing.
     #[test]
     fn committed_traces_are_what_is_recorded() {
         if !golden::overwrites() && !golden::can_be_compared() {

@@ -1,4 +1,4 @@
-//! Figures of recordings follow from what the programs computed.
+//! Numbers in views of a recording must match the results of the program.
 
 use std::path::Path;
 
@@ -15,7 +15,6 @@ fn rows(view: &str, rows: &str, trace: &Path) -> Vec<Value> {
     found[rows].as_array().unwrap().clone()
 }
 
-/// The row of a location by its name.
 fn named(rows: &[Value], name: &str) -> Value {
     rows.iter().find(|row| row["name"] == name).unwrap().clone()
 }

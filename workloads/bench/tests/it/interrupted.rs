@@ -1,4 +1,4 @@
-//! Recordings that are ended from outside while a kernel runs.
+//! Recordings that are interrupted while a kernel runs.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::support::{Folder, run, text};
 
-/// Starts to record a kernel that takes long into a pipe, so that there is nothing to wait for but its bytes.
+/// Starts to record a long-running kernel into a pipe, so that the test can wait for bytes.
 fn started(path: &Path) -> (Child, File) {
     let pipe = path.with_extension("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -29,8 +29,8 @@ fn kill(child: &Child, signal: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Sends a recording a signal as soon as there is something of the kernel in the trace, and writes to `path`
-/// what there is in the end.
+/// Sends a signal to a recording as soon as the trace contains data of the kernel. Writes the resulting trace
+/// to `path`.
 fn interrupted(path: &Path, signal: &str) -> Output {
     let (child, mut reader) = started(path);
     let mut trace = vec![0; 50_000];
@@ -46,14 +46,14 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
     let folder = Folder::new();
     for (policy, name, signal) in [("stop", "INT", 2), ("ring", "TERM", 15)] {
         let path = folder.at(policy);
-        // Its lanes go round a loop for ever.
+        // Its lanes loop forever.
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace-bench"))
             .args(["record", "fault", "--how", "hang", "--threads", "128", "--turns", "3", "--culprit", "37"])
             .args(["--device", "sim", "--policy", policy, "--memory", "8MiB", "-o", text(&path)])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // It has begun when there is a file.
+        // The recording has begun when the file exists.
         while !path.exists() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -64,7 +64,7 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
         assert_eq!(output.status.signal(), Some(signal), "{told}");
         let expected = "launch 0 of kernel `fault` had not ended: ";
         assert!(told.contains(&format!("interrupted: {expected}")), "{told}");
-        // Where it spins.
+        // The location of the loop.
         assert_eq!(told.contains(" 1 lane is at fault.rs:51, "), policy == "stop", "{told}");
         assert_eq!(told.contains("--policy stop"), policy != "stop", "{told}");
         let (code, top, _) = run(&["top", text(&path)]);
@@ -72,7 +72,7 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
     }
 }
 
-/// Interrupts a streamed recording into a folder.
+/// Interrupts a streamed recording into a folder, and checks its message.
 fn says_what_was_interrupted(folder: &Folder, name: &str, number: i32) {
     let output = interrupted(&folder.at("trace"), name);
     let told = String::from_utf8(output.stderr).unwrap();
@@ -107,7 +107,7 @@ fn an_interrupted_recording_says_what_was_interrupted() {
     shows_what_is_missing(&path);
 }
 
-/// `top` says first how many warps have not ended; so does the page.
+/// Checks that `top` and the report begin with the number of warps that did not finish.
 fn shows_what_is_missing(path: &Path) {
     let (code, top, _) = run(&["top", text(path)]);
     assert_eq!(code, 0);

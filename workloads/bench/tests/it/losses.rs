@@ -1,14 +1,13 @@
-//! Device memory that is too small for the trace.
+//! Recordings with too little device memory for the trace.
 
 use std::collections::BTreeMap;
 
 use crate::support::{Folder, SMALL, run, text};
 
-/// A program whose lanes go ways of their own, and memory for a part of their logs.
+/// A program with diverging lanes, and memory for only a part of their logs.
 const WALKS: [&str; 4] = ["--walks", "256", "--rounds", "64"];
 const TOO_SMALL: [&str; 2] = ["--memory", "1MiB"];
 
-/// The line that says what became of the program.
 fn result(output: &str) -> &str {
     output.lines().find(|line| line.starts_with("result")).expect("a line with the result")
 }
@@ -42,14 +41,14 @@ fn the_result_is_unchanged_and_the_losses_are_exact() {
     assert!(output.contains(&format!("events lost: {lost}")), "names {lost} lost events: {output}");
 }
 
-/// The lines of each warp's events.
+/// Returns the lines of each warp's events.
 fn events(path: &str) -> BTreeMap<Vec<String>, Vec<String>> {
     let (code, output, _) = run(&["decode", path, "--format", "csv"]);
     assert_eq!(code, 0);
     let mut warps: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for line in output.lines().skip(1) {
         let fields: Vec<_> = line.split(',').map(str::to_owned).collect();
-        // Marks are no events.
+        // Marks of losses are not events.
         if fields[7] == "0" {
             assert!(["memory", "overwritten"].contains(&&*fields[11]), "{line}");
             continue;
@@ -73,7 +72,7 @@ fn what_was_recorded_is_a_beginning_of_each_warps_events() {
     assert!(number(&part) < number(&whole));
 }
 
-/// Lines of events, without the number of the event in its warp.
+/// Returns lines of events without the number of the event in its warp.
 fn places(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.splitn(8, ',').last().unwrap()).collect()
 }

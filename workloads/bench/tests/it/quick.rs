@@ -5,7 +5,7 @@ use std::path::Path;
 use assert_cmd::Command;
 use warptrace_decoder::TraceFile;
 
-/// With `raw`, which is always there, one of each kind.
+/// One codec of each kind, together with `raw`, which is always included.
 const SOME_CODECS: [&str; 2] = ["--codec=ecl", "--codec=predict"];
 
 fn tool() -> Command {
@@ -21,7 +21,8 @@ fn text(folder: &Path, name: &str) -> String {
     String::from_utf8(read(folder, name)).expect("text")
 }
 
-/// Checks two programs with these codecs: how many they are, and how many of them are recorded beside raw.
+/// Checks two programs with these codecs. `all` is the number of codecs, `compared` the number of codecs with
+/// dual recordings.
 fn check_lanes(codecs: &[&str], [all, compared]: [usize; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let check = ["check", "--device=sim", "--quick", "--programs=stress,matmul"];
@@ -48,7 +49,7 @@ fn stress_is_checked_lane_by_lane() {
 mod full {
     use super::*;
 
-    /// Lines of the list of codecs, and those that are recorded beside raw.
+    /// Number of codecs, and number of codecs with dual recordings.
     const CODECS: [usize; 2] = [9, 5];
 
     #[test]
@@ -92,7 +93,8 @@ mod full {
 
         let csv = text(folder.path(), "bench.csv");
         let lines = csv.lines().filter(|line| line.contains(",fractal,"));
-        // Three depths: untraced and each codec; four compressors.
+        // Three depths, each with two samples of the untraced run and of each codec, and with four
+        // compressors.
         assert_eq!(lines.count(), 3 * (2 * (1 + CODECS[0]) + 4), "{csv}");
         assert!(
             csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")),
@@ -152,7 +154,7 @@ fn whole_programs_run_in_processes_of_their_own() {
     let table = text(folder.path(), "whole.md");
     assert!(table.contains("not performance") && table.contains("| predict  |"), "{table}");
     assert!(!table.contains("Results differ"), "{table}");
-    // No trace stays behind.
+    // All traces were deleted.
     let mut names: Vec<_> =
         folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -187,7 +189,7 @@ fn policies_are_compared_in_one_amount_of_memory() {
     assert_eq!(rows.len(), 2 * (1 + 2 * 3));
     let mut lossy = 0;
     for row in rows.iter().filter(|row| row["variant"] != "untraced") {
-        // In so little memory some variants are refused, which says how much they need.
+        // With so little memory, some variants are refused; the error states how much they need.
         let Some(run) = row["runs"].as_array().unwrap().first() else {
             assert!(row["left_out"].as_str().unwrap().starts_with("it needs "), "{row}");
             continue;
@@ -214,7 +216,7 @@ fn a_time_limit_leaves_out_what_does_not_fit_and_keeps_the_rest() {
     let said = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
     assert!(said.contains("left out, the time limit is reached"), "{said}");
     let csv = text(folder.path(), "bench.csv");
-    // At least one turn: untraced, raw, and the codec that was chosen.
+    // At least one turn: untraced, raw, and the selected codec.
     assert!(csv.lines().count() >= 4 && csv.contains(",ecl,") && !csv.contains(",predict,"), "{csv}");
     assert!(text(folder.path(), "bench.md").contains("fractal"));
 }

@@ -1,8 +1,8 @@
-//! `record` of each program.
+//! `record` with each program.
 
 use crate::support::{Folder, SMALL, bench, text, verified};
 
-/// Each program on a small input, and what it says of input and result.
+/// Each program with a small input, and expected text about input and result.
 const PROGRAMS: [(&str, &[&str], &str, &str); 10] = [
     ("fractal", &SMALL, "32 x 32, depth 20", "every pixel as on the CPU"),
     (
@@ -144,7 +144,7 @@ fn what_cannot_be_loaded_is_named_and_leaves_nothing() {
     }
 }
 
-/// What a recording says of its events, and what `verify` says of the trace.
+/// Returns the number of events that a recording prints, after verifying the trace.
 fn events_of(folder: &Folder, program: &str, more: &[&str]) -> String {
     let (path, (code, output, errors)) = folder.record(program, "a.wtrc", more);
     assert_eq!((code, errors.as_str()), (0, ""));
@@ -156,14 +156,12 @@ fn events_of(folder: &Folder, program: &str, more: &[&str]) -> String {
 #[test]
 fn events_are_as_many_as_the_formulas_say() {
     let folder = Folder::new();
-    // Eight warps, each with ENTER, 16 steps, and four quadrants that are stored: 128^2 / 2048 * (128 / 8 +
-    // 9).
+    // Eight warps, each with ENTER, 16 steps, and four stored quadrants: 128^2 / 2048 * (128 / 8 + 9).
     assert_eq!(events_of(&folder, "matmul", &["--size", "128"]), "200");
-    // Four warps, each with ENTER; of 200 elements 128 are each lane's first, and 72 lanes of three warps
+    // Four warps with one ENTER each. Each of the 128 lanes has a first element, and 72 lanes in three warps
     // have a second.
     assert_eq!(events_of(&folder, "triad", &["--elements", "200", "--grid", "2x64"]), "11");
-    // One block of four warps, three of them with bodies and two with lanes without: 2 * 4 + 2 * 2 + 3 * (9 +
-    // 2).
+    // One block of four warps, three with bodies and two with lanes without one: 2 * 4 + 2 * 2 + 3 * (9 + 2).
     assert_eq!(events_of(&folder, "nbody", &["--bodies", "70", "--sources", "9", "--steps", "1"]), "45");
 }
 

@@ -1,4 +1,4 @@
-//! Recording in this process, and looking at what was recorded as the tool does.
+//! Helpers: recording in this process, and reading traces with the tool.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,8 @@ use warptrace_decoder::TraceFile;
 /// A small picture: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
 
-/// Exit code, standard output and standard error.
 pub(crate) type Printed = (u8, String, String);
 
-/// Runs `warptrace-bench` in this process.
 pub(crate) fn bench(words: &[&str]) -> Printed {
     let (mut out, mut errors) = (Vec::new(), Vec::new());
     let words = ["warptrace-bench"].iter().chain(words).map(OsString::from);
@@ -25,7 +23,6 @@ pub(crate) fn run(words: &[&str]) -> Printed {
     warptrace_cli::in_process(words)
 }
 
-/// A folder that goes away with its files.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -37,7 +34,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Records a program on the simulator; returns the trace's path, and what was printed.
+    /// Records a program on the simulator. Returns the path of the trace, and the output.
     pub(crate) fn record(&self, program: &str, name: &str, more: &[&str]) -> (PathBuf, Printed) {
         let path = self.at(name);
         let mut words = vec!["record", program, "--device", "sim", "-o", text(&path)];
@@ -49,7 +46,6 @@ impl Folder {
         (path, printed)
     }
 
-    /// Records the small picture.
     pub(crate) fn recorded(&self, name: &str, more: &[&str]) -> PathBuf {
         let (path, (code, _, errors)) = self.record("fractal", name, &[&SMALL[..], more].concat());
         assert_eq!((code, errors.as_str()), (0, ""), "recording {name}");
@@ -57,7 +53,6 @@ impl Folder {
     }
 }
 
-/// Opens a trace, and reads all of it for problems.
 pub(crate) fn verified(path: &Path) -> TraceFile {
     let trace = TraceFile::open(path).unwrap();
     let report = trace.verify();
@@ -65,7 +60,6 @@ pub(crate) fn verified(path: &Path) -> TraceFile {
     trace
 }
 
-/// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }

@@ -1,17 +1,17 @@
-//! Recording a part of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--after`, `--max-events`.
+//! Recordings of a part of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--after`,
+//! `--max-events`.
 
 use serde_json::Value;
 
 use crate::support::{Folder, SMALL, run, text};
 
-/// The lines of a trace's events with this prefix of columns.
 pub(crate) fn events(path: &std::path::Path) -> Vec<String> {
     let (code, output, errors) = run(&["decode", text(path), "--format", "csv"]);
     assert_eq!(code, 0, "{errors}");
     output.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Block and warp of an event's line, which has neither quotes nor commas in its names.
+/// Returns the block and the warp of an event's line. Its names must contain neither quotes nor commas.
 pub(crate) fn place(line: &str) -> (u32, u32) {
     let fields: Vec<&str> = line.split(',').collect();
     (fields[2].parse().unwrap(), fields[5].parse().unwrap())
@@ -164,7 +164,8 @@ fn a_window_begins_at_a_visit_of_a_location() {
     for (number, location) in [format!("{}:2", round["id"]), line].iter().enumerate() {
         assert_eq!(record(&format!("{number}.wtrc"), &["--after", location]).0, by_name, "{location}");
     }
-    // Each lane's first event is one, and so all are recorded; after more visits than there are none.
+    // Each lane's first event is at ENTER, so all events are recorded. After more visits than occur, none
+    // are.
     assert_eq!(record("first.wtrc", &["--after", "ENTER:1"]).0, all);
     assert_eq!(record("none.wtrc", &["--after", "ROUND:5000"]).0, Vec::<String>::new());
 }

@@ -1,4 +1,5 @@
-//! Recording a part of a program with `--policy stream`: what is chosen is what is chosen otherwise.
+//! Recordings of a part of a program with `--policy stream`: they contain the same events as with other
+//! policies.
 
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use crate::window::{events, info, place, verified};
 
 const STREAM: [&str; 4] = ["--policy", "stream", "--memory", "1MiB"];
 
-/// A trace's events without their numbers, sorted: events of a warp that share no lane may come in any order.
+/// Returns a trace's events without their numbers, sorted, because events of a warp without common lanes may
+/// come in any order.
 pub(crate) fn unordered(path: &Path) -> Vec<String> {
     sorted(events(path))
 }
@@ -50,7 +52,7 @@ fn chosen_blocks_and_warps_are_what_they_are_in_the_whole_trace() {
 
 #[test]
 fn what_is_not_chosen_needs_no_memory() {
-    // 16,384 lanes, for which a MiB has no segments; one block in 64 has few.
+    // A memory of 1 MiB has too few segments for 16,384 lanes, but enough for one block in 64.
     let folder = Folder::new();
     let program = ["--width", "128", "--depth", "20"];
     let record =

@@ -2,8 +2,8 @@
 
 use crate::inputs::Graph;
 
-/// Disjoint sets of nodes, joined by size with paths halved (Tarjan and van Leeuwen, "Worst-case Analysis of
-/// Set Union Algorithms", 1984).
+/// Disjoint sets of nodes, with union by size and path halving (Tarjan and van Leeuwen, "Worst-case Analysis
+/// of Set Union Algorithms", 1984).
 #[derive(Clone, Debug)]
 pub struct DisjointSets {
     parents: Vec<u32>,
@@ -12,7 +12,7 @@ pub struct DisjointSets {
 }
 
 impl DisjointSets {
-    /// One set a node.
+    /// Creates one set per node.
     pub fn new(nodes: u32) -> Self {
         Self { parents: (0..nodes).collect(), sizes: vec![1; nodes as usize], sets: nodes }
     }
@@ -22,10 +22,10 @@ impl DisjointSets {
         self.sets
     }
 
-    /// The node that stands for a node's set.
+    /// Returns the representative node of a node's set.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If `node` is out of range.
     pub fn find(&mut self, mut node: u32) -> u32 {
         while self.parents[node as usize] != node {
             let grandparent = self.parents[self.parents[node as usize] as usize];
@@ -35,10 +35,10 @@ impl DisjointSets {
         node
     }
 
-    /// Joins the sets of two nodes; says whether they were different.
+    /// Joins the sets of two nodes. Returns true if they were different.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If a node is out of range.
     pub fn join(&mut self, u: u32, v: u32) -> bool {
         let (mut u, mut v) = (self.find(u), self.find(v));
         if u == v {
@@ -54,7 +54,7 @@ impl DisjointSets {
     }
 }
 
-/// Number of connected components, arcs taken in both directions.
+/// Counts connected components. Arcs count in both directions.
 pub fn components(graph: &Graph) -> u32 {
     let mut sets = DisjointSets::new(graph.nodes());
     for (_, u, v, _) in graph.iter_arcs() {

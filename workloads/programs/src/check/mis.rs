@@ -1,16 +1,16 @@
-//! Maximal independent sets.
+//! Checks of maximal independent sets.
 
 use crate::inputs::Graph;
 use thiserror::Error;
 
-/// Why a set is not a maximal independent set.
+/// Reason why a set is not a maximal independent set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MisError {
-    /// The set does not have one entry a node.
+    /// The set does not have one entry per node.
     #[error("the set has {found} entries for {nodes} nodes")]
     Length {
-        /// Entries given.
+        /// Entries of the set.
         found: usize,
         /// Nodes of the graph.
         nodes: u32,
@@ -18,26 +18,26 @@ pub enum MisError {
     /// Two neighbours are in the set.
     #[error("nodes {u} and {v} are neighbours and both in the set")]
     NotIndependent {
-        /// One of them.
+        /// One of the two nodes.
         u: u32,
-        /// The other.
+        /// The other node.
         v: u32,
     },
-    /// A node could be added.
+    /// A node can be added to the set.
     #[error("node {node} is not in the set, and neither is any of its {degree} neighbours")]
     NotMaximal {
         /// The node.
         node: u32,
-        /// How many neighbours it has, itself not counted.
+        /// Number of its neighbours, without itself.
         degree: u32,
     },
 }
 
-/// Checks that no two neighbours are in the set and that every other node has a neighbour in it. An arc
-/// counts in both directions; self-loops count for nothing.
+/// Checks that no two neighbours are in the set and that every other node has a neighbour in it. Arcs count
+/// in both directions. Self-loops are ignored.
 ///
 /// # Errors
-/// The first violation by node number.
+/// The first violation found.
 pub fn check(graph: &Graph, in_set: &[bool]) -> Result<(), MisError> {
     if in_set.len() != graph.nodes() as usize {
         return Err(MisError::Length { found: in_set.len(), nodes: graph.nodes() });
@@ -58,15 +58,16 @@ pub fn check(graph: &Graph, in_set: &[bool]) -> Result<(), MisError> {
     }
 }
 
-/// The greedy set: nodes from the highest priority to the lowest, equal priorities by lower number first;
-/// each joins unless a neighbour has joined.
+/// Returns the greedy set. It considers nodes by descending priority, and equal priorities by ascending
+/// number. A node joins unless a neighbour has already joined.
 ///
-/// Every algorithm in which a node joins once all neighbours of higher priority are out, and goes out once a
-/// neighbour joined, finds exactly this set, in whatever order its threads run (Blelloch, Fineman, Shun,
-/// "Greedy Sequential Maximal Independent Set and Matching are Parallel on Average", 2012).
+/// Every algorithm with the following two rules finds exactly this set, in any order of its threads: a node
+/// joins after all neighbours of higher priority are out, and a node is out after a neighbour joins
+/// (Blelloch, Fineman, Shun, "Greedy Sequential Maximal Independent Set and Matching are Parallel on
+/// Average", 2012).
 ///
 /// # Panics
-/// If there is not one priority a node.
+/// If there is not one priority per node.
 pub fn greedy(graph: &Graph, priorities: &[u64]) -> Vec<bool> {
     assert_eq!(priorities.len(), graph.nodes() as usize, "one priority a node");
     let mut order: Vec<u32> = (0..graph.nodes()).collect();

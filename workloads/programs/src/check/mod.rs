@@ -1,18 +1,21 @@
-//! Host references and checkers of the programs' results, independent of any kernel.
+//! Host references and checkers for the programs' results, independent of the kernels.
 //!
-//! * [`mis`]: is a set independent and maximal; the set that every fixed-priority algorithm must find.
-//! * [`mst`]: Kruskal's minimum spanning forest; is a set of arcs one.
-//! * [`mesh`]: is a refined mesh conforming, Delaunay, of the same domain, and free of bad triangles.
+//! * [`mis`]: checks that a set is independent and maximal; the set that every fixed-priority algorithm
+//!   finds.
+//! * [`mst`]: Kruskal's minimum spanning forest; checks that a set of arcs is one.
+//! * [`mesh`]: checks that a refined mesh is conforming, Delaunay, of the input's domain, and without bad
+//!   triangles.
 //! * [`components`]: connected components.
 //!
-//! The programs' own checks, such as [`mst::check`](crate::mst::check()), build on them.
+//! The programs' own checks, such as [`mst::check`](crate::mst::check()), use them.
 
 mod components;
 pub mod mesh;
 pub mod mis;
 pub mod mst;
 
-/// What a check of a program's result found, or what is wrong first: a sentence that `warptrace-bench record` prints.
+/// Result of a program's check: a sentence about the result, or about its first error. `warptrace-bench
+/// record` prints it.
 pub type Checked = Result<String, String>;
 
 pub use components::{DisjointSets, components};

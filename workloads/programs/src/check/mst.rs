@@ -1,33 +1,33 @@
-//! Minimum spanning forests.
+//! Checks of minimum spanning forests.
 
 use super::components::DisjointSets;
 use crate::inputs::Graph;
 use thiserror::Error;
 
-/// A minimum spanning forest. Its edges need not be the only choice; weight, their number and the number of
-/// components are.
+/// A minimum spanning forest. Its edges are not always unique; its weight, its number of edges and its number
+/// of components are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest {
     /// Sum of the edges' weights.
     pub weight: u64,
-    /// One arc of each edge: positions in [`Graph::neighbours`], ascending.
+    /// One arc per edge: positions in [`Graph::neighbours`], ascending.
     pub arcs: Vec<u32>,
-    /// Trees, single nodes included.
+    /// Number of trees, single nodes included.
     pub components: u32,
 }
 
 impl Forest {
-    /// Number of edges: nodes less components.
+    /// Number of edges: nodes - components.
     pub fn edges(&self) -> u32 {
         self.arcs.len() as u32
     }
 }
 
-/// Why a set of arcs is not a minimum spanning forest.
+/// Reason why a set of arcs is not a minimum spanning forest.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MstError {
-    /// An arc that does not exist.
+    /// A chosen arc does not exist.
     #[error("chosen arc {arc} does not exist; the graph has {arcs} arcs")]
     NoSuchArc {
         /// The arc.
@@ -35,7 +35,7 @@ pub enum MstError {
         /// Arcs of the graph.
         arcs: u32,
     },
-    /// An edge that closes a cycle with edges chosen before it, or is chosen twice.
+    /// An edge closes a cycle with edges chosen before it, or is chosen twice.
     #[error("chosen arc {arc} ({from} to {to}) closes a cycle, or its edge is chosen twice")]
     Cycle {
         /// The arc.
@@ -45,7 +45,7 @@ pub enum MstError {
         /// Its target.
         to: u32,
     },
-    /// Connected nodes stay apart.
+    /// The forest does not connect nodes that are connected in the graph.
     #[error("the forest has {found} trees, the graph has {expected} components")]
     NotSpanning {
         /// Trees of the forest.
@@ -56,19 +56,19 @@ pub enum MstError {
     /// A lighter forest exists.
     #[error("the forest weighs {found}, a minimum spanning forest weighs {expected}")]
     TooHeavy {
-        /// Its weight.
+        /// Weight of the forest.
         found: u64,
-        /// The minimum.
+        /// Minimum weight.
         expected: u64,
     },
 }
 
-/// Kruskal's minimum spanning forest ("On the Shortest Spanning Subtree of a Graph", 1956). Arcs count as
-/// undirected edges; of equal weights the lower position goes first; every edge of an unweighted graph weighs
-/// 1.
+/// Computes a minimum spanning forest with Kruskal's algorithm ("On the Shortest Spanning Subtree of a
+/// Graph", 1956). Arcs count as undirected edges. Equal weights are ordered by position. Every edge of an
+/// unweighted graph weighs 1.
 pub fn kruskal(graph: &Graph) -> Forest {
     let sources = graph.sources();
-    // Both arcs of an edge are here: the second finds its ends joined.
+    // The list has both arcs of each edge; the second one finds its ends already joined.
     let mut order: Vec<(u32, u32)> = graph.iter_arcs().map(|(arc, _, _, weight)| (weight, arc)).collect();
     order.sort_unstable();
     let mut sets = DisjointSets::new(graph.nodes());
@@ -84,10 +84,12 @@ pub fn kruskal(graph: &Graph) -> Forest {
     forest
 }
 
-/// Checks that the chosen arcs, one an edge, are a minimum spanning forest, against [`kruskal`]'s.
+/// Checks that the chosen arcs, one per edge, form a minimum spanning forest. Compares them with
+/// [`kruskal`]'s.
 ///
 /// # Errors
-/// The first of: an arc that does not exist, a cycle, trees that should be joined, a weight over the minimum.
+/// The first violation, in this order: an arc that does not exist or closes a cycle, trees that are not
+/// joined, a weight over the minimum.
 pub fn check(graph: &Graph, chosen: &[u32]) -> Result<(), MstError> {
     let sources = graph.sources();
     let mut sets = DisjointSets::new(graph.nodes());

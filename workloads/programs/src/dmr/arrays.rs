@@ -1,4 +1,4 @@
-//! The device's arrays, which grow between rounds.
+//! Device arrays, which grow between rounds.
 
 use warptrace_device::Global;
 use warptrace_host::{Buffer, Device, DeviceError, Pod};
@@ -9,7 +9,6 @@ use super::outcome::Refined;
 use super::prepare::Records;
 use crate::grid::Grid;
 
-/// All arrays, and how much of them is in use.
 pub(super) struct Arrays {
     points: Buffer<u128>,
     acute: Buffer<u32>,
@@ -24,25 +23,22 @@ pub(super) struct Arrays {
     warp_counts: Buffer<u32>,
     block_counts: Buffer<u32>,
     counters: Buffer<u32>,
-    /// Points in use.
     pub(super) points_used: u32,
-    /// Slots of triangles in use.
     pub(super) triangles_used: u32,
-    /// Worklist: positions `head..tail`, taken modulo the ring's length.
+    /// Worklist: positions `head..tail`, modulo the length of the ring.
     pub(super) head: u32,
     pub(super) tail: u32,
-    /// Reallocations so far.
     pub(super) growths: u32,
 }
 
-/// The same memory in words.
+/// Returns the same memory as an array of 32-bit words.
 fn words(records: &Buffer<u128>) -> Global<u32> {
     let global = records.global();
     Global::new(global.at(0).expose_provenance() as u64, 4 * global.len())
 }
 
-/// An array of `length` elements, or more, that starts with `values` and goes on with zeros: dead triangles,
-/// or points not in use.
+/// Allocates an array of at least `length` elements. It starts with `values`; the rest is zero, which means a
+/// dead triangle or an unused point.
 fn padded<T: Pod>(device: &mut dyn Device, values: &[T], length: usize) -> Result<Buffer<T>, DeviceError> {
     let buffer = Buffer::filled(device, length.max(values.len()), 0)?;
     buffer.write(device, values)?;
@@ -50,7 +46,7 @@ fn padded<T: Pod>(device: &mut dyn Device, values: &[T], length: usize) -> Resul
 }
 
 impl Arrays {
-    /// Uploads a mesh, with room to grow to `room` times its size, and cavities of `bound` triangles.
+    /// Uploads a mesh. Reserves `room` times its size, and scratch for cavities of `bound` triangles.
     pub(super) fn new(
         device: &mut dyn Device,
         records: &Records,
@@ -76,7 +72,7 @@ impl Arrays {
             warp_counts: Buffer::filled(device, items / 32, 0)?,
             block_counts: Buffer::filled(device, 2 * grid.blocks() as usize, 0)?,
             counters: Buffer::filled(device, counter::COUNT, 0)?,
-            // A mesh has fewer than 2^32 of each.
+            // A mesh has fewer than 2^32 points and triangles.
             points_used: records.points.len() as u32,
             triangles_used: records.triangles.len() as u32,
             head: 0,
@@ -85,7 +81,6 @@ impl Arrays {
         })
     }
 
-    /// As the kernels take the mesh.
     pub(super) fn mesh(&self) -> DmrMesh {
         DmrMesh {
             points: self.points.global(),
@@ -98,7 +93,6 @@ impl Arrays {
         }
     }
 
-    /// As the kernels take the rest.
     pub(super) fn work(&self) -> DmrWork {
         DmrWork {
             queue: self.queue.global(),
@@ -112,12 +106,11 @@ impl Arrays {
         }
     }
 
-    /// Entries of the worklist.
     pub(super) fn waiting(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Reads the counters and sets them to 0.
+    /// Reads the counters and resets them to 0.
     pub(super) fn take_counters(
         &self,
         device: &mut dyn Device,
@@ -127,7 +120,7 @@ impl Arrays {
         Ok(std::array::from_fn(|i| counters[i]))
     }
 
-    /// Makes the scratch at least `words` words long.
+    /// Grows the scratch to at least `words` words.
     pub(super) fn reserve_scratch(&mut self, device: &mut dyn Device, words: u64) -> Result<(), DeviceError> {
         if self.scratch.len() as u64 >= words {
             return Ok(());
@@ -138,7 +131,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// Makes room for a round of `items` items: a point and two triangles each.
+    /// Reserves memory for a round of `items` items, each with one point and two triangles.
     pub(super) fn reserve(&mut self, device: &mut dyn Device, items: u32) -> Result<(), DmrError> {
         let (points, triangles) = (self.points_used as usize, self.triangles_used as usize);
         let items = items as usize;
@@ -151,7 +144,7 @@ impl Arrays {
             let length = capacity("triangles", triangles, 2 * items, MAX_TRIANGLES)?;
             grow(device, &mut self.triangles, triangles, length)?;
             grow(device, &mut self.links, triangles, length)?;
-            // Claims of earlier rounds count as none, so there is nothing to keep.
+            // Kernels ignore owners of earlier rounds, so the new array does not keep them.
             let owners = Buffer::filled(device, length, 0xff)?;
             std::mem::replace(&mut self.owners, owners).free(device)?;
             self.growths += 1;
@@ -168,7 +161,7 @@ impl Arrays {
         Ok(())
     }
 
-    /// Reads the mesh and gives all memory back.
+    /// Downloads the mesh and frees all arrays.
     pub(super) fn finish(self, device: &mut dyn Device) -> Result<Refined, DeviceError> {
         let mut points = self.points.download(device)?;
         points.truncate(self.points_used as usize);
@@ -184,7 +177,6 @@ impl Arrays {
         Ok(refined)
     }
 
-    /// Gives all memory back.
     pub(super) fn free(self, device: &mut dyn Device) -> Result<(), DeviceError> {
         for records in [self.points, self.triangles, self.links, self.centres, self.metas] {
             records.free(device)?;
@@ -203,12 +195,12 @@ impl Arrays {
     }
 }
 
-/// Length of a ring that holds all entries before and after a round: each slot has one entry at most.
+/// Length of a ring for all entries before and after a round: each slot has at most one entry.
 fn ring(triangles: usize) -> usize {
     (2 * triangles).next_power_of_two()
 }
 
-/// Length of an array with `used` elements that must take `more`: twice as long if the limit allows.
+/// Length of an array with `used` elements that must take `more`: twice as long, within the limit.
 fn capacity(what: &'static str, used: usize, more: usize, limit: u32) -> Result<usize, DmrError> {
     let limit = limit as usize;
     if used + more > limit {
@@ -217,7 +209,7 @@ fn capacity(what: &'static str, used: usize, more: usize, limit: u32) -> Result<
     Ok((2 * used).max(used + more).min(limit))
 }
 
-/// Replaces an array by a longer one that keeps the first `used` elements.
+/// Replaces an array with a longer one that keeps the first `used` elements.
 fn grow(
     device: &mut dyn Device,
     buffer: &mut Buffer<u128>,

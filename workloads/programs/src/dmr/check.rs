@@ -1,4 +1,4 @@
-//! Is a mesh refined, and nothing but refined?
+//! Check of a refined mesh.
 
 use super::{DmrOptions, Refined};
 use crate::check::Checked;
@@ -7,13 +7,14 @@ use crate::inputs::Mesh;
 use crate::inputs::geometry::AngleBound;
 use crate::words::count;
 
-/// Checks a refined mesh with [`check::mesh::check`](checker::check()), under the options' angle.
+/// Checks a refined mesh with [`check::mesh::check`](checker::check()) and the options' angle.
 ///
-/// Some sharp angles stay, and the result says how many and why: the only problems may be these, and those in
-/// corners must be the ones between two segments.
+/// Triangles with sharp angles that had to stay are allowed; the message states their number. The counts in
+/// `refined` must agree with the mesh: the check may find only these bad triangles, and those counted as
+/// corners must lie between two segments.
 ///
 /// # Errors
-/// If the mesh has any other problem, or triangles are left to refine.
+/// If the mesh has any other violation, if triangles are left to refine, or if the angle is out of range.
 pub fn check(mesh: &Mesh, options: &DmrOptions, refined: &Refined) -> Checked {
     let degrees = options.angle_degrees;
     let bound = AngleBound::from_degrees(degrees);
@@ -21,7 +22,7 @@ pub fn check(mesh: &Mesh, options: &DmrOptions, refined: &Refined) -> Checked {
         bound.ok_or_else(|| format!("the angle is none: {degrees} degrees, and it must be from 0 to 60"))?;
     let report = checker::check(refined.view(), mesh, &Parameters { bound, ..Parameters::default() });
     let &Refined { left_bad, kept_corner, kept_short, kept_unsure, .. } = refined;
-    // A wrong result may declare anything.
+    // Saturating, because a wrong result may contain any counts.
     let kept = kept_corner.saturating_add(kept_short).saturating_add(kept_unsure);
     let sound = report.problem_count == report.bad_triangles - report.bad_between_segments
         && report.bad_triangles == kept
@@ -46,8 +47,8 @@ mod tests {
         check(mesh, &DmrOptions::default(), refined).unwrap_err()
     }
 
-    /// A triangle around a fourth point, with angles of 10 degrees at its first corner and 21 at its second,
-    /// which the input demands.
+    /// A triangle around a fourth point. The input prescribes angles of 10 degrees at its first corner and 21
+    /// at its second.
     fn wedge() -> Mesh {
         let (sin, cos) = 10f64.to_radians().sin_cos();
         let points = vec![[0.0, 0.0], [10.0, 0.0], [7.0 * cos, 7.0 * sin], [6.0, 2.0 * sin]];
@@ -68,7 +69,7 @@ mod tests {
             assert_eq!(finding, format!("conforming and Delaunay: {words}"));
         }
 
-        // Refined for 30 degrees is not refined for 33.
+        // Refinement for 30 degrees does not satisfy 33.
         let sharper = DmrOptions { angle_degrees: 33.0, ..options.clone() };
         assert!(check(&mesh, &sharper, &right).unwrap_err().starts_with("0 triangles left to do, "));
         let no_angle = DmrOptions { angle_degrees: f64::NAN, ..options };

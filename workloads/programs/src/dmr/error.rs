@@ -1,17 +1,17 @@
-//! Why a mesh could not be refined.
+//! Errors of mesh refinement.
 
 use warptrace_host::{DeviceError, SessionError};
 
 use crate::WorkloadError;
 
-/// Refinement could not be finished.
+/// Reason why refinement did not finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DmrError {
     /// An option is out of range, or the device or the recording failed.
     #[error(transparent)]
     Workload(Box<WorkloadError>),
-    /// The limit on rounds was reached.
+    /// Bad triangles are left after the maximum number of rounds.
     #[error(
         "{waiting} bad triangles are left after {rounds} rounds; allow more rounds, or raise the floor or lower the angle if the mesh grows without end"
     )]
@@ -21,7 +21,7 @@ pub enum DmrError {
         /// Worklist entries left.
         waiting: u32,
     },
-    /// A round with a single thread, and a cavity bound that covers the mesh, changed nothing.
+    /// A round with one thread, and scratch for a cavity as large as the mesh, changed nothing.
     #[error(
         "round {round} refined none of {waiting} bad triangles, with one thread and room for cavities of {bound} of the mesh's {triangles} triangles; the mesh is damaged, or its coordinates are too coarse for the angle"
     )]
@@ -30,19 +30,19 @@ pub enum DmrError {
         round: u32,
         /// Worklist entries left.
         waiting: u32,
-        /// Triangles of a cavity for which there was room.
+        /// Triangles of the largest cavity that fits the scratch.
         bound: u32,
         /// Triangles in the mesh.
         triangles: u32,
     },
-    /// More points or triangles than the program's 32-bit records can name.
+    /// The mesh needs more points or triangles than the program's 32-bit records can number.
     #[error("the mesh would grow to {found} {what}; at most {limit} are possible")]
     TooLarge {
         /// Points or triangles.
         what: &'static str,
-        /// How many there would be.
+        /// Number needed.
         found: u64,
-        /// Most that are possible.
+        /// Largest possible number.
         limit: u64,
     },
 }

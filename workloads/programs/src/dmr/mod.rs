@@ -1,17 +1,17 @@
-//! Delaunay mesh refinement: triangles with an angle under 30 degrees are replaced until none is left.
+//! Delaunay mesh refinement: replaces triangles with an angle under 30 degrees until none remains.
 //!
-//! [`run`] refines on a device, [`reference()`] on the CPU, one triangle at a time and with exact predicates.
-//! Both follow the same rules, so both results pass [`check::mesh`](crate::check::mesh); they differ in the
-//! order of insertion, and therefore in their triangles. `docs/evaluation/programs.md` describes the rules
-//! and the trace points.
+//! [`run`] refines on a device. [`reference()`] refines on the CPU, one triangle at a time and with exact
+//! predicates. Both follow the same rules, so both results pass [`check::mesh`](crate::check::mesh). Their
+//! triangles differ, because they insert points in different orders. `docs/evaluation/programs.md` describes
+//! the rules and the trace points.
 //!
-//! # When a triangle with a sharp angle stays
-//! Refinement to 30 degrees has no proof of termination, and an input may demand sharper angles. Three rules,
-//! each counted in [`Refined`]:
-//! * every sharp angle of the triangle lies between two segments: the angle is the input's own;
-//! * its shortest edge is under [`DmrOptions::floor`], or a segment would have to be split into halves under
-//!   it;
-//! * rounding leaves no cavity that is certainly star-shaped.
+//! # Triangles with a sharp angle that stay
+//! Refinement to 30 degrees is not proved to terminate, and an input may prescribe sharper angles. Three
+//! rules keep a triangle; [`Refined`] counts each:
+//! * Every sharp angle of the triangle lies between two segments, so the input prescribes it.
+//! * Its shortest edge is under [`DmrOptions::floor`], or the refinement would split a segment into halves
+//!   under it.
+//! * Rounding leaves no cavity that is certainly star-shaped.
 
 mod arrays;
 mod check;
@@ -39,27 +39,27 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &warptrace_kernels::dmr::AUTOMATIC,
 };
 
-/// How to refine.
+/// Options of the refinement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DmrOptions {
-    /// The angle that no triangle may be under, in degrees, over 0 and at most 34. Above about 33 most meshes
-    /// are refined without end, down to the floor.
+    /// Smallest allowed angle in degrees: over 0 and at most 34. Above about 33, refinement of most meshes
+    /// stops only at the floor.
     pub angle_degrees: f64,
-    /// Blocks and threads of a block. A round refines at most one triangle a thread, so the grid decides,
-    /// together with the input, what the result is. `None`: a grid that fills the device, or has a thread a
+    /// Blocks, and threads per block. A round refines at most one triangle per thread, so the result depends
+    /// on the grid as well as on the input. `None`: a grid that fills the device, or has one thread per
     /// triangle.
     pub grid: Option<Grid>,
-    /// Rounds after which to give up.
+    /// Maximum number of rounds.
     pub max_rounds: u32,
-    /// Triangles of a cavity for which there is room at first, at least 2. Larger ones wait until nothing
-    /// else is left, and then are refined by fewer threads with more room each.
+    /// Triangles of a cavity that fit the scratch at first; at least 2. Triangles with larger cavities wait
+    /// until no others are left. Then fewer threads, with more scratch each, refine them.
     pub cavity_bound: u32,
-    /// Length under which edges are not refined any further. `None`: 1/256 of the input's smallest feature
-    /// (shortest edge, or least distance of a segment from the corner across from it), but at least 2^-40 of
-    /// its largest coordinate.
+    /// Edge length under which refinement stops. `None`: 1/256 of the input's smallest feature (the shortest
+    /// edge, or the least distance of a segment from the opposite corner), but at least 2^-40 of its largest
+    /// coordinate.
     pub floor: Option<f64>,
-    /// Room on the device at first, in sizes of the input, at least 1. At 30 degrees a mesh of random points
-    /// grows five times; where it is not enough the arrays are reallocated between rounds.
+    /// Initial size of the device arrays, in sizes of the input; at least 1. A mesh of random points grows
+    /// about five times at 30 degrees. Arrays that are too small are reallocated between rounds.
     pub room: f64,
 }
 
@@ -77,7 +77,7 @@ impl Default for DmrOptions {
 }
 
 impl DmrOptions {
-    /// The bound, after checking all options.
+    /// Checks all options and returns the angle bound.
     fn check(&self) -> Result<AngleBound, WorkloadError> {
         let error = |option, value, allowed| Err(WorkloadError::Option { option, value, allowed });
         if !(2..=1 << 20).contains(&self.cavity_bound) {
@@ -96,7 +96,6 @@ impl DmrOptions {
         }
     }
 
-    /// Square of the floor for this mesh.
     fn floor_squared(&self, mesh: &Mesh) -> f64 {
         let floor = self.floor.unwrap_or_else(|| prepare::smallest_feature(mesh) / 256.0);
         floor * floor

@@ -1,4 +1,4 @@
-//! What refinement gives.
+//! Results of mesh refinement.
 
 use std::time::Duration;
 
@@ -7,40 +7,40 @@ use warptrace_kernels::dmr::{ALIVE, BAD, NO_LINK, SKIP_CORNER, SKIP_SHORT, SKIP_
 use crate::inputs::geometry::Point;
 use crate::inputs::{Mesh, MeshError, MeshView};
 
-/// A refined mesh, not yet checked: the input's points come first.
+/// A refined mesh, not yet checked. The input's points come first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refined {
     /// Coordinates.
     pub points: Vec<Point>,
     /// Corners, counter-clockwise.
     pub triangles: Vec<[u32; 3]>,
-    /// Ends of the input's segments or of their pieces.
+    /// Ends of the input's segments or their pieces.
     pub segments: Vec<[u32; 2]>,
-    /// Triangles left alone because all their sharp angles lie between segments.
+    /// Triangles that stay because all their sharp angles lie between segments.
     pub kept_corner: usize,
-    /// Triangles with a sharp angle left alone because of the floor.
+    /// Triangles with a sharp angle that stay because of the floor.
     pub kept_short: usize,
-    /// Triangles with a sharp angle left alone because of rounding.
+    /// Triangles with a sharp angle that stay because of rounding.
     pub kept_unsure: usize,
-    /// Triangles that were still to be refined; 0 after success.
+    /// Triangles left to refine; 0 after success.
     pub left_bad: usize,
 }
 
 impl Refined {
-    /// The mesh's parts, as [`check`](crate::check::mesh::check()) takes them.
+    /// Returns the parts of the mesh for [`check`](crate::check::mesh::check()).
     pub fn view(&self) -> MeshView<'_> {
         MeshView { points: &self.points, triangles: &self.triangles, segments: &self.segments }
     }
 
-    /// As a mesh.
+    /// Converts to a [`Mesh`].
     ///
     /// # Errors
-    /// If it is not one.
+    /// If the parts do not form a mesh.
     pub fn into_mesh(self) -> Result<Mesh, MeshError> {
         Mesh::new(self.points, self.triangles, self.segments)
     }
 
-    /// Collects the living triangles of the kernels' records.
+    /// Collects the live triangles from the kernels' records.
     pub(super) fn from_records(points: Vec<Point>, triangles: &[u128], links: &[u128]) -> Self {
         let mut refined = Self { points, ..Self::default() };
         for (slot, (&triangle, &links)) in triangles.iter().zip(links).enumerate() {
@@ -55,7 +55,7 @@ impl Refined {
             refined.kept_unsure += usize::from(flags & SKIP_UNSURE != 0);
             refined.left_bad += usize::from(flags & BAD != 0);
             for edge in 0..3 {
-                // A segment inside the domain shows up on both sides; the lower slot names it.
+                // A segment inside the domain is in two records; the lower slot adds it.
                 let link = unpack(links)[edge];
                 let first = link == NO_LINK || (link >> 2) as usize > slot;
                 if flags >> edge & 1 != 0 && first {
@@ -67,22 +67,22 @@ impl Refined {
     }
 }
 
-/// What one round did.
+/// Counts of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundReport {
     /// Worklist entries before the round.
     pub waiting: u32,
     /// Items of the round.
     pub items: u32,
-    /// Points put in.
+    /// Points inserted.
     pub winners: u32,
-    /// Of those, by items that won the second claim.
+    /// Points inserted by items that won the second claim.
     pub second_claim: u32,
-    /// Of those, points that split a segment.
+    /// Inserted points that split a segment.
     pub splits: u32,
     /// Items whose triangle another item had replaced.
     pub dropped: u32,
-    /// Items left alone for good.
+    /// Items whose triangle stays for good.
     pub skipped: u32,
     /// Items whose cavity was too large for the round's scratch.
     pub too_large: u32,
@@ -94,14 +94,14 @@ pub struct RoundReport {
 pub struct DmrOutcome {
     /// The refined mesh.
     pub refined: Refined,
-    /// What each round did.
+    /// Counts of each round.
     pub rounds: Vec<RoundReport>,
-    /// Kernel launches, those before the first round included.
+    /// Number of kernel launches, including those before the first round.
     pub launches: u32,
-    /// Time of all kernels together.
+    /// Total kernel time.
     pub kernel: Duration,
-    /// Launches and time of each kernel, in the order of a round.
+    /// Name, launches and time of each kernel, in the order of a round.
     pub kernels: Vec<(&'static str, u32, Duration)>,
-    /// How often the device's arrays had to grow.
+    /// Number of reallocations of device arrays.
     pub reallocations: u32,
 }

@@ -7,7 +7,7 @@ use warptrace_kernels::dmr::{ALIVE, NO_LINK, pack, pack_point};
 use crate::inputs::geometry::{Point, distance, orientation};
 use crate::inputs::{BOUNDARY, Mesh};
 
-/// A mesh as the kernels read it.
+/// A mesh in the kernels' format.
 pub(super) struct Records {
     pub(super) points: Vec<u128>,
     pub(super) triangles: Vec<u128>,
@@ -15,7 +15,7 @@ pub(super) struct Records {
     pub(super) acute: Vec<u32>,
 }
 
-/// Segments per triangle: bit `e` for the edge from corner `e` to corner `e + 1`.
+/// Returns a bit mask of segments per triangle: bit `e` is the edge from corner `e` to corner `e + 1`.
 pub(super) fn segment_bits(mesh: &Mesh) -> Vec<u32> {
     let segments: HashSet<[u32; 2]> = mesh.segments().iter().map(|&[a, b]| [a.min(b), a.max(b)]).collect();
     let is_segment = |a: u32, b: u32| u32::from(segments.contains(&[a.min(b), a.max(b)]));
@@ -25,7 +25,7 @@ pub(super) fn segment_bits(mesh: &Mesh) -> Vec<u32> {
         .collect()
 }
 
-/// For each triangle and edge, `triangle << 2 | edge` across, or [`NO_LINK`].
+/// Returns, for each triangle and edge, `triangle << 2 | edge` of the neighbour, or [`NO_LINK`].
 pub(super) fn links(mesh: &Mesh) -> Vec<[u32; 3]> {
     let triangles = mesh.triangles();
     let link = |slot: usize, edge: usize| {
@@ -33,7 +33,7 @@ pub(super) fn links(mesh: &Mesh) -> Vec<[u32; 3]> {
         if across == BOUNDARY {
             return NO_LINK;
         }
-        // The shared edge starts, over there, where it ends here.
+        // The neighbour has the shared edge in the opposite direction.
         let start = triangles[slot][(edge + 1) % 3];
         let back = triangles[across as usize].iter().position(|&corner| corner == start);
         across << 2 | back.expect("a mesh's neighbours share the edge") as u32
@@ -41,7 +41,7 @@ pub(super) fn links(mesh: &Mesh) -> Vec<[u32; 3]> {
     (0..triangles.len()).map(|slot| [0, 1, 2].map(|edge| link(slot, edge))).collect()
 }
 
-/// One bit a point: two of its segments meet there at under 60 degrees. At least one word.
+/// Returns one bit per point: set if two of its segments meet at under 60 degrees. Has at least one word.
 pub(super) fn acute_points(mesh: &Mesh) -> Vec<u32> {
     let points = mesh.points();
     let mut legs: Vec<(u32, Point)> = Vec::with_capacity(2 * mesh.segments().len());
@@ -65,8 +65,9 @@ pub(super) fn acute_points(mesh: &Mesh) -> Vec<u32> {
     acute
 }
 
-/// The shortest edge, or the least distance of a segment from the corner across from it. At least 2^-32 of
-/// the largest coordinate: far below that, roundings hide which side of an edge a point is on.
+/// Returns the shortest edge, or the least distance of a segment from the opposite corner if that is shorter.
+/// Returns at least 2^-32 of the largest coordinate: far below that, rounding hides on which side of an edge
+/// a point lies.
 pub(super) fn smallest_feature(mesh: &Mesh) -> f64 {
     let mut smallest = f64::INFINITY;
     for (slot, segments) in segment_bits(mesh).into_iter().enumerate() {
@@ -99,7 +100,7 @@ impl Records {
 mod tests {
     use super::*;
 
-    /// A right triangle with angles of 90, 45 and 45 degrees, split from the right angle.
+    /// A right triangle with angles of 90, 45 and 45 degrees, split at the right angle.
     fn halves() -> Mesh {
         let points = vec![[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [1.0, 1.0]];
         Mesh::with_boundary(points, vec![[0, 1, 3], [0, 3, 2]], vec![]).unwrap().0
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn corners_under_60_degrees_are_found() {
-        // Points 1 and 2; not the right angle, not the straight one.
+        // Points 1 and 2 only: the other two corners have 90 and 180 degrees.
         assert_eq!(acute_points(&halves()), [0b0110]);
     }
 }

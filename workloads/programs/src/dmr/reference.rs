@@ -1,4 +1,4 @@
-//! Refinement on the CPU: one bad triangle at a time, first in, first out, with exact predicates.
+//! Refinement on the CPU: one bad triangle at a time, in FIFO order, with exact predicates.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::{DmrError, DmrOptions};
 use crate::inputs::Mesh;
 use crate::inputs::geometry::{AngleBound, Point, distance, in_circle, orientation};
 
-/// Why a triangle with a sharp angle is not refined, or that it is to be.
+/// State of a triangle: good, to be refined (`Bad`), or sharp but kept for one of three reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Good,
@@ -27,12 +27,11 @@ struct Triangle {
     links: [u32; 3],
     segments: u32,
     class: Class,
-    /// Whether the slot is in use. A cavity's slots are used again, so only the second new slot of a split of
-    /// a boundary segment stays empty, and is not made in the first place.
+    /// Whether the slot is in the queue. A triangle that reuses a slot of a cavity inherits the flag.
     queued: bool,
 }
 
-/// An edge of the frontier: where it starts, what lies across, whether it is a segment.
+/// An edge of the frontier: its start, the link across, and whether it is a segment.
 struct Edge {
     node: u32,
     link: u32,
@@ -55,12 +54,10 @@ struct Refinement {
     queue: VecDeque<u32>,
 }
 
-/// Refines `mesh` by the same rules as the kernels.
-///
-/// `grid`, `max_rounds` and `cavity_bound` have no meaning here.
+/// Refines `mesh` by the same rules as the kernels. Ignores `grid`, `max_rounds` and `cavity_bound`.
 ///
 /// # Errors
-/// If an option is out of range or the mesh outgrows 32-bit names.
+/// If an option is out of range or the mesh needs too many triangles for 32-bit links.
 pub fn reference(mesh: &Mesh, options: &DmrOptions) -> Result<Refined, DmrError> {
     let bound = options.check()?;
     let bits = segment_bits(mesh);
@@ -101,7 +98,6 @@ impl Refinement {
         self.triangles[slot as usize].corners.map(|node| self.at(node))
     }
 
-    /// Sets the class of a new triangle, and queues it if it is bad.
     fn classify(&mut self, slot: u32) {
         let at = self.corners(slot);
         let segments = self.triangles[slot as usize].segments;
@@ -154,12 +150,12 @@ impl Refinement {
             Growth::Cavity(cavity, frontier) => self.commit(&cavity, &frontier, p, ends)?,
             _ => self.triangles[slot as usize].class = Class::Unsure,
         }
-        // A split elsewhere may have left it as it was.
+        // A split elsewhere may have left the triangle unchanged.
         self.enqueue(slot);
         Ok(())
     }
 
-    /// As the kernel's `grow`, which says how.
+    /// Grows a cavity like the kernel's `grow`, which documents the algorithm.
     fn grow(&self, root: u32, splitting: bool, p: Point) -> Growth {
         let mut cavity = vec![root >> 2];
         let mut frontier = Vec::new();

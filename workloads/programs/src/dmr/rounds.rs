@@ -1,4 +1,4 @@
-//! The host's side of the rounds.
+//! Host side of the refinement rounds.
 
 use std::time::Duration;
 
@@ -12,12 +12,11 @@ use super::{DmrError, DmrOptions, DmrOutcome, PROGRAM, RoundReport};
 use crate::grid::Grid;
 use crate::inputs::Mesh;
 
-/// By how much room for cavities grows, and the number of items shrinks, when nothing else helps.
+/// Factor by which cavity scratch grows, and the number of items shrinks, after a round without progress.
 const ESCALATION: u32 = 8;
 
-/// Refines `mesh`.
-///
-/// The same number of threads gives the same result, whatever the device and the order in which they run.
+/// Refines `mesh`. The result depends on the number of threads, but not on the device or on the order of the
+/// threads.
 ///
 /// # Errors
 /// If an option is out of range, the device or the recording fails, or the mesh cannot be refined within the
@@ -41,7 +40,7 @@ pub fn run(launcher: &mut dyn Launcher, mesh: &Mesh, options: &DmrOptions) -> Re
     match refiner.refine(options) {
         Ok(()) => refiner.finish(),
         Err(error) => {
-            // The first error is the one to tell.
+            // Reports the first error, not an error of the cleanup.
             let _ = refiner.arrays.free(refiner.launcher.device());
             Err(error)
         }
@@ -54,9 +53,9 @@ struct Refiner<'l> {
     grid: Grid,
     cos_squared: f64,
     floor_squared: f64,
-    /// Most items of the next round.
+    /// Maximum number of items in the next round.
     items_limit: u32,
-    /// Triangles of a cavity in the next round.
+    /// Largest cavity in the next round, in triangles.
     bound: u32,
     rounds: Vec<RoundReport>,
     kernels: Vec<(&'static str, u32, Duration)>,
@@ -82,7 +81,7 @@ impl Refiner<'_> {
         Ok(())
     }
 
-    /// After a round that changed nothing: fewer items, with more room for each cavity.
+    /// Prepares the next round after one without progress: fewer items, with more scratch for each cavity.
     fn escalate(&mut self) -> Result<(), DmrError> {
         let triangles = self.arrays.triangles_used;
         if self.items_limit == 1 && self.bound >= triangles {
@@ -95,7 +94,6 @@ impl Refiner<'_> {
         Ok(self.arrays.reserve_scratch(self.launcher.device(), words)?)
     }
 
-    /// The numbers of a round of `items` items.
     fn numbers(&self, items: u32) -> DmrRound {
         DmrRound {
             cos_squared: self.cos_squared,
@@ -104,7 +102,7 @@ impl Refiner<'_> {
             tail: self.arrays.tail,
             items,
             bound: self.bound,
-            // From 1: the claims of round 0 would include the initial value of the owners.
+            // Rounds start at 1: keys of round 0 would include the initial value of the owners.
             round: self.rounds.len() as u32 + 1,
             points: self.arrays.points_used,
             triangles: self.arrays.triangles_used,
@@ -115,10 +113,10 @@ impl Refiner<'_> {
     fn launch(&mut self, call: &KernelCall, threads: u32) -> Result<(), DmrError> {
         let block = self.grid.threads();
         let grid = [threads.div_ceil(block).max(1), 1, 1];
-        // Blocks meet in atomics alone, whose order has no influence on what is decided.
+        // Blocks share data only through atomics, whose order does not affect the decisions.
         let shape = LaunchShape::new(grid, [block, 1, 1], Blocks::Independent);
-        // SAFETY: the arguments are the arrays of `self.arrays`, sized for this many threads, and the mesh in
-        // them is whole between launches.
+        // SAFETY: the arguments are the arrays of `self.arrays`, which are sized for this many threads. The
+        // mesh in them is consistent between launches.
         let time = unsafe { self.launcher.launch(call, &shape) }?;
         if let Some(entry) = self.kernels.iter_mut().find(|entry| entry.0 == call.name()) {
             entry.1 += 1;
@@ -155,7 +153,7 @@ impl Refiner<'_> {
         }
         let counters = self.arrays.take_counters(self.launcher.device())?;
         let count = |which: u64| counters[which as usize];
-        // Those without room are the last of the winners, so the places in use have no gap.
+        // Winners without room are the last ones, so the slots in use have no gap.
         let winners = count(counter::WINNERS) - count(counter::NO_ROOM);
         self.arrays.points_used += winners;
         self.arrays.triangles_used += 2 * winners;

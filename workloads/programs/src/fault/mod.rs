@@ -1,4 +1,4 @@
-//! Fault: a kernel of which one thread traps, writes out of bounds or hangs.
+//! Fault: a kernel in which one thread traps, writes out of bounds or hangs.
 
 use std::time::Duration;
 
@@ -13,24 +13,23 @@ use crate::{ProgramInfo, WorkloadError};
 pub const PROGRAM: ProgramInfo =
     ProgramInfo { name: "fault", modules: &[warptrace_kernels::fault::MODULE], automatic: &[] };
 
-/// Threads of a block.
+/// Threads per block.
 pub const BLOCK: u32 = 128;
 
-/// What a thread does that does not get to the end.
+/// Behaviour of the faulting thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It traps.
+    /// Executes a trap.
     Trap,
-    /// It writes out of bounds. On GPUs only: the simulator does not guard its memory.
+    /// Writes out of bounds. GPUs only: the simulator does not guard its memory.
     Stray,
-    /// It waits for ever.
+    /// Waits forever.
     Hang,
-    /// It gets to the end.
+    /// Ends normally.
     Nothing,
 }
 
 impl Fault {
-    /// As the kernel takes it.
     fn number(self) -> u32 {
         match self {
             Self::Trap => TRAP,
@@ -41,23 +40,23 @@ impl Fault {
     }
 }
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultOptions {
-    /// What happens.
+    /// Behaviour of the thread `culprit`.
     pub fault: Fault,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// The thread to which it happens.
+    /// Number of the faulting thread.
     pub culprit: u32,
-    /// Turns that each thread takes before; some take up to three more.
+    /// Loop iterations of each thread before the fault; some threads take up to three more.
     pub turns: u32,
 }
 
-/// Runs the kernel; returns its time, if it ends.
+/// Runs the kernel and returns its time, if it ends.
 ///
 /// # Errors
-/// If the kernel fails, as it does for most [`Fault`]s, or [`Fault::Stray`] is asked of the simulator.
+/// If the kernel fails, as most [`Fault`]s cause, or for [`Fault::Stray`] on the simulator.
 pub fn run(launcher: &mut dyn Launcher, options: &FaultOptions) -> Result<Duration, WorkloadError> {
     let mut run = ProgramRun::new(launcher);
     let &FaultOptions { fault, threads, culprit, turns } = options;

@@ -1,4 +1,4 @@
-//! Is a picture the CPU's?
+//! Check of a picture against the CPU.
 
 use rayon::prelude::*;
 
@@ -9,20 +9,20 @@ use crate::words::count;
 
 /// Checks that every pixel took as many steps as on the CPU.
 ///
-/// It computes the picture anew, in parallel, and keeps none of it. Where more is asked of the same options,
-/// [`Paths::check`] computes them once.
+/// Computes the picture again, in parallel, without storing it. For several checks with the same options, use
+/// [`Paths::check`], which computes it once.
 ///
 /// # Errors
-/// Another number of pixels, or the first one that differs.
+/// If the number of pixels differs; otherwise, the first pixel that differs.
 pub fn check(options: &FractalOptions, image: &[u32]) -> Checked {
     compare(image, options.pixels(), |index| pixel(options, index as u64).steps)
 }
 
 impl Paths {
-    /// As [`check()`], with the steps that are known already.
+    /// Like [`check()`], but uses the stored steps.
     ///
     /// # Errors
-    /// Another number of pixels, or the first one that differs.
+    /// If the number of pixels differs; otherwise, the first pixel that differs.
     pub fn check(&self, image: &[u32]) -> Checked {
         compare(image, self.paths.len() as u64, |index| self.paths[index].steps)
     }

@@ -1,8 +1,8 @@
-//! Fractal: a square of the Mandelbrot set, one thread a pixel, double precision.
+//! Fractal: a square of the Mandelbrot set in double precision, one thread per pixel.
 //!
-//! The thesis that this program comes from does not publish the region it computed. The default here is a
-//! square of side [`Region::DEFAULT`]`.side` downwards and to the right from its corner; iteration counts,
-//! and so event counts and ratios, depend on it.
+//! The thesis that introduced this program does not publish its region. The default is a square with the side
+//! [`Region::DEFAULT`]`.side`, to the right of and below its corner. Iteration counts, and therefore event
+//! counts and ratios, depend on the region.
 
 mod check;
 mod paths;
@@ -24,7 +24,7 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::fractal::automatic::MODULE],
 };
 
-/// Widest picture: its pixels are numbered in 32 bits.
+/// Largest width: pixels are numbered in 32 bits.
 pub const MAX_WIDTH: u32 = 1 << 15;
 
 /// A square of the complex plane.
@@ -39,30 +39,29 @@ pub struct Region {
 }
 
 impl Region {
-    /// A square at the edge of the set, where depths of many thousand steps still tell pixels apart.
+    /// A square at the edge of the set, where pixels still differ at depths of many thousand steps.
     pub const DEFAULT: Self = Self { left: -0.74395, top: -0.10461, side: 0.00578 };
 }
 
-/// What to compute.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct FractalOptions {
-    /// Pixels of a side, 1 to [`MAX_WIDTH`].
+    /// Pixels per side, 1 to [`MAX_WIDTH`].
     pub width: u32,
-    /// Most steps a pixel, at least 1.
+    /// Maximum number of steps per pixel, at least 1.
     pub depth: u32,
-    /// The part of the plane.
+    /// Region of the complex plane.
     pub region: Region,
-    /// Threads of a block: a multiple of 32, at most 1,024.
+    /// Threads per block: a multiple of 32, at most 1,024.
     pub block: u32,
 }
 
 impl FractalOptions {
-    /// The default region in blocks of 256.
+    /// Creates options with the default region and blocks of 256 threads.
     pub const fn new(width: u32, depth: u32) -> Self {
         Self { width, depth, region: Region::DEFAULT, block: 256 }
     }
 
-    /// Pixels of the picture.
     fn pixels(&self) -> u64 {
         u64::from(self.width) * u64::from(self.width)
     }
@@ -95,12 +94,12 @@ impl FractalOptions {
     }
 }
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct FractalOutcome {
     /// Steps taken at each pixel, 1..=depth, row by row from the top.
     pub image: Vec<u32>,
-    /// The kernel's time.
+    /// Kernel time.
     pub kernel: Duration,
 }
 
@@ -128,10 +127,10 @@ pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<Frac
     Ok(FractalOutcome { image: pixels, kernel: time.kernel })
 }
 
-/// Warp events that a picture implies, as [`Paths::expected_events`] counts them.
+/// Returns the number of warp events that a picture implies. See [`Paths::expected_events`].
 ///
 /// # Panics
-/// If the blocks have no thread.
+/// If `options.block` is 0.
 pub fn expected_events(image: &[u32], options: &FractalOptions) -> u64 {
     Paths::implied(image, options).expected_events()
 }

@@ -1,4 +1,4 @@
-//! Every thread's way through the kernel, and what follows from all of them.
+//! Paths of all threads through the kernel, and the event counts that they imply.
 
 use std::iter;
 
@@ -10,16 +10,16 @@ use super::reference::pixel;
 
 const WARP: usize = 32;
 
-/// The way of a thread that has a pixel: it enters, steps so often, and leaves.
+/// Path of a thread that has a pixel: it enters, takes `steps` steps and leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Steps, 1..=depth.
     pub steps: u32,
-    /// Whether the pixel escaped at the last of them.
+    /// Whether the pixel escaped at the last step.
     pub escaped: bool,
 }
 
-/// The locations of a thread, in order; `None` is a thread without a pixel.
+/// Returns the locations of a thread, in order; `None` is a thread without a pixel.
 pub(super) fn locations(path: Option<Path>) -> impl Iterator<Item = u16> {
     let (steps, exit) = match path {
         Some(Path { steps, escaped: true }) => (steps, at::ESCAPED),
@@ -29,50 +29,50 @@ pub(super) fn locations(path: Option<Path>) -> impl Iterator<Item = u16> {
     iter::once(at::ENTER).chain(iter::repeat_n(at::ITERATE, steps as usize)).chain([exit])
 }
 
-/// The ways of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute:
-/// who asks for more than one thing keeps them.
+/// Paths of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute, so a
+/// caller that needs several results keeps them.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    /// Threads of a block.
+    /// Threads per block.
     block: u32,
     /// Row by row from the top.
     pub(super) paths: Vec<Path>,
 }
 
 impl Paths {
-    /// Computes them on the CPU.
+    /// Computes the paths on the CPU.
     pub fn new(options: &FractalOptions) -> Self {
         let paths = (0..options.pixels()).into_par_iter().map(|index| pixel(options, index)).collect();
         Self { block: options.block, paths }
     }
 
-    /// Those that a picture implies.
+    /// Derives the paths from a picture.
     pub(super) fn implied(image: &[u32], options: &FractalOptions) -> Self {
         let path = |(index, &steps): (usize, &u32)| {
-            // Below the depth only an escape ends the loop; at the depth it must be computed.
+            // A pixel below the depth has escaped. At the depth, only a computation can tell.
             let escaped = steps < options.depth || pixel(options, index as u64).escaped;
             Path { steps, escaped }
         };
         Self { block: options.block, paths: image.par_iter().enumerate().map(path).collect() }
     }
 
-    /// The picture: steps at each pixel, row by row from the top.
+    /// Returns the steps at each pixel, row by row from the top.
     pub fn image(&self) -> impl ExactSizeIterator<Item = u32> {
         self.paths.iter().map(|path| path.steps)
     }
 
-    /// The locations that thread `thread` passes, in order.
+    /// Returns the locations of thread `thread`, in order.
     pub fn lane_locations(&self, thread: u64) -> impl Iterator<Item = u16> + use<> {
         let path = usize::try_from(thread).ok().and_then(|thread| self.paths.get(thread));
         locations(path.copied())
     }
 
-    /// Warp events, if every warp reconverges at each trace point: for each warp, one event where it enters,
-    /// one an iteration of its slowest lane, one or two for the ways out of the loop, and, in a grid with
-    /// more threads than pixels, one for the lanes outside.
+    /// Returns the number of warp events if every warp reconverges at each trace point. Each warp has one
+    /// event at its entry, one per iteration of its slowest lane, one or two at the exits of the loop and, if
+    /// the grid has more threads than pixels, one for the lanes outside.
     ///
     /// # Panics
-    /// If the blocks have no thread.
+    /// If the block size is 0.
     pub fn expected_events(&self) -> u64 {
         let threads = self.paths.len().next_multiple_of(self.block as usize);
         let pixels = |first: usize| first.min(self.paths.len());
@@ -86,14 +86,13 @@ impl Paths {
             .sum()
     }
 
-    /// Of these, the events of the loop, which are as many even where lanes that have left it do not wait for
-    /// each other.
+    /// Returns the number of loop events among them. It is the same if lanes do not wait for each other after
+    /// the loop.
     pub fn expected_rounds(&self) -> u64 {
         self.paths.chunks(WARP).map(slowest).sum()
     }
 }
 
-/// Steps of a warp's slowest lane.
 fn slowest(warp: &[Path]) -> u64 {
     u64::from(warp.iter().map(|path| path.steps).max().unwrap_or(0))
 }
@@ -105,8 +104,8 @@ mod tests {
     use super::*;
     use crate::fractal::{expected_events, lane_locations, reference};
 
-    /// Events by counting: a warp whose lanes wait for each other has as many at a location as the lane that
-    /// passes it most often.
+    /// Counts events by location. In a warp whose lanes wait for each other, a location has as many events as
+    /// the lane with the most visits.
     fn counted(options: &FractalOptions) -> BTreeMap<u16, u64> {
         let mut events = BTreeMap::new();
         let threads = options.pixels().next_multiple_of(options.block.into());
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn paths_are_the_references_and_their_events_add_up() {
-        // With pixels that escape at the last step, with warps of both exits, and with threads outside.
+        // Includes pixels that escape at the last step, warps with both exits, and threads outside.
         for (width, depth) in [(64, 20), (64, 200), (16, 1), (30, 50), (1, 3)] {
             let options = FractalOptions::new(width, depth);
             let (paths, image) = (Paths::new(&options), reference(&options));

@@ -1,4 +1,4 @@
-//! The same computation in plain loops on the CPU.
+//! CPU reference in plain loops.
 
 use rayon::prelude::*;
 use warptrace_kernels::fractal::step;
@@ -8,7 +8,7 @@ use super::paths::{Path, locations};
 
 const ESCAPE: f64 = 5.0;
 
-/// Steps at pixel `index`, and whether |z|^2 passed the limit at the last of them.
+/// Computes the steps at pixel `index`, and whether |z|^2 passed the limit at the last step.
 pub(super) fn pixel(options: &FractalOptions, index: u64) -> Path {
     let width = u64::from(options.width);
     let (row, column) = (index / width, index % width);
@@ -27,12 +27,12 @@ pub(super) fn pixel(options: &FractalOptions, index: u64) -> Path {
     }
 }
 
-/// The picture, as [`run`](super::run) computes it.
+/// Computes the same picture as [`run`](super::run).
 pub fn reference(options: &FractalOptions) -> Vec<u32> {
     (0..options.pixels()).into_par_iter().map(|index| pixel(options, index).steps).collect()
 }
 
-/// The locations that thread `index` passes, in order.
+/// Returns the locations of thread `index`, in order.
 pub fn lane_locations(options: &FractalOptions, index: u64) -> Vec<u16> {
     locations((index < options.pixels()).then(|| pixel(options, index))).collect()
 }

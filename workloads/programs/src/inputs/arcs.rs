@@ -1,29 +1,30 @@
-//! From a list of arcs in any order to a [`Graph`], with self-loops, duplicates and missing twins handled.
+//! Builds a [`Graph`] from a list of arcs in any order; handles self-loops, duplicates and missing twins.
 
 use super::graph::{Graph, GraphError};
 
-/// One arc of an [`ArcList`].
+/// An arc of an [`ArcList`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arc {
-    /// Node it leaves.
+    /// Source node.
     pub from: u32,
-    /// Node it enters.
+    /// Target node.
     pub to: u32,
-    /// Its weight; of no meaning in an unweighted list.
+    /// Weight; meaningless in an unweighted list.
     pub weight: u32,
 }
 
-/// What [`ArcList::into_graph`] does to arcs that the programs do not want.
+/// Cleaning steps of [`ArcList::into_graph`].
 ///
-/// The default gives a simple undirected graph: self-loops dropped, duplicates merged, missing twins added.
+/// The default gives a simple undirected graph: it drops self-loops, merges duplicates and adds missing
+/// twins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
-    /// Drop arcs from a node to itself.
+    /// Drops arcs from a node to itself.
     pub drop_self_loops: bool,
-    /// Merge arcs of the same source and target into one that has the smallest weight.
+    /// Merges arcs with the same source and target; keeps the smallest weight.
     pub merge_duplicates: bool,
-    /// Add the twin of each arc that lacks one. With `merge_duplicates` both arcs of a pair get the smaller
-    /// of their weights; without it a pair of different weights becomes two pairs.
+    /// Adds the twin of each arc that lacks one. With `merge_duplicates`, both arcs of a pair get the smaller
+    /// of their weights. Without it, a pair with different weights becomes two pairs.
     pub symmetrize: bool,
 }
 
@@ -34,43 +35,43 @@ impl Default for Cleaning {
 }
 
 impl Cleaning {
-    /// Keeps every arc as it is.
+    /// Keeps every arc unchanged.
     pub const NONE: Self = Self { drop_self_loops: false, merge_duplicates: false, symmetrize: false };
 }
 
-/// What cleaning changed, counted in arcs (an undirected edge is two, an undirected self-loop one).
+/// Changes made by cleaning, counted in arcs. An undirected edge has two arcs, an undirected self-loop one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CleanReport {
-    /// Self-loops dropped.
+    /// Dropped self-loops.
     pub self_loops_dropped: u64,
-    /// Arcs merged into another of the same source and target.
+    /// Arcs merged into another arc with the same source and target.
     pub duplicates_merged: u64,
-    /// Twins added to arcs that had none.
+    /// Added twins.
     pub twins_added: u64,
-    /// Arcs that took over the smaller weight of their twin.
+    /// Arcs that took the smaller weight of their twin.
     pub weights_lowered: u64,
 }
 
 impl CleanReport {
-    /// Whether nothing had to be changed.
+    /// Returns true if cleaning changed nothing.
     pub fn is_clean(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Arcs in any order, on their way to a [`Graph`].
+/// Arcs in any order, input of a [`Graph`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArcList {
     /// Number of nodes.
     pub nodes: u32,
-    /// Whether the arcs' weights mean anything.
+    /// Whether the arcs have weights.
     pub weighted: bool,
     /// The arcs.
     pub arcs: Vec<Arc>,
 }
 
 impl ArcList {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new(nodes: u32, weighted: bool) -> Self {
         Self { nodes, weighted, arcs: Vec::new() }
     }
@@ -86,15 +87,15 @@ impl ArcList {
     /// Cleans the arcs, sorts them into rows and builds the graph.
     ///
     /// # Errors
-    /// [`GraphError::Empty`] for no nodes, [`GraphError::SourceOutOfRange`] and
-    /// [`GraphError::NeighbourOutOfRange`] for ends that are no node, [`GraphError::TooManyArcs`] if twins
-    /// make more arcs than 32 bits count.
+    /// [`GraphError::Empty`] if there are no nodes, [`GraphError::SourceOutOfRange`] or
+    /// [`GraphError::NeighbourOutOfRange`] if an end of an arc is not a node, [`GraphError::TooManyArcs`] if
+    /// the graph has too many arcs for 32 bits.
     pub fn into_graph(self, cleaning: &Cleaning) -> Result<(Graph, CleanReport), GraphError> {
         let Self { nodes, weighted, mut arcs } = self;
         let mut report = CleanReport::default();
         check_ends(nodes, &arcs)?;
         if !weighted {
-            // Weights of an unweighted list must not keep equal arcs apart.
+            // Stray weights in an unweighted list must not make equal arcs differ.
             arcs.iter_mut().for_each(|arc| arc.weight = 0);
         }
         if cleaning.drop_self_loops {
@@ -137,15 +138,15 @@ fn check_ends(nodes: u32, arcs: &[Arc]) -> Result<(), GraphError> {
 /// Target and weight of an arc in its source's row.
 type Entry = (u32, u32);
 
-/// Rows under construction: offsets wider than a graph's, so that they cannot overflow before they are
-/// checked.
+/// Rows under construction. Offsets are wider than a graph's, so that they cannot overflow before the size
+/// check.
 struct Rows {
     starts: Vec<usize>,
     entries: Vec<Entry>,
 }
 
 impl Rows {
-    /// Counting sort by source, then a sort of each row.
+    /// Sorts arcs by source with a counting sort, then sorts each row.
     fn sorted(nodes: u32, arcs: Vec<Arc>) -> Self {
         let mut rows = Self::placed(nodes, arcs.iter().map(|arc| (arc.from, (arc.to, arc.weight))));
         drop(arcs);
@@ -156,7 +157,7 @@ impl Rows {
         rows
     }
 
-    /// Entries in their rows, each row in the order of the iterator.
+    /// Places entries in their rows, each row in the order of the iterator.
     fn placed(nodes: u32, entries: impl Iterator<Item = (u32, Entry)> + Clone) -> Self {
         let mut starts = vec![0usize; nodes as usize + 1];
         for (source, _) in entries.clone() {
@@ -182,7 +183,8 @@ impl Rows {
         &self.entries[self.starts[node as usize]..self.starts[node as usize + 1]]
     }
 
-    /// Keeps the first, so the lightest, of equal targets in each row. Returns how many went.
+    /// Keeps the first, and so the lightest, of equal targets in each row. Returns the number of removed
+    /// entries.
     fn merge_duplicates(&mut self) -> u64 {
         let before = self.entries.len();
         let mut kept = 0;
@@ -191,7 +193,7 @@ impl Rows {
             self.starts[node] = kept;
             for position in start..end {
                 let entry = self.entries[position];
-                // Entries only move down, so the one before this is still in place.
+                // Entries only move down, so the previous entry is still in its place.
                 if position == start || self.entries[position - 1].0 != entry.0 {
                     self.entries[kept] = entry;
                     kept += 1;
@@ -212,8 +214,8 @@ impl Rows {
         )
     }
 
-    /// Union of two sets of rows; the second is the first one's transpose. Returns it with the entries that
-    /// only the transpose had, and the entries whose weight it lowered.
+    /// Merges two sets of rows; the second is the transpose of the first. Also returns the number of entries
+    /// that only the transpose had, and the number of entries whose weight it lowered.
     fn union(&self, twins: &Self, by_target: bool) -> (Self, u64, u64) {
         let mut starts = Vec::with_capacity(self.starts.len());
         let mut entries = Vec::with_capacity(self.entries.len());

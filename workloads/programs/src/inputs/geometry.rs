@@ -1,32 +1,32 @@
 //! Plane geometry of the meshes: exact predicates and the test for a bad triangle.
 //!
 //! Orientation and in-circle tests are Shewchuk's adaptive predicates ("Adaptive Precision Floating-Point
-//! Arithmetic and Fast Robust Geometric Predicates", 1997): the sign of the result is exact for coordinates
-//! in the range of [`coordinate_is_usable`].
+//! Arithmetic and Fast Robust Geometric Predicates", 1997). The sign of the result is exact for coordinates
+//! that satisfy [`coordinate_is_usable`].
 
 use robust::Coord;
 
-/// A point: x and y.
+/// A point (x, y).
 pub type Point = [f64; 2];
 
-/// Largest magnitude a coordinate may have: products of four differences must not overflow.
+/// Largest magnitude of a coordinate: products of four differences must not overflow.
 pub const MAX_COORDINATE: f64 = f64::from_bits((1023 + 201) << 52);
 /// Smallest magnitude of a coordinate other than 0: the error terms of the predicates must not underflow.
 pub const MIN_COORDINATE: f64 = f64::from_bits((1023 - 142) << 52);
 
-/// Whether the predicates are exact for this coordinate: 0, or a magnitude from 2^-142 to 2^201.
+/// Returns true if the predicates are exact for this coordinate: 0, or a magnitude from 2^-142 to 2^201.
 pub fn coordinate_is_usable(x: f64) -> bool {
     x == 0.0 || (MIN_COORDINATE..=MAX_COORDINATE).contains(&x.abs())
 }
 
-/// Twice the signed area of the triangle: positive where `a`, `b`, `c` turn counter-clockwise. The sign is
-/// exact, the value is not.
+/// Returns twice the signed area of the triangle; positive if `a`, `b`, `c` turn counter-clockwise. Only the
+/// sign is exact.
 pub fn orientation(a: Point, b: Point, c: Point) -> f64 {
     robust::orient2d(coord(a), coord(b), coord(c))
 }
 
-/// Positive where `d` lies inside the circle through the counter-clockwise triangle `a`, `b`, `c`. The sign
-/// is exact; the value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
+/// Returns a positive value if `d` lies inside the circle through the counter-clockwise triangle `a`, `b`,
+/// `c`. The sign is exact. The value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
 pub fn in_circle(a: Point, b: Point, c: Point, d: Point) -> f64 {
     robust::incircle(coord(a), coord(b), coord(c), coord(d))
 }
@@ -35,18 +35,18 @@ fn coord([x, y]: Point) -> Coord<f64> {
     Coord { x, y }
 }
 
-/// Radius of the circle through three points; infinite where they lie on a line.
+/// Returns the radius of the circle through three points; infinite if they lie on a line.
 pub fn circumradius(a: Point, b: Point, c: Point) -> f64 {
     let doubled_area = orientation(a, b, c).abs();
     (distance(a, b) / doubled_area) * distance(b, c) * distance(c, a) / 2.0
 }
 
-/// Euclidean distance of two points.
+/// Returns the Euclidean distance between two points.
 pub fn distance(a: Point, b: Point) -> f64 {
     (a[0] - b[0]).hypot(a[1] - b[1])
 }
 
-/// Smallest angle of a triangle in degrees. For people; a program decides with [`AngleBound::is_bad`].
+/// Returns the smallest angle of a triangle in degrees, for display. Decisions use [`AngleBound::is_bad`].
 pub fn smallest_angle_degrees(corners: [Point; 3]) -> f64 {
     (0..3)
         .map(|i| {
@@ -56,7 +56,7 @@ pub fn smallest_angle_degrees(corners: [Point; 3]) -> f64 {
         .fold(180.0, f64::min)
 }
 
-/// The vectors from corner `i` to the next corner and to the one after it.
+/// Returns the vectors from corner `i` to the next corner and to the one after it.
 fn legs(corners: [Point; 3], i: usize) -> [Point; 2] {
     let [from, next, last] = [corners[i], corners[(i + 1) % 3], corners[(i + 2) % 3]];
     [[next[0] - from[0], next[1] - from[1]], [last[0] - from[0], last[1] - from[1]]]
@@ -66,11 +66,11 @@ fn dot(u: Point, v: Point) -> f64 {
     u[0] * v[0] + u[1] * v[1]
 }
 
-/// The angle that no triangle of a refined mesh may be under.
+/// Smallest allowed angle in a refined mesh.
 ///
-/// The test uses multiplications, additions and one comparison, in one fixed order, so that a kernel that
-/// does the same (without fused multiply-add) agrees bit for bit: with `u` and `v` from a corner to the two
-/// others, a corner's angle is too small where `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`.
+/// The test uses multiplications, additions and one comparison in a fixed order. So a kernel with the same
+/// operations, without fused multiply-add, gives the same bits. With `u` and `v` from a corner to the two
+/// others, the angle is too small if `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AngleBound {
     cos_squared: f64,
@@ -81,7 +81,7 @@ impl AngleBound {
     /// 30 degrees, the bound of the thesis's refinement: cos^2 is exactly 0.75.
     pub const THIRTY_DEGREES: Self = Self { cos_squared: 0.75, degrees: 30.0 };
 
-    /// A bound from degrees; `None` unless it lies from 0 to 60 degrees (no triangle has all angles over 60).
+    /// Creates a bound; `None` unless `degrees` is from 0 to 60 (no triangle has all angles over 60).
     pub fn from_degrees(degrees: f64) -> Option<Self> {
         if degrees == 30.0 {
             return Some(Self::THIRTY_DEGREES);
@@ -95,12 +95,12 @@ impl AngleBound {
         self.degrees
     }
 
-    /// The square of the bound's cosine, which a kernel compares with.
+    /// The square of the bound's cosine, for the kernels.
     pub fn cos_squared(&self) -> f64 {
         self.cos_squared
     }
 
-    /// Whether the angle at corner `i` (0 to 2) is under the bound.
+    /// Returns true if the angle at corner `i` (0 to 2) is under the bound.
     ///
     /// # Panics
     /// If `i` is over 2.
@@ -110,7 +110,7 @@ impl AngleBound {
         product > 0.0 && product * product > self.cos_squared * (dot(u, u) * dot(v, v))
     }
 
-    /// Whether any angle of the triangle is under the bound.
+    /// Returns true if any angle of the triangle is under the bound.
     pub fn is_bad(&self, corners: [Point; 3]) -> bool {
         (0..3).any(|i| self.is_sharp(corners, i))
     }

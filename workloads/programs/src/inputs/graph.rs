@@ -5,14 +5,14 @@ use thiserror::Error;
 /// A directed graph in compressed sparse rows, possibly with weights.
 ///
 /// Invariants, checked by [`Graph::from_csr`]:
-/// * at least one node; `offsets` has one entry a node and one more, starts at 0, never falls and ends at the
-///   number of arcs;
-/// * every neighbour is a node;
-/// * the arcs of a node are sorted by neighbour, and by weight among equal neighbours;
-/// * weights, where there are any, are one per arc.
+/// * There is at least one node. `offsets` has one more entry than nodes, starts at 0, never decreases and
+///   ends at the number of arcs.
+/// * Every neighbour is a node.
+/// * The arcs of a node are sorted by neighbour, and by weight among equal neighbours.
+/// * A weighted graph has one weight per arc.
 ///
-/// An undirected edge is two arcs. [`is_symmetric`](Self::is_symmetric) says whether each arc has its twin,
-/// with the same weight: it is found by the constructor, not claimed by the caller.
+/// An undirected edge is two arcs. The constructor determines whether the graph [is
+/// symmetric](Self::is_symmetric).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     offsets: Vec<u32>,
@@ -23,47 +23,47 @@ pub struct Graph {
     duplicates: u32,
 }
 
-/// Why arrays are not a [`Graph`].
+/// Reason why arrays are not a [`Graph`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// No nodes: no program has anything to do on it.
+    /// There are no nodes.
     #[error("the graph has no nodes; a graph needs at least one")]
     Empty,
-    /// More nodes than 32-bit offsets and ids can name.
+    /// There are more nodes than 32-bit offsets and ids can number.
     #[error("the graph has {nodes} nodes; at most {limit} are possible")]
     TooManyNodes {
-        /// Nodes asked for.
+        /// Number of nodes.
         nodes: u64,
-        /// Most that are possible.
+        /// Largest possible number.
         limit: u64,
     },
-    /// More arcs than a 32-bit offset can count.
+    /// There are more arcs than a 32-bit offset can count.
     #[error("the graph has {arcs} arcs; at most {limit} are possible")]
     TooManyArcs {
-        /// Arcs asked for.
+        /// Number of arcs.
         arcs: u64,
-        /// Most that are possible.
+        /// Largest possible number.
         limit: u64,
     },
-    /// An offset is not what compressed sparse rows need.
+    /// An offset is wrong for compressed sparse rows.
     #[error("offset {index} is {found}; expected {expected}")]
     Offset {
         /// Position in `offsets`.
         index: usize,
         /// Its value.
         found: u32,
-        /// What the position needs.
+        /// Expected value.
         expected: String,
     },
     /// An arc leads to a node that does not exist.
     #[error("arc {arc} of node {node} leads to node {neighbour}, but the graph has {nodes} nodes (0 to {})", nodes - 1)]
     NeighbourOutOfRange {
-        /// The node the arc leaves.
+        /// Source node of the arc.
         node: u32,
         /// Position in `neighbours`.
         arc: usize,
-        /// The value there.
+        /// The neighbour.
         neighbour: u32,
         /// Nodes of the graph.
         nodes: u32,
@@ -71,41 +71,41 @@ pub enum GraphError {
     /// A list of arcs names a source that does not exist.
     #[error("an arc leaves node {node}, but the graph has {nodes} nodes (0 to {})", nodes - 1)]
     SourceOutOfRange {
-        /// The source named.
+        /// The source.
         node: u32,
         /// Nodes of the graph.
         nodes: u32,
     },
-    /// The arcs of a node are not in order.
+    /// The arcs of a node are not sorted.
     #[error(
         "arc {arc} of node {node} is smaller than the arc before it; sort each row by neighbour, then weight"
     )]
     Unsorted {
         /// The node whose row is not sorted.
         node: u32,
-        /// Position in `neighbours` of the smaller one.
+        /// Position in `neighbours` of the arc that is smaller than its predecessor.
         arc: usize,
     },
-    /// Weights are not one per arc.
+    /// There is not one weight per arc.
     #[error("{found} weights for {expected} arcs; give one weight an arc")]
     WeightCount {
-        /// Weights given.
+        /// Number of weights.
         found: usize,
-        /// Arcs.
+        /// Number of arcs.
         expected: usize,
     },
 }
 
 impl Graph {
-    /// Most nodes a graph can have: node ids are `u32` and one value stays free as a marker.
+    /// Maximum number of nodes: node ids are `u32`, and one value stays free as a marker.
     pub const MAX_NODES: u64 = u32::MAX as u64 - 1;
-    /// Most arcs a graph can have.
+    /// Maximum number of arcs.
     pub const MAX_ARCS: u64 = u32::MAX as u64;
 
-    /// Checks the invariants and takes the arrays over. Time and extra memory are linear.
+    /// Creates a graph from its arrays after checking the invariants. Takes linear time and extra memory.
     ///
     /// # Errors
-    /// The first invariant that does not hold, with its place.
+    /// The first invariant that does not hold, and where.
     pub fn from_csr(
         offsets: Vec<u32>,
         neighbours: Vec<u32>,
@@ -128,12 +128,12 @@ impl Graph {
         u32::try_from(self.offsets.len() - 1).expect("the constructor bounds the nodes")
     }
 
-    /// Number of arcs; an undirected edge is two.
+    /// Number of arcs; an undirected edge has two.
     pub fn arcs(&self) -> u32 {
         u32::try_from(self.neighbours.len()).expect("the constructor bounds the arcs")
     }
 
-    /// Where each node's arcs start in [`neighbours`](Self::neighbours); one entry more than nodes.
+    /// Start of each node's arcs in [`neighbours`](Self::neighbours), with a final end.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
@@ -148,26 +148,26 @@ impl Graph {
         self.weights.as_deref()
     }
 
-    /// Positions of a node's arcs in [`neighbours`](Self::neighbours).
+    /// Returns the positions of a node's arcs in [`neighbours`](Self::neighbours).
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If `node` is out of range.
     pub fn arcs_of(&self, node: u32) -> std::ops::Range<usize> {
         self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
     }
 
-    /// Targets of a node's arcs, ascending.
+    /// Returns the targets of a node's arcs, ascending.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If `node` is out of range.
     pub fn neighbours_of(&self, node: u32) -> &[u32] {
         &self.neighbours[self.arcs_of(node)]
     }
 
-    /// Number of arcs that leave a node.
+    /// Returns the number of arcs that leave a node.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If `node` is out of range.
     pub fn degree(&self, node: u32) -> u32 {
         self.offsets[node as usize + 1] - self.offsets[node as usize]
     }
@@ -177,27 +177,27 @@ impl Graph {
         self.offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    /// Whether each arc has its twin in the other direction, as often and with the same weight.
+    /// Returns true if each arc has a twin in the other direction with the same multiplicity and weight.
     pub fn is_symmetric(&self) -> bool {
         self.symmetric
     }
 
-    /// Arcs from a node to itself.
+    /// Number of arcs from a node to itself.
     pub fn self_loops(&self) -> u32 {
         self.self_loops
     }
 
-    /// Arcs that repeat the arc before them (same source and target).
+    /// Number of arcs with the same source and target as the previous arc.
     pub fn duplicates(&self) -> u32 {
         self.duplicates
     }
 
-    /// Whether there is neither a self-loop nor a duplicate.
+    /// Returns true if the graph has no self-loops and no duplicates.
     pub fn is_simple(&self) -> bool {
         self.self_loops == 0 && self.duplicates == 0
     }
 
-    /// Source of each arc: the inverse of [`offsets`](Self::offsets).
+    /// Returns the source of each arc: the inverse of [`offsets`](Self::offsets).
     pub fn sources(&self) -> Vec<u32> {
         let mut sources = Vec::with_capacity(self.neighbours.len());
         for node in 0..self.nodes() {
@@ -206,26 +206,27 @@ impl Graph {
         sources
     }
 
-    /// The arcs as (position, source, target, weight), in order; the weight of an unweighted arc is 1.
+    /// Iterates over the arcs in order, as (position, source, target, weight). Arcs of an unweighted graph
+    /// have weight 1.
     pub fn iter_arcs(&self) -> impl Iterator<Item = (u32, u32, u32, u32)> + '_ {
         (0..self.nodes()).flat_map(move |node| {
             self.arcs_of(node).map(move |arc| (arc as u32, node, self.neighbours[arc], self.weight(arc)))
         })
     }
 
-    /// Weight of one arc; 1 in an unweighted graph.
+    /// Returns the weight of an arc; 1 in an unweighted graph.
     ///
     /// # Panics
-    /// If the graph is weighted and there is no such arc.
+    /// If the graph is weighted and `arc` is out of range.
     pub fn weight(&self, arc: usize) -> u32 {
         self.weights.as_ref().map_or(1, |weights| weights[arc])
     }
 
-    /// The same graph with other weights, or with none.
+    /// Returns the graph with other weights, or without weights.
     ///
     /// # Errors
-    /// [`GraphError::WeightCount`] unless there is one weight an arc; [`GraphError::Unsorted`] if duplicate
-    /// arcs are out of order under the new weights.
+    /// [`GraphError::WeightCount`] if there is not one weight per arc; [`GraphError::Unsorted`] if the new
+    /// weights put duplicate arcs out of order.
     pub fn with_weights(self, weights: Option<Vec<u32>>) -> Result<Self, GraphError> {
         Self::from_csr(self.offsets, self.neighbours, weights)
     }
@@ -250,8 +251,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Compares the graph with its transpose without building it: arcs taken in order reach each target's row
-    /// with ascending sources, so the n-th arc into a node must mirror the n-th arc out of it.
+    /// Compares the graph with its transpose without building it. In-order arcs reach each target's row with
+    /// ascending sources, so the n-th arc into a node must mirror the n-th arc out of it.
     fn find_symmetry(&self) -> bool {
         let mut next: Vec<u32> = self.offsets[..self.offsets.len() - 1].to_vec();
         self.iter_arcs().all(|(_, source, target, weight)| {

@@ -4,20 +4,19 @@ use super::geometry::{Point, coordinate_is_usable, orientation};
 use super::topology::for_each_edge;
 use thiserror::Error;
 
-/// In [`Mesh::adjacency`]: no triangle lies across this edge.
+/// Marks an edge without a triangle across it in [`Mesh::adjacency`].
 pub const BOUNDARY: u32 = u32::MAX;
 
 /// A conforming triangulation.
 ///
 /// Invariants, checked by [`Mesh::new`]:
-/// * at least one triangle; coordinates are in the range where the predicates are exact
-///   ([`coordinate_is_usable`]);
-/// * every triangle has three different points and turns counter-clockwise, with an area over 0;
-/// * an edge belongs to one triangle or to two, which then lie on different sides of it;
-/// * every segment is an edge, none is there twice, and every edge of one triangle is a segment. A segment
-///   with triangles on both sides is a constraint inside the domain.
+/// * There is at least one triangle. The predicates are exact for all coordinates ([`coordinate_is_usable`]).
+/// * Every triangle has three different points and turns counter-clockwise, with an area over 0.
+/// * An edge belongs to one triangle, or to two on different sides of it.
+/// * Every segment is an edge, and no segment occurs twice. Every edge of only one triangle is a segment. A
+///   segment with triangles on both sides is a constraint inside the domain.
 ///
-/// Points that no triangle uses are allowed.
+/// Points without a triangle are allowed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     points: Vec<Point>,
@@ -26,40 +25,40 @@ pub struct Mesh {
     adjacency: Vec<[u32; 3]>,
 }
 
-/// The parts of a mesh, borrowed and not checked: what a kernel wrote, for example.
+/// Borrowed parts of a mesh, not checked; for example, the output of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct MeshView<'a> {
     /// Coordinates.
     pub points: &'a [Point],
     /// Corners, counter-clockwise.
     pub triangles: &'a [[u32; 3]],
-    /// Ends of the segments, in no order.
+    /// Ends of the segments, in any order.
     pub segments: &'a [[u32; 2]],
 }
 
-/// Why parts are not a [`Mesh`]. Indices count from 0.
+/// Reason why parts are not a [`Mesh`]. Indices start at 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum MeshError {
-    /// No triangles.
+    /// There are no triangles.
     #[error("the mesh has no triangles; a mesh needs at least one")]
     Empty,
-    /// More of something than 32-bit indices can name.
+    /// There are more points or triangles than 32-bit indices can number.
     #[error("the mesh has {found} {what}; at most {limit} are possible")]
     TooMany {
         /// Points or triangles.
         what: &'static str,
-        /// How many.
+        /// Number of them.
         found: usize,
-        /// Most that are possible.
+        /// Largest possible number.
         limit: usize,
     },
-    /// A coordinate that the exact predicates cannot take.
+    /// The exact predicates do not support a coordinate.
     #[error("point {point} has the coordinate {value:e}; expected 0 or a magnitude from 2^-142 to 2^201")]
     Coordinate {
-        /// The point.
+        /// Index of the point.
         point: usize,
-        /// Its bad coordinate.
+        /// The coordinate.
         value: f64,
     },
     /// A triangle or segment names a point that does not exist.
@@ -67,11 +66,11 @@ pub enum MeshError {
     PointOutOfRange {
         /// Triangle or segment.
         what: &'static str,
-        /// Which one.
+        /// Index of the triangle or segment.
         index: usize,
-        /// The point it names.
+        /// Index of the missing point.
         point: u32,
-        /// Points there are.
+        /// Number of points.
         points: usize,
     },
     /// A triangle or segment names one point twice.
@@ -79,15 +78,15 @@ pub enum MeshError {
     RepeatedPoint {
         /// Triangle or segment.
         what: &'static str,
-        /// Which one.
+        /// Index of the triangle or segment.
         index: usize,
-        /// The point it names twice.
+        /// Index of the repeated point.
         point: u32,
     },
     /// The three points of a triangle lie on a line.
     #[error("triangle {triangle} (points {corners:?}) has no area; remove it or move a point")]
     Degenerate {
-        /// The triangle.
+        /// Index of the triangle.
         triangle: usize,
         /// Its points.
         corners: [u32; 3],
@@ -95,7 +94,7 @@ pub enum MeshError {
     /// A triangle turns clockwise.
     #[error("triangle {triangle} (points {corners:?}) turns clockwise; exchange two of its points")]
     Clockwise {
-        /// The triangle.
+        /// Index of the triangle.
         triangle: usize,
         /// Its points.
         corners: [u32; 3],
@@ -105,10 +104,10 @@ pub enum MeshError {
     CrowdedEdge {
         /// Its points.
         edge: [u32; 2],
-        /// How many share it.
+        /// Number of triangles that share it.
         triangles: usize,
     },
-    /// Two triangles lie on the same side of the edge they share.
+    /// Two triangles lie on the same side of their shared edge.
     #[error("triangles {triangles:?} overlap: both lie on the same side of edge {edge:?}")]
     Overlap {
         /// Points of the edge.
@@ -116,25 +115,25 @@ pub enum MeshError {
         /// The two triangles.
         triangles: [u32; 2],
     },
-    /// A segment that no triangle has as an edge.
+    /// A segment is not an edge of any triangle.
     #[error(
         "segment {segment} (points {ends:?}) is not an edge of any triangle; give the segments of this triangulation"
     )]
     SegmentNotAnEdge {
-        /// The segment.
+        /// Index of the segment.
         segment: usize,
         /// Its points.
         ends: [u32; 2],
     },
-    /// A segment that is there twice.
+    /// A segment occurs twice.
     #[error("segment {segment} (points {ends:?}) is there twice")]
     DuplicateSegment {
-        /// The later of the two.
+        /// Index of the second one.
         segment: usize,
         /// Its points.
         ends: [u32; 2],
     },
-    /// An edge with a triangle on one side only that is no segment.
+    /// An edge with one triangle is not a segment.
     #[error("edge {edge:?} has a triangle on one side only but is not among the segments")]
     MissingSegment {
         /// Its points.
@@ -143,10 +142,10 @@ pub enum MeshError {
 }
 
 impl Mesh {
-    /// Checks the invariants and takes the parts over. Time and extra memory are linear.
+    /// Creates a mesh from its parts after checking the invariants. Takes linear time and extra memory.
     ///
     /// # Errors
-    /// The first invariant that does not hold, with its place.
+    /// The first invariant that does not hold, and where.
     pub fn new(
         points: Vec<Point>,
         triangles: Vec<[u32; 3]>,
@@ -159,11 +158,11 @@ impl Mesh {
         Ok(Self { points, triangles, segments, adjacency })
     }
 
-    /// As [`new`](Self::new), with every edge that has a triangle on one side only added to the segments.
-    /// Returns the number of segments added.
+    /// Like [`new`](Self::new), but adds every edge with one triangle to the segments. Also returns the
+    /// number of added segments.
     ///
     /// # Errors
-    /// As for `new`, [`MeshError::MissingSegment`] excepted.
+    /// As [`new`](Self::new), except [`MeshError::MissingSegment`].
     pub fn with_boundary(
         points: Vec<Point>,
         triangles: Vec<[u32; 3]>,
@@ -175,7 +174,7 @@ impl Mesh {
         let given = segments.len();
         for_each_edge(points.len(), &triangles, |edge, uses| {
             if uses.len() == 1 && find_segment(&sorted, edge).is_none() {
-                // In the triangle's direction: the domain lies to the left.
+                // In the direction of the triangle: the domain lies to the left.
                 segments.push(if uses[0].ascending { edge } else { [edge[1], edge[0]] });
             }
         });
@@ -204,25 +203,25 @@ impl Mesh {
         &self.adjacency
     }
 
-    /// The coordinates of a triangle's corners.
+    /// Returns the coordinates of a triangle's corners.
     ///
     /// # Panics
-    /// If there is no such triangle.
+    /// If `triangle` is out of range.
     pub fn corners(&self, triangle: usize) -> [Point; 3] {
         self.triangles[triangle].map(|point| self.points[point as usize])
     }
 
-    /// The mesh's parts, as the checks take them.
+    /// Returns the parts of the mesh for the checks.
     pub fn view(&self) -> MeshView<'_> {
         MeshView { points: &self.points, triangles: &self.triangles, segments: &self.segments }
     }
 
-    /// Number of edges with a triangle on one side only.
+    /// Number of edges with one triangle.
     pub fn boundary_edges(&self) -> usize {
         self.adjacency.iter().flatten().filter(|across| **across == BOUNDARY).count()
     }
 
-    /// Number of points that no triangle uses.
+    /// Number of points without a triangle.
     pub fn unused_points(&self) -> usize {
         let mut used = vec![false; self.points.len()];
         self.triangles.iter().flatten().for_each(|point| used[*point as usize] = true);
@@ -244,7 +243,7 @@ fn check_points(points: &[Point]) -> Result<(), MeshError> {
 }
 
 fn check_triangles(points: &[Point], triangles: &[[u32; 3]]) -> Result<(), MeshError> {
-    // One less than the marker BOUNDARY.
+    // Keeps `BOUNDARY` free as a marker.
     let limit = BOUNDARY as usize - 1;
     if triangles.is_empty() {
         return Err(MeshError::Empty);
@@ -266,7 +265,6 @@ fn check_triangles(points: &[Point], triangles: &[[u32; 3]]) -> Result<(), MeshE
     Ok(())
 }
 
-/// Checks that points exist and differ.
 pub(super) fn check_ends(
     what: &'static str,
     index: usize,
@@ -305,7 +303,7 @@ fn find_segment(sorted: &[SortedSegment], edge: [u32; 2]) -> Option<usize> {
     sorted.binary_search_by_key(&edge, |(ends, _)| *ends).ok()
 }
 
-/// Checks the uses of each edge and finds each triangle's neighbours.
+/// Checks the uses of each edge and returns each triangle's neighbours.
 fn check_edges(
     points: usize,
     triangles: &[[u32; 3]],

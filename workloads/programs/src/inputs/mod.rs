@@ -1,15 +1,15 @@
 //! Graphs and meshes for the traced programs: types, loaders, writers and seeded generators.
 //!
 //! * [`Graph`] is a graph in compressed sparse rows, [`Mesh`] a triangulation in the plane. Their
-//!   constructors check every index, so that a kernel may follow them without bounds of its own.
-//! * [`load_graph`] reads ECL `.egr`, DIMACS `.gr`, PACE `.gr`, SNAP edge lists and Matrix Market files,
-//!   [`load_mesh`] reads Triangle's `.node`, `.ele` and `.poly`; each plain or through gzip or xz. Format and
-//!   compression are found by content.
-//! * [`write_egr`] and [`write_mesh`] write what the loaders read.
-//! * [`generate`] makes the families of the ECL-Tracer thesis's inputs from a seed.
+//!   constructors check every index, so kernels can use the indices without bounds checks.
+//! * [`load_graph`] reads ECL `.egr`, DIMACS `.gr`, PACE `.gr`, SNAP edge lists and Matrix Market files.
+//!   [`load_mesh`] reads Triangle's `.node`, `.ele` and `.poly`. Files may be compressed with gzip or xz.
+//!   Format and compression are detected by content.
+//! * [`write_egr`] and [`write_mesh`] write files for the loaders.
+//! * [`generate`] makes seeded inputs like those in the ECL-Tracer thesis.
 //! * [`geometry`] holds the exact predicates and the test for a bad triangle.
 //!
-//! Everything here runs on the host and knows of no device.
+//! This module runs on the host only.
 
 mod arcs;
 pub mod generate;

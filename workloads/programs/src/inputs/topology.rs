@@ -1,27 +1,25 @@
-//! Edges of a list of triangles, each with the triangles that use it.
+//! Edges of a list of triangles, with the triangles that use them.
 
-/// One triangle's use of an edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EdgeUse {
-    /// The triangle.
     pub(crate) triangle: u32,
     /// The edge joins corners `slot` and `slot + 1` (modulo 3) of the triangle.
     pub(crate) slot: u8,
-    /// Whether the triangle runs from the edge's lower to its higher point.
+    /// Whether the triangle traverses the edge from its lower to its higher point.
     pub(crate) ascending: bool,
 }
 
-/// Calls `visit` once an edge, with its points (lower first) and every use of it, ordered by edge. Linear
-/// time but for the sort of the edges at one point.
+/// Calls `visit` for each edge with its points (lower first) and all its uses. Edges are in ascending order.
+/// Takes linear time, except for sorting the edges at each point.
 ///
 /// # Panics
-/// If a triangle names a point at or over `points`.
+/// If a triangle names a point outside `0..points`.
 pub(crate) fn for_each_edge(
     points: usize,
     triangles: &[[u32; 3]],
     mut visit: impl FnMut([u32; 2], &[EdgeUse]),
 ) {
-    // Buckets by lower point; within one, a stable sort by higher point keeps the order of triangles.
+    // Buckets by lower point. A stable sort by higher point in each bucket keeps the order of the triangles.
     let mut starts = vec![0usize; points + 1];
     for (low, _, _) in half_edges(triangles) {
         starts[low as usize + 1] += 1;

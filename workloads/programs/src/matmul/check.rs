@@ -1,4 +1,4 @@
-//! Is a product exact?
+//! Check of a matrix product.
 
 use rand_chacha::rand_core::Rng;
 use rayon::prelude::*;
@@ -8,17 +8,16 @@ use super::matrices::{STREAM, rng};
 use crate::check::Checked;
 use crate::words::count;
 
-/// Random vectors of a check.
 const VECTORS: usize = 4;
 
 /// Checks a product without computing it: C x = A (B x) for random vectors x (Freivalds, "Fast Probabilistic
-/// Algorithms", 1979), in double precision, where nothing rounds.
+/// Algorithms", 1979). The computation is in double precision and does not round.
 ///
-/// The vectors' elements are odd numbers up to 1,023, so that one wrong element in a row is always found;
-/// several wrong ones are missed with a probability of at most 2^-40 a row.
+/// The vectors' elements are odd numbers up to 1,023, so the check always finds a single wrong element in a
+/// row. It misses several wrong ones with a probability of at most 2^-40 per row.
 ///
 /// # Errors
-/// Another number of elements, or the first wrong row.
+/// If the number of elements differs; otherwise, the first wrong row.
 pub fn check(matrices: &Matrices, product: &[f32]) -> Checked {
     let (size, expected) = (matrices.size() as usize, matrices.a().len());
     if product.len() != expected {
@@ -34,7 +33,7 @@ pub fn check(matrices: &Matrices, product: &[f32]) -> Checked {
         };
         let expected = times(matrices.a(), &times(matrices.b(), &vector));
         let found = times(product, &vector);
-        // A NaN differs from everything, so it is wrong.
+        // A NaN differs from everything, so it counts as wrong.
         let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
         if let Some(row) = wrong {
             let (found, expected) = (found[row], expected[row]);

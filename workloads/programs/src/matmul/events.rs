@@ -1,15 +1,15 @@
-//! How many events a run has, exactly.
+//! Exact event counts of a run.
 //!
-//! With n rows there are ceil(n / 64) tiles down and ceil(n / 128) across, of four warps each. Every lane of
-//! a warp takes n / 8 steps. Then each of its four quadrants lies in the matrix or not; in a warp at the edge
-//! some lanes may store a quadrant and others not.
+//! With n rows, the product has ceil(n / 64) tiles down and ceil(n / 128) across, with four warps each. Every
+//! lane takes n / 8 steps. Then each of its four quadrants lies inside or outside the matrix. In a warp at
+//! the edge, some lanes may store a quadrant and others not.
 //!
 //! ```text
 //! matmul  a warp: ENTER + n / 8 * STEP + 4 * QUADRANT + for each quadrant:
 //!         STORE if it lies in the matrix for some lane, OUTSIDE if it does not for some lane
 //! ```
 //!
-//! If n is a multiple of 128 that is n^2 / 2048 * (n / 8 + 9) events.
+//! If n is a multiple of 128, that is n^2 / 2048 * (n / 8 + 9) events.
 
 use warptrace_kernels::matmul::{
     BLOCK, DEPTH, QUADRANT_COLUMNS, QUADRANT_ROWS, TILE_COLUMNS, TILE_ROWS, at, place,
@@ -19,7 +19,7 @@ use super::tiles;
 
 const WARP: u64 = 32;
 
-/// Whether each of the four quadrants of thread `thread` lies in a matrix of `size` rows.
+/// Returns whether each of the four quadrants of thread `thread` lies inside a matrix of `size` rows.
 fn quadrants(size: u32, thread: u64) -> [bool; 4] {
     let (block, thread) = (thread / u64::from(BLOCK), (thread % u64::from(BLOCK)) as u32);
     let across = u64::from(tiles(size).1);
@@ -37,7 +37,7 @@ fn quadrants(size: u32, thread: u64) -> [bool; 4] {
     ]
 }
 
-/// Events of warp `warp` (its index in the launch) for matrices of `size` rows.
+/// Returns the number of events of warp `warp` (its index in the launch) for matrices of `size` rows.
 pub fn warp_events(size: u32, warp: u64) -> u64 {
     let lanes: Vec<[bool; 4]> = (0..WARP).map(|lane| quadrants(size, warp * WARP + lane)).collect();
     let ways = |quadrant: usize| {
@@ -47,19 +47,18 @@ pub fn warp_events(size: u32, warp: u64) -> u64 {
     1 + u64::from(size / DEPTH) + 4 + (0..4).map(ways).sum::<u64>()
 }
 
-/// Threads of a launch for matrices of `size` rows.
 fn threads(size: u32) -> u64 {
     let (down, across) = tiles(size);
     u64::from(down * across) * u64::from(BLOCK)
 }
 
-/// Events of a run on matrices of `size` rows.
+/// Returns the number of events of a run on matrices of `size` rows.
 pub fn expected_events(size: u32) -> u64 {
     let warps = threads(size) / WARP;
     (0..warps).map(|warp| warp_events(size, warp)).sum()
 }
 
-/// The locations that thread `thread` passes, in order.
+/// Returns the locations of thread `thread`, in order.
 pub fn lane_locations(size: u32, thread: u64) -> Vec<u16> {
     let mut locations = vec![at::ENTER];
     locations.resize(1 + (size / DEPTH) as usize, at::STEP);
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_small_matrix_in_numbers() {
-        // Eight rows and columns lie in the first warp: its upper left quadrant alone has lanes inside.
+        // Only the first warp's upper left quadrant, with eight rows and columns, has lanes inside.
         assert_eq!(warp_events(8, 0), 1 + 1 + 4 + 2 + 3);
         assert_eq!(expected_events(8), 4 * (1 + 1 + 4 + 4) + 1);
         assert_eq!(lane_locations(8, 0)[..4], [at::ENTER, at::STEP, at::QUADRANT, at::STORE]);

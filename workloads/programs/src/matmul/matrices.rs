@@ -1,4 +1,4 @@
-//! Inputs whose products are exact.
+//! Inputs with exact products.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -7,17 +7,18 @@ use rayon::prelude::*;
 use super::check_size;
 use crate::WorkloadError;
 
-/// Stream of the random numbers, apart from those of other inputs. Never change.
+/// ChaCha8 stream of these inputs, different from other inputs' streams. Never change.
 pub(super) const STREAM: u64 = 65;
-/// Bits of a single-precision number.
+/// Significant bits of a single-precision number.
 const SIGNIFICANT_BITS: u32 = 24;
-/// Most bits of an input's number: more would only make small matrices look less like large ones.
+/// Maximum number of fraction bits of an element. More bits would only make small matrices differ from large
+/// ones.
 const MOST_BITS: u32 = 6;
 
 /// Two square matrices.
 ///
-/// Their elements are multiples of 2^-b in [-1, 1], with b so small that every sum of products is a multiple
-/// of 2^-2b that fits into 24 bits. So no operation of a multiplication rounds.
+/// Their elements are multiples of 2^-b in [-1, 1]. b is so small that every sum of products is a multiple of
+/// 2^-2b that fits into 24 bits, so no operation of a multiplication rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrices {
     size: u32,
@@ -26,13 +27,13 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// Two matrices of `size` rows from a seed. The same seed gives the same ones.
+    /// Creates two matrices of `size` rows from a seed. The same seed gives the same matrices.
     ///
     /// # Errors
-    /// Unless `size` is a multiple of 8 from 8 to [`MAX_SIZE`](super::MAX_SIZE).
+    /// If `size` is not a multiple of 8 from 8 to [`MAX_SIZE`](super::MAX_SIZE).
     pub fn random(size: u32, seed: u64) -> Result<Self, WorkloadError> {
         check_size(size)?;
-        // A sum of `size` products, each at most 1.
+        // An element of the product is a sum of `size` products, each at most 1.
         let bits = ((SIGNIFICANT_BITS - size.next_power_of_two().trailing_zeros()) / 2).min(MOST_BITS);
         let mut random = rng(seed, STREAM);
         let mut number = || {
@@ -45,23 +46,22 @@ impl Matrices {
         Ok(Self { size, a, b })
     }
 
-    /// Rows, as many as columns.
+    /// Number of rows, equal to the number of columns.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// The left one, row by row.
+    /// The left matrix, row by row.
     pub fn a(&self) -> &[f32] {
         &self.a
     }
 
-    /// The right one, row by row.
+    /// The right matrix, row by row.
     pub fn b(&self) -> &[f32] {
         &self.b
     }
 }
 
-/// The random numbers of a seed, in a stream of their own.
 pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -70,7 +70,7 @@ pub(super) fn rng(seed: u64, stream: u64) -> ChaCha8Rng {
     rng
 }
 
-/// The product in plain loops, in double precision: `size` cubed steps.
+/// Computes the product in plain loops, in double precision: `size` cubed steps.
 pub fn reference(matrices: &Matrices) -> Vec<f32> {
     let size = matrices.size as usize;
     let mut product = vec![0.0; size * size];
@@ -99,14 +99,14 @@ mod tests {
             let bits =
                 ((SIGNIFICANT_BITS - u32::next_power_of_two(size).trailing_zeros()) / 2).min(MOST_BITS);
             assert!(bits >= 4);
-            // The largest sum, in steps of 2^-2b.
+            // The largest sum, in units of 2^-2b.
             assert!(u64::from(size) << (2 * bits) <= 1 << SIGNIFICANT_BITS, "{size}");
         }
     }
 
     #[test]
     fn a_product_by_hand() {
-        // Row 1 of A times column 2 of B, in whole numbers of 2^-12.
+        // Row 1 of A times column 2 of B, in units of 2^-12.
         let matrices = Matrices::random(8, 0).unwrap();
         let steps = |number: f32| (number * 64.0) as i32;
         let sum: i32 = (0..8).map(|k| steps(matrices.a()[8 + k]) * steps(matrices.b()[8 * k + 2])).sum();

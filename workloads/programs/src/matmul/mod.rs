@@ -1,8 +1,7 @@
 //! Matrix multiplication: square matrices in single precision, through tiles in shared memory.
 //!
-//! A block computes 64 x 128 elements. The inputs are chosen so that no operation rounds: whatever the device
-//! and the order of summation, the product is exact, and [`check()`] demands that it is right to the last
-//! bit.
+//! A block computes 64 x 128 elements. The inputs are chosen so that no operation rounds. So the product is
+//! exact on every device and in every order of summation, and [`check()`] requires exact elements.
 
 mod check;
 mod events;
@@ -27,20 +26,20 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::matmul::automatic::MODULE],
 };
 
-/// Rows of the matrices unless another number is given.
+/// Default number of rows.
 pub const DEFAULT_SIZE: u32 = 2048;
-/// Most rows: 1 GiB a matrix.
+/// Maximum number of rows: 1 GiB per matrix.
 pub const MAX_SIZE: u32 = 1 << 14;
 
-/// Blocks down and across the product of two matrices of `size` rows.
+/// Returns the number of blocks down and across the product of two matrices of `size` rows.
 fn tiles(size: u32) -> (u32, u32) {
     (size.div_ceil(TILE_ROWS), size.div_ceil(TILE_COLUMNS))
 }
 
-/// Whether the kernel can multiply matrices of `size` rows: a multiple of 8, up to [`MAX_SIZE`].
+/// Checks that `size` is a multiple of 8 up to [`MAX_SIZE`].
 ///
 /// # Errors
-/// [`WorkloadError::Option`] if not.
+/// [`WorkloadError::Option`] if it is not.
 fn check_size(size: u32) -> Result<(), WorkloadError> {
     if size == 0 || size > MAX_SIZE || !size.is_multiple_of(DEPTH) {
         let allowed = "a matrix has 8 to 16,384 rows, a multiple of 8";
@@ -49,14 +48,14 @@ fn check_size(size: u32) -> Result<(), WorkloadError> {
     Ok(())
 }
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct MatmulOutcome {
     /// The product, row by row.
     pub product: Vec<f32>,
-    /// The kernel's time.
+    /// Kernel time.
     pub kernel: Duration,
-    /// Launches: one.
+    /// Number of launches: one.
     pub launches: u32,
 }
 
@@ -73,8 +72,8 @@ pub fn run(launcher: &mut dyn Launcher, matrices: &Matrices) -> Result<MatmulOut
     let c = Buffer::<Float4>::filled(run.device(), matrices.a().len() / 4, 0)?;
     let call = warptrace_kernels::matmul::matmul(a.global(), b.global(), c.global(), size, across);
     let threads = u64::from(down * across) * u64::from(BLOCK);
-    // SAFETY: three arrays of `size * size / 4` vectors, which outlive the launch; `size` was checked when
-    // the matrices were made; a block a tile.
+    // SAFETY: the three arrays have `size * size / 4` vectors and outlive the launch; [`Matrices::random`]
+    // checked `size`; the launch has one block per tile.
     unsafe { run.launch(&call, &LaunchShape::linear(threads, BLOCK)) }?;
     let product = c.download(run.device())?.iter().flat_map(|v| [v.x, v.y, v.z, v.w]).collect();
     let outcome = MatmulOutcome { product, kernel: run.kernel, launches: run.launches };
@@ -84,7 +83,6 @@ pub fn run(launcher: &mut dyn Launcher, matrices: &Matrices) -> Result<MatmulOut
     Ok(outcome)
 }
 
-/// Numbers in fours.
 fn vectors(numbers: &[f32]) -> Vec<Float4> {
     let (fours, _) = numbers.as_chunks::<4>();
     fours.iter().map(|&[x, y, z, w]| Float4 { x, y, z, w }).collect()

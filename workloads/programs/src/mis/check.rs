@@ -1,15 +1,15 @@
-//! Is a set the one that the ranks imply?
+//! Check of an independent set.
 
 use super::reference;
 use crate::check::{Checked, mis as checker};
 use crate::inputs::Graph;
 use crate::words::count;
 
-/// Checks that no two neighbours are in the set, that no node could be added, and that the set is
-/// [`reference()`]'s. The first two follow from the third, but do not rest on the ranks.
+/// Checks that no two neighbours are in the set, that no node can be added, and that the set equals
+/// [`reference()`]'s. The last check implies the others, but the others do not depend on the ranks.
 ///
 /// # Errors
-/// The first of these that does not hold, and for which node.
+/// The first check that fails, and its node if it has one.
 pub fn check(graph: &Graph, in_set: &[bool]) -> Checked {
     checker::check(graph, in_set).map_err(|error| error.to_string())?;
     if in_set != reference(graph) {
@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn sets_are_judged() {
-        // A ring of four: two sets are maximal, one is right.
+        // A ring of four nodes has two maximal sets; one is the reference.
         let mut list = ArcList::new(4, false);
         (0..4).for_each(|node| list.push_edge(node, (node + 1) % 4, 0));
         let (graph, _) = list.into_graph(&Cleaning::default()).unwrap();

@@ -1,8 +1,8 @@
 //! MIS: a maximal independent set by fixed priorities, without rounds, in persistent blocks.
 //!
-//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set is always
-//! [`reference()`]'s; how often a thread looks again depends on the order in which threads run, and so does
-//! the trace.
+//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set always equals
+//! [`reference()`]'s. The number of passes of a thread, and therefore the trace, depends on the order of the
+//! threads.
 
 mod check;
 mod reference;
@@ -26,14 +26,14 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::mis::automatic::MODULE],
 };
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MisOptions {
-    /// The grid of both kernels; `None`: one that fills the device.
+    /// Grid of both kernels. `None`: a grid that fills the device.
     pub grid: Option<Grid>,
-    /// Passes in a row without a decision after which a thread leaves the rest to another launch. It matters
-    /// where the grid has more blocks than the device holds at once: threads that wait for a block that
-    /// cannot start give up instead of waiting forever.
+    /// Number of consecutive passes without a decision after which a thread leaves its nodes to another
+    /// launch. Matters if the grid has more blocks than the device holds at once: a thread that waits for a
+    /// block that cannot start would otherwise wait forever.
     pub patience: u32,
 }
 
@@ -43,23 +43,23 @@ impl Default for MisOptions {
     }
 }
 
-/// What a run found.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct MisOutcome {
     /// Whether each node is in the set.
     pub in_set: Vec<bool>,
-    /// All kernels' time.
+    /// Total kernel time.
     pub kernel: Duration,
-    /// Launches: one of `mis_init`, one or more of `mis_find`.
+    /// Number of launches: one of `mis_init`, one or more of `mis_find`.
     pub launches: u32,
 }
 
 /// Finds a maximal independent set.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] for a graph that is not symmetric or has self-loops (a node that is its own
-/// neighbour can be neither in nor out), or one so large that its nodes and the grid's threads pass 2^32 - 1;
-/// also if the device or the recording fails.
+/// [`WorkloadError::Input`] if the graph is not symmetric, has self-loops (a node that is its own neighbour
+/// can be neither in nor out), or is so large that its nodes plus the grid's threads exceed 2^32 - 1.
+/// [`WorkloadError::NoProgress`] if the launches do not finish. Also if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -77,17 +77,17 @@ pub fn run(
     let init = mis_init(offsets.global(), status.global(), average_degree(graph));
     let find =
         mis_find(offsets.global(), neighbours.global(), status.global(), waiting.global(), options.patience);
-    // SAFETY: the arrays have the lengths that the kernel asks for and outlive the launch; `Graph` checked
+    // SAFETY: the arrays have the lengths that the kernel requires and outlive the launch; `Graph` checked
     // the rows.
     unsafe { run.launch(&init, &grid.independent()) }?;
     loop {
         waiting.fill(run.device(), 0)?;
-        // SAFETY: as above, and `mis_init` wrote all of `status`.
+        // SAFETY: as for `mis_init`, which wrote all of `status`.
         unsafe { run.launch(&find, &grid.communicating()) }?;
         if waiting.download(run.device())?[0] == 0 {
             break;
         }
-        // Every launch decides a node.
+        // Every launch decides at least one node.
         if run.launches > nodes {
             return Err(WorkloadError::NoProgress { program: PROGRAM.name, launches: run.launches });
         }
@@ -115,7 +115,7 @@ fn check_input(graph: &Graph, grid: Grid) -> Result<(), WorkloadError> {
     Err(WorkloadError::Input { program: PROGRAM.name, problem })
 }
 
-/// Arcs a node, as the ranks use it.
+/// Average degree, an input of the ranks.
 fn average_degree(graph: &Graph) -> f32 {
     (f64::from(graph.arcs()) / f64::from(graph.nodes())) as f32
 }

@@ -1,4 +1,4 @@
-//! The same set by the sequential greedy method.
+//! CPU reference: the sequential greedy method.
 
 use warptrace_kernels::mis::{IN, rank};
 
@@ -6,7 +6,8 @@ use super::average_degree;
 use crate::check::mis::greedy;
 use crate::inputs::Graph;
 
-/// The rank of each node, ties broken by its number: all different. Nodes without neighbours rank highest.
+/// Returns the rank of each node, with ties broken by node number. All ranks differ. Nodes without neighbours
+/// rank highest.
 pub fn priorities(graph: &Graph) -> Vec<u64> {
     let average = average_degree(graph);
     (0..graph.nodes())
@@ -18,7 +19,7 @@ pub fn priorities(graph: &Graph) -> Vec<u64> {
         .collect()
 }
 
-/// The set that [`run`](super::run) finds, one node after the other from the highest rank to the lowest.
+/// Returns the set that [`run`](super::run) finds, deciding nodes from the highest rank to the lowest.
 pub fn reference(graph: &Graph) -> Vec<bool> {
     greedy(graph, &priorities(graph))
 }
@@ -30,7 +31,7 @@ mod tests {
 
     #[test]
     fn low_degrees_rank_above_high_ones() {
-        // A star with a second, smaller one at its first ray.
+        // A star with a second, smaller star at its first ray.
         let mut list = ArcList::new(40, false);
         (1..30).for_each(|ray| list.push_edge(0, ray, 0));
         (30..35).for_each(|ray| list.push_edge(1, ray, 0));

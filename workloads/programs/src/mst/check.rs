@@ -1,17 +1,16 @@
-//! Is a forest as light as Kruskal's?
+//! Check of a spanning forest.
 
 use crate::check::{Checked, mst as checker};
 use crate::inputs::Graph;
 use crate::words::count;
 
-/// Checks that the arcs, one an edge, are a spanning forest that weighs what Kruskal's does, and that
-/// `weight` says so.
+/// Checks that the arcs, one per edge, form a minimum spanning forest, and that `weight` is its weight.
 ///
 /// # Errors
-/// What [`check::mst::check`](checker::check) finds wrong with the arcs, or a wrong weight.
+/// The errors of [`check::mst::check`](checker::check), or a wrong weight.
 pub fn check(graph: &Graph, arcs: &[u32], weight: u64) -> Checked {
     checker::check(graph, arcs).map_err(|error| error.to_string())?;
-    // The arcs have just been found to weigh what Kruskal's forest does.
+    // The check above proved that the arcs weigh as much as Kruskal's forest.
     let expected: u64 = arcs.iter().map(|&arc| u64::from(graph.weight(arc as usize))).sum();
     if weight != expected {
         return Err(format!("the weight is given as {weight}, Kruskal's forest weighs {expected}"));

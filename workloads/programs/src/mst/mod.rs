@@ -1,8 +1,8 @@
 //! MST: a minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
 //!
-//! `mst_init` lists the edges, then each round is one launch of `mst_lightest` and one of `mst_merge`, until
-//! no edge joins two trees. Edges are ordered by weight and then by number, so the forest is the one that
-//! [`kruskal`](crate::check::mst::kruskal) finds; the paths of the threads depend on their order.
+//! `mst_init` lists the edges. Then each round launches `mst_lightest` and `mst_merge`, until no edge joins
+//! two trees. Edges are ordered by weight and then by number, so the forest equals
+//! [`kruskal`](crate::check::mst::kruskal)'s. The paths of the threads depend on their order.
 
 mod check;
 
@@ -25,38 +25,40 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::mst::automatic::MODULE],
 };
 
-/// Each round at least halves the trees that an edge leaves, and there are fewer than 2^32.
+/// Each round at least halves the number of trees with outgoing edges, which is under 2^32.
 const MAX_ROUNDS: u32 = 32;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MstOptions {
-    /// The grid of all launches; `None`: one that fills the device, but no larger than the list of edges.
+    /// Grid of all launches. `None`: a grid that fills the device, but is no larger than the list of edges.
     pub grid: Option<Grid>,
 }
 
-/// What a run found.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct MstOutcome {
-    /// The forest: of each edge the arc from its lower node, as positions in the graph's arcs, ascending.
+    /// Arcs of the forest, one per edge: positions in the graph's arcs, ascending. Each arc leaves the lower
+    /// node of its edge.
     pub arcs: Vec<u32>,
-    /// Sum of its weights.
+    /// Sum of the edges' weights.
     pub weight: u64,
-    /// Rounds that merged trees.
+    /// Number of rounds that merged trees.
     pub rounds: u32,
-    /// All kernels' time.
+    /// Total kernel time.
     pub kernel: Duration,
-    /// Launches: one of `mst_init`; as many rounds of two as there are, then one of `mst_lightest` that keeps
-    /// no edge (none at all for a graph without edges).
+    /// Number of launches: one of `mst_init`, two per round, and a final `mst_lightest` that keeps no edge
+    /// (omitted for a graph without edges).
     pub launches: u32,
 }
 
-/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored; of
-/// repeated edges the lightest counts.
+/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored.
+/// Only the lightest of repeated edges counts.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] for a graph that is not symmetric, or one so large that its nodes or edges and
-/// the grid's threads pass 2^32 - 1; also if the device or the recording fails.
+/// [`WorkloadError::Input`] if the graph is not symmetric, or is so large that its nodes or edges plus the
+/// grid's threads exceed 2^32 - 1. [`WorkloadError::NoProgress`] if the rounds do not finish. Also if the
+/// device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -80,7 +82,8 @@ pub fn run(
         let parents = lists.parents.global();
         let call = mst_merge(to, edges, parents, lightest, next, lists.chosen.global());
         let shape = grid(&mut run, options, edges).communicating();
-        // SAFETY: `keep` wrote the first `edges` of the list and their trees' lightest; ends are nodes.
+        // SAFETY: `keep` wrote the first `edges` edges of the list and the lightest edge of each tree; ends
+        // of edges are nodes.
         unsafe { run.launch(&call, &shape) }?;
         (from, to) = (to, from);
         (lightest, next) = (next, lightest);
@@ -95,7 +98,7 @@ pub fn run(
 
 fn check_input(graph: &Graph, grid: Option<Grid>) -> Result<(), WorkloadError> {
     let threads = grid.map_or(Grid::MAX_THREADS, |grid| u64::from(grid.blocks()) * u64::from(grid.threads()));
-    // A graph's edges are half its arcs, so that only nodes can be too many for 32 bits.
+    // An undirected edge has two arcs.
     let items = u64::from(graph.nodes()).max(u64::from(graph.arcs()) / 2);
     let problem = if !graph.is_symmetric() {
         "an arc has no twin of the same weight; load it with twins added"
@@ -111,18 +114,17 @@ fn grid(run: &mut ProgramRun<'_>, options: &MstOptions, items: u32) -> Grid {
     options.grid.unwrap_or_else(|| Grid::filling(run.device(), u64::from(items)))
 }
 
-/// The arrays on the device.
 struct Lists {
     offsets: Buffer<u32>,
     neighbours: Buffer<u32>,
     weights: Buffer<u32>,
-    /// Tree of each node, up to the root, which is its own parent.
+    /// Parent of each node in its tree; a root is its own parent.
     parents: Buffer<u32>,
-    /// Edges of this round and of the next.
+    /// Edges of this round and the next.
     edges: [Buffer<Edge>; 2],
-    /// Length of the list that is being written.
+    /// Length of the list that a kernel writes.
     length: Buffer<u32>,
-    /// Lightest edge of each tree, for this round and the next.
+    /// Lightest edge of each tree, in this round and the next.
     lightest: [Buffer<u64>; 2],
     /// Whether each arc is in the forest.
     chosen: Buffer<u8>,
@@ -143,13 +145,13 @@ impl Lists {
             parents: Buffer::filled(device, nodes, 0)?,
             edges: [Buffer::filled(device, room, 0)?, Buffer::filled(device, room, 0)?],
             length: Buffer::filled(device, 1, 0)?,
-            // All ones: `NO_EDGE`.
+            // All bits set means `NO_EDGE`.
             lightest: [Buffer::filled(device, nodes, 0xff)?, Buffer::filled(device, nodes, 0xff)?],
             chosen: Buffer::filled(device, graph.arcs() as usize, 0)?,
         })
     }
 
-    /// Lists the edges into the first list; returns how many there are.
+    /// Writes the edges to the first list and returns their number.
     fn list_edges(
         &self,
         run: &mut ProgramRun<'_>,
@@ -164,15 +166,15 @@ impl Lists {
             self.edges[0].global(),
             self.length.global(),
         );
-        // The order of the list is the only thing that blocks share.
+        // Blocks share only the order of the list.
         let shape = grid(run, options, graph.nodes()).independent();
-        // SAFETY: the arrays have the lengths that the kernel asks for, the list has room for half of all
-        // arcs that are no self-loops, and `Graph` checked the rows.
+        // SAFETY: the arrays have the lengths that the kernel requires; the list has room for half of all
+        // arcs that are not self-loops; `Graph` checked the rows.
         unsafe { run.launch(&call, &shape) }?;
         self.written(run)
     }
 
-    /// Keeps the edges between trees and finds each tree's lightest; returns how many stay.
+    /// Keeps the edges between trees, finds each tree's lightest edge, and returns the number of edges kept.
     fn keep(
         &self,
         run: &mut ProgramRun<'_>,
@@ -184,12 +186,12 @@ impl Lists {
         self.length.fill(run.device(), 0)?;
         let call = mst_lightest(from, count, self.parents.global(), lightest, to, self.length.global());
         let shape = grid(run, options, count).communicating();
-        // SAFETY: `from` has `count` edges whose ends are nodes, and `to` as much room.
+        // SAFETY: `from` has `count` edges whose ends are nodes, and `to` has room for as many.
         unsafe { run.launch(&call, &shape) }?;
         self.written(run)
     }
 
-    /// Length of the list just written.
+    /// Returns the length of the list just written.
     fn written(&self, run: &mut ProgramRun<'_>) -> Result<u32, WorkloadError> {
         let length = self.length.download(run.device())?[0];
         if length as usize > self.edges[0].len() {

@@ -1,16 +1,16 @@
-//! Are the bodies where they should be?
+//! Check of the bodies.
 
 use super::{Bodies, Deviation, Float4, NbodyOptions, deviation};
 use crate::check::Checked;
 
-/// Checks what became of `bodies` against the same steps in double precision: the result must be as near as
-/// [`Deviation::is_small`] asks. Takes the time of [`deviation`].
+/// Checks the moved bodies against the same steps in double precision, with the tolerance of
+/// [`Deviation::is_small`]. Takes as long as [`deviation`].
 ///
 /// # Errors
-/// Another number of bodies, or a deviation that is not small.
+/// If a number of bodies differs, or the deviation is too large.
 ///
 /// # Panics
-/// If more bodies attract than there are, which [`run`](super::run()) refuses.
+/// If `options.sources` exceeds the number of bodies; [`run`](super::run()) refuses that.
 pub fn check(bodies: &Bodies, options: &NbodyOptions, moved: &Bodies, accelerations: &[Float4]) -> Checked {
     let count = bodies.positions.len();
     for (what, found) in [

@@ -1,16 +1,16 @@
-//! How many events a run has, exactly.
+//! Exact event counts of a run.
 //!
-//! With n bodies, of which the first m attract, s steps and blocks of b threads a launch has W = ceil(n /
-//! b) * b / 32 warps. Of these A = ceil(n / 32) have a body, and P = W - floor(n / 32) have a lane without
-//! one (the last with bodies may have both). All lanes of a warp take the same path but for the bounds check,
-//! so a step has
+//! Given n bodies, the first m of them attract, s steps, and blocks of b threads, a launch has W = ceil(n /
+//! b) * b / 32 warps. A = ceil(n / 32) warps have a lane with a body, and P = W - floor(n / 32) have a lane
+//! without one (the last warp with bodies may have both). Except for the bounds check, all lanes of a warp
+//! take the same path. So a step has
 //!
 //! ```text
 //! nbody_force      W * FORCE_ENTER + P * FORCE_OUTSIDE + A * (m * INTERACT + FIRST_STEP or LATER_STEP)
 //! nbody_integrate  W * MOVE_ENTER  + P * MOVE_OUTSIDE  + A * MOVE
 //! ```
 //!
-//! and the run s * (2 W + 2 P + A * (m + 2)) events.
+//! and the run has s * (2 W + 2 P + A * (m + 2)) events.
 
 use warptrace_kernels::nbody::at;
 
@@ -18,7 +18,7 @@ use super::NbodyOptions;
 
 const WARP: u64 = 32;
 
-/// The events of a run: in all, of each warp and of each lane.
+/// Event counts of a run: in total, of each warp and of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventCounts {
     bodies: u32,
@@ -28,16 +28,16 @@ pub struct EventCounts {
 }
 
 impl EventCounts {
-    /// Those of a run with `bodies` bodies.
+    /// Returns the counts of a run with `bodies` bodies.
     pub fn new(bodies: u32, options: &NbodyOptions) -> Self {
         let NbodyOptions { steps, block, .. } = *options;
         Self { bodies, sources: options.sources_of(bodies), steps, block }
     }
 
-    /// Events of the whole run.
+    /// Number of events of the whole run.
     ///
     /// # Panics
-    /// If the blocks have no thread.
+    /// If the block size is 0.
     pub fn total(&self) -> u64 {
         let (n, block) = (u64::from(self.bodies), u64::from(self.block));
         let warps = n.div_ceil(block) * block / WARP;
@@ -46,19 +46,19 @@ impl EventCounts {
         u64::from(self.steps) * (2 * warps + 2 * without + with * (u64::from(self.sources) + 2))
     }
 
-    /// Events of warp `warp` (its index in the launch) in one launch of `nbody_force`.
+    /// Number of events of warp `warp` (its index in the launch) in one launch of `nbody_force`.
     pub fn force_warp(&self, warp: u64) -> u64 {
         let (with, without) = self.lanes(warp);
         1 + u64::from(without) + if with { u64::from(self.sources) + 1 } else { 0 }
     }
 
-    /// Events of warp `warp` (its index in the launch) in one launch of `nbody_integrate`.
+    /// Number of events of warp `warp` (its index in the launch) in one launch of `nbody_integrate`.
     pub fn integrate_warp(&self, warp: u64) -> u64 {
         let (with, without) = self.lanes(warp);
         1 + u64::from(without) + u64::from(with)
     }
 
-    /// The locations that thread `thread` passes in the launch of `nbody_force` of step `step` (from 0), in
+    /// Returns the locations of thread `thread` in the launch of `nbody_force` of step `step` (from 0), in
     /// order.
     pub fn force_lane(&self, step: u32, thread: u64) -> Vec<u16> {
         if thread >= u64::from(self.bodies) {
@@ -70,24 +70,22 @@ impl EventCounts {
         locations
     }
 
-    /// The locations that thread `thread` passes in a launch of `nbody_integrate`, in order.
+    /// Returns the locations of thread `thread` in a launch of `nbody_integrate`, in order.
     pub fn integrate_lane(&self, thread: u64) -> Vec<u16> {
         vec![at::MOVE_ENTER, if thread < u64::from(self.bodies) { at::MOVE } else { at::MOVE_OUTSIDE }]
     }
 
-    /// Whether warp `warp` has lanes with a body, and lanes without.
     fn lanes(&self, warp: u64) -> (bool, bool) {
         let bodies = u64::from(self.bodies);
         (warp * WARP < bodies, (warp + 1) * WARP > bodies)
     }
 }
 
-/// The counts where all bodies attract.
 fn all_on_all(bodies: u32, steps: u32, block: u32) -> EventCounts {
     EventCounts { bodies, sources: bodies, steps, block }
 }
 
-/// [`EventCounts::force_warp`] where all bodies attract.
+/// [`EventCounts::force_warp`] if all bodies attract.
 pub fn force_warp_events(bodies: u32, warp: u64) -> u64 {
     all_on_all(bodies, 1, 32).force_warp(warp)
 }
@@ -97,8 +95,8 @@ pub fn integrate_warp_events(bodies: u32, warp: u64) -> u64 {
     all_on_all(bodies, 1, 32).integrate_warp(warp)
 }
 
-/// [`EventCounts::total`] where all bodies attract: `bodies` bodies, `steps` steps, blocks of `block`
-/// threads.
+/// [`EventCounts::total`] for `bodies` bodies, `steps` steps and blocks of `block` threads, if all bodies
+/// attract.
 ///
 /// # Panics
 /// If `block` is 0.
@@ -106,7 +104,7 @@ pub fn expected_events(bodies: u32, steps: u32, block: u32) -> u64 {
     all_on_all(bodies, steps, block).total()
 }
 
-/// [`EventCounts::force_lane`] where all bodies attract.
+/// [`EventCounts::force_lane`] if all bodies attract.
 pub fn force_lane_locations(bodies: u32, step: u32, thread: u64) -> Vec<u16> {
     all_on_all(bodies, 1, 32).force_lane(step, thread)
 }
@@ -136,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_thesis_size_in_numbers() {
-        // 391 blocks of 4 warps; 1,562 warps are full, one has 16 bodies, one none.
+        // 391 blocks of 4 warps: 1,562 warps are full, one has 16 bodies, one has none.
         assert_eq!(expected_events(50_000, 2, 128), 2 * (2 * 1_564 + 2 * 2 + 1_563 * 50_002));
         assert_eq!(expected_events(50_000, 2, 128), 156_312_516);
     }

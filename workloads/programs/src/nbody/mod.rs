@@ -1,8 +1,8 @@
-//! N-body: the gravity of all (or of the first) bodies on all, by direct summation in single precision, one
-//! thread a body.
+//! N-body: gravity of all bodies (or only of the first ones) on all bodies, by direct summation in single
+//! precision, one thread per body.
 //!
-//! Each step is two launches, `nbody_force` and `nbody_integrate`. The control flow does not depend on the
-//! numbers, so [`expected_events`] is exact.
+//! Each step launches `nbody_force` and `nbody_integrate`. The control flow does not depend on the numbers,
+//! so [`expected_events`] is exact.
 
 mod check;
 mod events;
@@ -32,10 +32,10 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::nbody::automatic::MODULE],
 };
 
-/// Most bodies: thread numbers have 32 bits.
+/// Maximum number of bodies: thread numbers have 32 bits.
 pub const MAX_BODIES: usize = 1 << 30;
 
-/// Positions, masses and velocities. G = 1.
+/// Positions, masses and velocities of bodies. G = 1.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bodies {
     /// Position (x, y, z) and mass (w) of each body.
@@ -44,29 +44,29 @@ pub struct Bodies {
     pub velocities: Vec<Float4>,
 }
 
-/// How to move the bodies.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NbodyOptions {
-    /// Steps, at least 1.
+    /// Number of steps, at least 1.
     pub steps: u32,
-    /// Time of a step.
+    /// Length of a step in time units.
     pub time_step: f32,
-    /// Softening length: pulls are those of a mass this far off at least. 1e-6 to 1e6.
+    /// Softening length, which limits the attraction of close bodies; 1e-6 to 1e6.
     pub softening: f32,
-    /// Threads of a block: a multiple of 32, at most 1,024.
+    /// Threads per block: a multiple of 32, at most 1,024.
     pub block: u32,
-    /// Only this many bodies attract, the first ones; all of them unless given. 1 to the number of bodies.
+    /// Number of bodies that attract, the first ones: 1 to the number of bodies. `None`: all.
     pub sources: Option<u32>,
 }
 
 impl NbodyOptions {
-    /// Steps of 0.025 with a softening of 0.05, in blocks of 128: 50,000 bodies are 391 of them, which 132
-    /// multiprocessors share more evenly than 196 of 256.
+    /// Creates options with steps of 0.025, a softening of 0.05 and blocks of 128. 50,000 bodies need 391
+    /// such blocks, which 132 multiprocessors share more evenly than 196 blocks of 256.
     pub const fn new(steps: u32) -> Self {
         Self { steps, time_step: 0.025, softening: 0.05, block: 128, sources: None }
     }
 
-    /// How many of `bodies` bodies attract.
+    /// Returns the number of attracting bodies among `bodies` bodies.
     pub fn sources_of(&self, bodies: u32) -> u32 {
         self.sources.unwrap_or(bodies)
     }
@@ -118,16 +118,16 @@ impl NbodyOptions {
     }
 }
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct NbodyOutcome {
-    /// The bodies after the last step.
+    /// Bodies after the last step.
     pub bodies: Bodies,
-    /// Accelerations of the last step, w is 0.
+    /// Accelerations of the last step; w is 0.
     pub accelerations: Vec<Float4>,
-    /// All kernels' time.
+    /// Total kernel time.
     pub kernel: Duration,
-    /// Launches: two a step.
+    /// Number of launches: two per step.
     pub launches: u32,
 }
 
@@ -153,8 +153,8 @@ pub fn run(
         let softening = options.softening_squared();
         let force = nbody_force(arrays.0, arrays.1, arrays.2, sources, step, half_step, softening);
         let integrate = nbody_integrate(arrays.0, arrays.1, arrays.2, options.time_step, half_step);
-        // SAFETY: three arrays of one element a body, which outlive the launches, a thread a body, and no
-        // more sources than bodies.
+        // SAFETY: the three arrays have one element per body and outlive the launches; the shape has at least
+        // one thread per body; there are no more sources than bodies.
         unsafe {
             run.launch(&force, &shape)?;
             run.launch(&integrate, &shape)?;

@@ -1,22 +1,22 @@
-//! Bodies like those of a globular cluster.
+//! Bodies of a star cluster.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{Bodies, Float4};
 
-/// Stream of the random numbers, apart from those of the inputs' generators. Never change.
+/// ChaCha8 stream of these inputs, different from the input generators' streams. Never change.
 const STREAM: u64 = 64;
-/// Share of the mass whose outermost part is left out, so that no body starts very far away.
+/// Share of the mass that is generated. The outermost part is left out, so that no body starts very far away.
 const INNER_MASS: f64 = 0.999;
 
-/// `count` bodies of equal mass, 1 / `count`, in a Plummer sphere in equilibrium: standard units, that is G =
-/// 1, total mass 1, total energy -1/4. The same seed gives the same bodies.
+/// Generates `count` bodies of equal mass, 1 / `count`, in a Plummer sphere in equilibrium. Standard units: G
+/// = 1, total mass 1, total energy -1/4. The same seed gives the same bodies.
 ///
-/// The method is that of Aarseth, Henon, Wielen, "A Comparison of Numerical Methods for the Study of Star
-/// Cluster Dynamics" (1974), appendix: radius from the inverse of the mass profile, speed by rejection from
-/// the distribution of energies, both in random directions. Random numbers come from ChaCha8 keyed by the
-/// seed, the arithmetic is in double precision; the results are rounded to single.
+/// Follows Aarseth, Henon, Wielen, "A Comparison of Numerical Methods for the Study of Star Cluster Dynamics"
+/// (1974), appendix: radius from the inverse of the mass profile, speed by rejection from the distribution of
+/// energies, both in random directions. Random numbers come from ChaCha8 with the seed as the key. Arithmetic
+/// is in double precision; results are rounded to single.
 pub fn plummer(count: usize, seed: u64) -> Bodies {
     let mut random = Random::new(seed);
     let to_length = 3.0 * std::f64::consts::PI / 16.0;
@@ -44,17 +44,18 @@ impl Random {
         Self(rng)
     }
 
-    /// Uniform in (0, 1).
+    /// Returns a uniform number in (0, 1).
     fn unit(&mut self) -> f64 {
         ((self.0.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// Distance from the centre in units of the Plummer radius: inside of r lies the share (1 + r^-2)^(-3/2).
+    /// Returns a distance from the centre in Plummer radii; the share of the mass inside r is (1 +
+    /// r^-2)^(-3/2).
     fn radius(&mut self) -> f64 {
         ((self.unit() * INNER_MASS).powf(-2.0 / 3.0) - 1.0).sqrt().recip()
     }
 
-    /// q with a density proportional to q^2 (1 - q^2)^(7/2), which is below 0.1 everywhere.
+    /// Returns q with a density proportional to q^2 (1 - q^2)^(7/2), which is below 0.1 everywhere.
     fn share_of_escape_speed(&mut self) -> f64 {
         loop {
             let (q, height) = (self.unit(), 0.1 * self.unit());
@@ -64,7 +65,7 @@ impl Random {
         }
     }
 
-    /// A vector of that length in a direction uniform on the sphere, by rejection from the cube.
+    /// Returns a vector of this length in a direction uniform on the sphere, by rejection from the cube.
     fn direction(&mut self, length: f64, w: f32) -> Float4 {
         loop {
             let [x, y, z] = [(); 3].map(|()| 2.0 * self.unit() - 1.0);
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn half_the_mass_lies_inside_the_half_mass_radius() {
         let bodies = plummer(10_000, 1);
-        // 1.305 Plummer radii in units of 3 pi / 16 of the standard length.
+        // 1.305 Plummer radii; a Plummer radius is 3 pi / 16 (0.589) of the standard length.
         let inside = bodies.positions.iter().filter(|p| square(p).sqrt() < 1.305 * 0.589).count();
         assert!((4_800..5_200).contains(&inside), "{inside} of 10,000");
     }
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(plummer(100, 3), plummer(100, 3));
         assert_ne!(plummer(100, 3), plummer(100, 4));
         assert_eq!(plummer(0, 3), Bodies::default());
-        // More bodies begin with the same ones, but for the mass.
+        // A larger number of bodies starts with the same bodies, except for their mass.
         assert_eq!(plummer(100, 3).velocities[..10], plummer(10, 3).velocities);
     }
 }

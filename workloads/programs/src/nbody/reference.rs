@@ -1,5 +1,4 @@
-//! The same steps in plain loops on the CPU: in single precision bit for bit, in double precision to judge
-//! by.
+//! CPU reference in plain loops: bit-exact in single precision, and in double precision to measure errors.
 
 use std::fmt;
 
@@ -8,8 +7,8 @@ use warptrace_kernels::nbody::{add_difference, add_scaled, attract};
 
 use super::{Bodies, Float4, NbodyOptions};
 
-/// Moves `bodies` with the kernels' own arithmetic. Returns the bodies and the last accelerations, equal to
-/// the simulator's bit for bit; a GPU's differ in the last bits of its reciprocal square root.
+/// Moves `bodies` with the kernels' arithmetic. Returns the bodies and the last accelerations. They equal the
+/// simulator's bit for bit; a GPU's differ in the last bits of its reciprocal square root.
 pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4>) {
     let Bodies { mut positions, mut velocities } = bodies.clone();
     let (half, softening) = (options.half_step(), options.softening_squared());
@@ -40,25 +39,25 @@ pub fn reference(bodies: &Bodies, options: &NbodyOptions) -> (Bodies, Vec<Float4
     (Bodies { positions, velocities }, accelerations)
 }
 
-/// How far a result is from the one in double precision: the largest difference of a body, over the length of
-/// the true vector or the root mean square of all such lengths, whichever is larger.
+/// Deviation of a result from double precision: the largest difference of a body, divided by the length of
+/// the true vector or by the root mean square of all such lengths, whichever is larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
-    /// Of the positions.
+    /// Deviation of the positions.
     pub position: f64,
-    /// Of the velocities.
+    /// Deviation of the velocities.
     pub velocity: f64,
-    /// Of the last step's accelerations.
+    /// Deviation of the last step's accelerations.
     pub acceleration: f64,
 }
 
 impl Deviation {
-    /// What single precision is allowed: rounding, grown by the length of the sums.
+    /// Tolerance for single precision: rounding errors, which grow with the length of the sums.
     pub const TOLERANCE: f64 = 1e-4;
 
-    /// Whether all three are within [`TOLERANCE`](Self::TOLERANCE).
+    /// Returns true if all three are within [`TOLERANCE`](Self::TOLERANCE).
     pub fn is_small(&self) -> bool {
-        // Written so that a NaN is not small.
+        // False if a value is NaN.
         [self.position, self.velocity, self.acceleration].iter().all(|d| *d <= Self::TOLERANCE)
     }
 }
@@ -73,11 +72,11 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// Compares what became of `bodies` with the same steps in double precision. Takes `steps` times bodies times
-/// sources.
+/// Compares the moved bodies with the same steps in double precision. Takes time proportional to steps times
+/// bodies times sources.
 ///
 /// # Panics
-/// If there are not as many results as bodies.
+/// If the number of results differs from the number of bodies, or `options.sources` exceeds it.
 pub fn deviation(
     bodies: &Bodies,
     options: &NbodyOptions,
@@ -143,6 +142,6 @@ fn largest(truth: &[[f64; 3]], found: &[Float4]) -> f64 {
         let scale = length_squared(truth).max(mean);
         if scale == 0.0 { length_squared(&difference) } else { (length_squared(&difference) / scale).sqrt() }
     };
-    // `f64::max` would drop a NaN.
+    // `f64::max` ignores NaN.
     truth.iter().zip(found).map(one).fold(0.0, |a, b| if b > a || b.is_nan() { b } else { a })
 }

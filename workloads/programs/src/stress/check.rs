@@ -1,13 +1,13 @@
-//! Did every walk go where it should?
+//! Check of the walks.
 
 use super::{StressOptions, StressResult, reference};
 use crate::check::Checked;
 use crate::words::count;
 
-/// Checks that the walks left behind what [`reference()`] does.
+/// Compares the results of the walks with [`reference()`]'s.
 ///
 /// # Errors
-/// What differs first.
+/// The first difference.
 ///
 /// # Panics
 /// If an option is out of the range that [`run`](super::run()) allows.
@@ -15,10 +15,10 @@ pub fn check(options: &StressOptions, result: &StressResult) -> Checked {
     check_against(options, &reference(options), result)
 }
 
-/// As [`check()`], with the reference that is known already.
+/// Like [`check()`], but takes the result of the reference.
 ///
 /// # Errors
-/// What differs first.
+/// The first difference.
 pub fn check_against(options: &StressOptions, expected: &StressResult, result: &StressResult) -> Checked {
     for (what, found, expected) in [
         ("checksum of walk", &result.sums, &expected.sums),

@@ -1,9 +1,9 @@
-//! Stress: walks that lead the lanes of a warp apart, to try the tracer where it is hardest.
+//! Stress: walks that make the lanes of a warp diverge, as a difficult case for the tracer.
 //!
-//! Every lane draws its way from a hash: loop lengths, branches, early ends. The program's results are
-//! checksums of the ways, so they show that tracing led no lane astray; [`lane_locations`] says what each
-//! lane's trace must be, on every device and in every order of execution. How the lanes of a warp fall into
-//! groups is up to the device, and so is the number of a warp's events.
+//! Every lane derives its path from a hash: loop lengths, branches, early exits. The results are checksums of
+//! the paths, so they show whether tracing changed a path. [`lane_locations`] gives each lane's trace, which
+//! is the same on every device and in every order of execution. The grouping of lanes into events, and
+//! therefore the number of events, depends on the device.
 
 mod check;
 mod reference;
@@ -25,30 +25,29 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::stress::automatic::MODULE],
 };
 
-/// Most walks: thread numbers have 32 bits.
+/// Maximum number of walks: thread numbers have 32 bits.
 pub const MAX_WALKS: u32 = 1 << 30;
 
-/// How to walk.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StressOptions {
-    /// Walks, one a thread, 1 to [`MAX_WALKS`].
+    /// Number of walks, one per thread: 1 to [`MAX_WALKS`].
     pub walks: u32,
-    /// Most rounds of a walk, at least 1. A walk has 1 to this many, all equally likely, if it is not broken
-    /// off before: one round in 128 does that.
+    /// Maximum number of rounds of a walk, at least 1. The number of rounds is uniform from 1 to `rounds`.
+    /// After each round, a walk also ends with probability 1/128.
     pub rounds: u32,
-    /// What the walks are drawn from.
+    /// Seed of the walks.
     pub seed: u32,
-    /// Threads of a block: a multiple of 32, at most 1,024.
+    /// Threads per block: a multiple of 32, at most 1,024.
     pub block: u32,
 }
 
 impl StressOptions {
-    /// Seed 1, in blocks of 256.
+    /// Creates options with seed 1 and blocks of 256 threads.
     pub const fn new(walks: u32, rounds: u32) -> Self {
         Self { walks, rounds, seed: 1, block: 256 }
     }
 
-    /// Threads of the launch: whole blocks.
     fn threads(&self) -> u64 {
         u64::from(self.walks).next_multiple_of(u64::from(self.block))
     }
@@ -70,40 +69,40 @@ impl StressOptions {
     }
 }
 
-/// What the walks leave behind: the same on every device, traced or not.
+/// Results of the walks: the same on every device, traced or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StressResult {
-    /// Each walk's checksum over its way.
+    /// Checksum of each walk's path.
     pub sums: Vec<u32>,
-    /// How many trace points each walk passed.
+    /// Number of trace points that each walk passed.
     pub passed: Vec<u32>,
     /// Counters in global memory.
     pub bins: Vec<u32>,
-    /// Counters in shared memory, eight a block.
+    /// Counters in shared memory, eight per block.
     pub counts: Vec<u32>,
 }
 
 impl StressResult {
-    /// Lanes that pass trace points, over all of them: what the masks of all events add up to.
+    /// Returns the sum of active lanes over all events.
     pub fn lane_events(&self, options: &StressOptions) -> u64 {
-        // A thread without a walk enters, looks for a counter to clear, and finds that it is outside.
+        // A thread without a walk passes three trace points.
         let outside = options.threads() - u64::from(options.walks);
         self.passed.iter().map(|&passed| u64::from(passed)).sum::<u64>() + 3 * outside
     }
 }
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct StressOutcome {
-    /// What the walks left behind.
+    /// Results of the walks.
     pub result: StressResult,
-    /// The kernel's time.
+    /// Kernel time.
     pub kernel: Duration,
-    /// Launches: one.
+    /// Number of launches: one.
     pub launches: u32,
 }
 
-/// Walks.
+/// Runs the walks.
 ///
 /// # Errors
 /// If an option is out of range, or the device or the recording fails.
@@ -124,8 +123,8 @@ pub fn run(launcher: &mut dyn Launcher, options: &StressOptions) -> Result<Stres
         options.seed,
         options.rounds,
     );
-    // SAFETY: two arrays of one element a walk, the counters, and eight counters a block, which outlive the
-    // launch; whole warps, and a thread a walk.
+    // SAFETY: two arrays with one element per walk, the global counters, and eight counters per block, which
+    // all outlive the launch; whole warps, with a thread per walk.
     unsafe { run.launch(&call, &LaunchShape::linear(options.walks.into(), options.block)) }?;
     let result = StressResult {
         sums: sums.download(run.device())?,

@@ -1,8 +1,8 @@
-//! The same walks on the CPU.
+//! CPU reference.
 //!
-//! A walk's way depends on its own draws alone; what it leaves behind depends on the other lanes of its warp,
-//! too, which take sides together. So a way is a list of steps first, and the results are made of the steps
-//! of a warp.
+//! A walk's path depends only on its own draws. Its results also depend on the other lanes of its warp,
+//! because the lanes take sides together. So the reference first draws the steps of each walk, and then
+//! computes the results from the steps of a warp.
 
 use rayon::prelude::*;
 use warptrace_kernels::stress::{BINS, CLIMB_STEPS, COUNTERS, at, draw, key, mix};
@@ -11,24 +11,23 @@ use super::{StressOptions, StressResult};
 
 const WARP: u64 = 32;
 
-/// What a walk does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// Passes a trace point.
     Pass(u16),
-    /// Adds a number to its checksum.
+    /// Mixes a number into the checksum.
     Mix(u32),
-    /// Counts in global memory.
+    /// Increments the global counter of this number.
     Count(u32),
-    /// Counts in global memory, where its checksum says.
+    /// Increments the global counter that the checksum selects.
     CountSum,
-    /// Adds to a counter of its block.
+    /// Adds a number to a shared counter of the block.
     Add(u32, u32),
-    /// Takes a side of its warp (near or not), and adds the lanes on the near side to its checksum.
+    /// Takes a side of the warp (near or far), and mixes the mask of lanes on the near side into the
+    /// checksum.
     Side(bool),
 }
 
-/// Draws the steps of one walk.
 struct Route {
     key: u32,
     draws: u32,
@@ -36,7 +35,6 @@ struct Route {
 }
 
 impl Route {
-    /// The way of thread `thread`.
     fn steps(options: &StressOptions, thread: u64) -> Vec<Step> {
         let thread = thread as u32;
         let mut way = Self { key: key(options.seed, thread), draws: 0, steps: Vec::new() };
@@ -158,7 +156,7 @@ impl Route {
     }
 }
 
-/// The locations that thread `thread` passes, in order.
+/// Returns the locations of thread `thread`, in order.
 pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
     let location = |step| match step {
         Step::Pass(location) => Some(location),
@@ -167,7 +165,7 @@ pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
     Route::steps(options, thread).into_iter().filter_map(location).collect()
 }
 
-/// What the walks leave behind, as [`run`](super::run) computes it.
+/// Computes the same results as [`run`](super::run).
 ///
 /// # Panics
 /// If an option is out of the range that `run` allows.
@@ -212,7 +210,7 @@ fn one_block(options: &StressOptions, block: u64) -> StressResult {
     result
 }
 
-/// The lanes of a warp on the near side, round by round.
+/// Returns the mask of lanes on the near side, for each round.
 fn near_sides(ways: &[Vec<Step>]) -> Vec<u32> {
     let mut rounds = Vec::new();
     for (lane, way) in ways.iter().enumerate() {
@@ -230,7 +228,7 @@ fn near_sides(ways: &[Vec<Step>]) -> Vec<u32> {
     rounds
 }
 
-/// Takes a walk's steps. Returns its checksum and how many trace points it passed.
+/// Executes a walk's steps. Returns its checksum and its number of trace points.
 fn walk(way: &[Step], near: &[u32], result: &mut StressResult) -> (u32, u32) {
     let (mut sum, mut passed, mut round) = (0, 0, 0);
     let mut count = |number: u32| {

@@ -1,13 +1,13 @@
-//! Is every element right?
+//! Check of the result.
 
 use super::Arrays;
 use crate::check::Checked;
 use crate::words::count;
 
-/// Compares each element with what it should be.
+/// Compares each element with its expected value.
 ///
 /// # Errors
-/// Another length, or the first wrong element.
+/// If the length differs; otherwise, the first wrong element.
 pub fn check(arrays: &Arrays, a: &[f32]) -> Checked {
     let expected = arrays.elements();
     if a.len() != expected {
@@ -15,7 +15,7 @@ pub fn check(arrays: &Arrays, a: &[f32]) -> Checked {
     }
     for (index, &found) in a.iter().enumerate() {
         let expected = arrays.expected(index);
-        // What is no number differs from everything.
+        // A NaN differs from everything.
         if found != expected {
             return Err(format!("element {index} is {found}; it should be {expected}"));
         }

@@ -1,6 +1,6 @@
-//! Triad: a = b + factor c over long arrays, by a grid that fills the card exactly.
+//! Triad: a = b + factor c over long arrays, with a grid that exactly fills the device.
 //!
-//! The numbers are such that nothing rounds, so [`check()`] demands each element to the last bit.
+//! No operation rounds, so [`check()`] requires exact elements.
 
 mod check;
 
@@ -21,19 +21,19 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
     automatic: &[warptrace_kernels::triad::automatic::MODULE],
 };
 
-/// Elements of each array unless another number is given.
+/// Default number of elements per array.
 pub const DEFAULT_ELEMENTS: u32 = 1 << 20;
-/// Most elements: 4 GiB an array.
+/// Maximum number of elements: 4 GiB per array.
 pub const MAX_ELEMENTS: u32 = 1 << 30;
-/// What `c` is multiplied by.
+/// Factor of `c`.
 pub const FACTOR: f32 = 3.0;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriadOptions {
-    /// Launches; each computes all of it.
+    /// Number of launches; each computes the whole array.
     pub passes: u32,
-    /// The grid; `None`: as many threads as the card holds at once.
+    /// Grid of each launch. `None`: as many threads as the device holds at once.
     pub grid: Option<Grid>,
 }
 
@@ -43,7 +43,7 @@ impl Default for TriadOptions {
     }
 }
 
-/// The arrays that are read.
+/// Input arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrays {
     b: Vec<f32>,
@@ -51,10 +51,10 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Arrays of `elements` small whole numbers.
+    /// Creates arrays of `elements` small whole numbers.
     ///
     /// # Errors
-    /// [`WorkloadError::Option`] for none, or more than [`MAX_ELEMENTS`].
+    /// [`WorkloadError::Option`] if `elements` is 0 or over [`MAX_ELEMENTS`].
     pub fn new(elements: u32) -> Result<Self, WorkloadError> {
         if elements == 0 || elements > MAX_ELEMENTS {
             let allowed = "an array has 1 to 2^30 elements";
@@ -64,27 +64,26 @@ impl Arrays {
         Ok(Self { b: numbers(1021), c: numbers(509) })
     }
 
-    /// Elements of each.
+    /// Number of elements per array.
     pub fn elements(&self) -> usize {
         self.b.len()
     }
 
-    /// What element `index` of the result must be.
     fn expected(&self, index: usize) -> f32 {
         self.b[index] + FACTOR * self.c[index]
     }
 }
 
-/// What a run computed.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct TriadOutcome {
-    /// The array that was written.
+    /// Output array.
     pub a: Vec<f32>,
-    /// All kernels' time.
+    /// Total kernel time.
     pub kernel: Duration,
-    /// Launches.
+    /// Number of launches.
     pub launches: u32,
-    /// The grid of each.
+    /// Grid of each launch.
     pub grid: Grid,
 }
 
@@ -101,11 +100,11 @@ pub fn run(
     let grid = options.grid.unwrap_or_else(|| Grid::as_many_as_fit(run.device()));
     let b = Buffer::upload(run.device(), &arrays.b)?;
     let c = Buffer::upload(run.device(), &arrays.c)?;
-    // What no thread writes is no number.
+    // NaN marks elements that no thread writes.
     let a = Buffer::<f32>::filled(run.device(), arrays.elements(), 0xff)?;
     let call = warptrace_kernels::triad::triad(a.global(), b.global(), c.global(), FACTOR);
     for _ in 0..options.passes {
-        // SAFETY: three arrays of the same length, which outlive the launch.
+        // SAFETY: the three arrays have the same length and outlive the launch.
         unsafe { run.launch(&call, &grid.independent()) }?;
     }
     let outcome =
@@ -116,20 +115,19 @@ pub fn run(
     Ok(outcome)
 }
 
-/// The elements of thread `thread` of a grid.
 fn elements_of(elements: u64, grid: Grid, thread: u64) -> u64 {
     let threads = u64::from(grid.blocks()) * u64::from(grid.threads());
     elements.saturating_sub(thread).div_ceil(threads)
 }
 
-/// Events of a pass over `elements` elements on a grid: of a warp ENTER, and ELEMENT as often as its first
-/// lane has one, since that has most.
+/// Returns the number of events of a pass over `elements` elements: each warp has one ENTER, and one ELEMENT
+/// per element of its first lane, which has the most.
 pub fn expected_events(elements: u64, grid: Grid) -> u64 {
     let warps = u64::from(grid.blocks()) * u64::from(grid.threads() / 32);
     (0..warps).map(|warp| 1 + elements_of(elements, grid, warp * 32)).sum()
 }
 
-/// The locations that a thread passes in a pass.
+/// Returns the locations of a thread in a pass, in order.
 pub fn lane_locations(elements: u64, grid: Grid, thread: u64) -> impl Iterator<Item = u16> {
     let rounds = elements_of(elements, grid, thread);
     std::iter::once(at::ENTER).chain((0..rounds).map(|_| at::ELEMENT))

@@ -1,4 +1,4 @@
-//! Recordings that begin at some visit of a location, beside whole ones.
+//! Recordings that begin at a given visit of a location, compared with whole recordings.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use warptrace_workloads::stress::{self, StressOptions};
 const OPTIONS: StressOptions = StressOptions::new(200, 6);
 const POLICIES: [Policy; 3] = [Policy::Stop, Policy::Ring, Policy::Stream];
 
-/// Location and mask of a lane's events.
+/// Locations and masks of a lane's events.
 type Way = Vec<(u16, u32)>;
 
 fn record(policy: Policy, dual: bool, after: Option<After>) -> (TraceFile, LaunchReport) {
@@ -40,7 +40,6 @@ fn record(policy: Policy, dual: bool, after: Option<After>) -> (TraceFile, Launc
     (file, report)
 }
 
-/// What each lane of each warp did, as a track has it.
 fn ways(file: &TraceFile, track: u32) -> BTreeMap<(u32, u32), Way> {
     let mut ways: BTreeMap<_, Way> = BTreeMap::new();
     for launch in file.launches() {
@@ -57,8 +56,8 @@ fn ways(file: &TraceFile, track: u32) -> BTreeMap<(u32, u32), Way> {
     ways
 }
 
-/// What remains of the ways of a whole trace. A lane's event is recorded if the lane is, or another one of
-/// the event; so the ways are followed event by event, each as soon as all of its lanes have come to it.
+/// Returns the expected rest of the events of a whole trace. An event is recorded if any of its lanes is, so
+/// the function processes events in order: each one when it is the next event of all its lanes.
 fn end_of(whole: &BTreeMap<(u32, u32), Way>, after: After) -> BTreeMap<(u32, u32), Way> {
     let mut ends = BTreeMap::new();
     let warps: BTreeSet<u32> = whole.keys().map(|(warp, _)| *warp).collect();
@@ -66,7 +65,7 @@ fn end_of(whole: &BTreeMap<(u32, u32), Way>, after: After) -> BTreeMap<(u32, u32
         let of = |lane: u32| whole.get(&(warp, lane)).map_or(&[][..], Vec::as_slice);
         let (mut next, mut remaining) = ([0; 32], [after.count.get(); 32]);
         loop {
-            // The first event of a lane that is the next one of all of its lanes.
+            // An event that is the next one of all its lanes.
             let come = |lane: u32| of(lane).get(next[lane as usize]).copied();
             let ready = (0..32).find_map(|lane| {
                 let (location, mask) = come(lane)?;

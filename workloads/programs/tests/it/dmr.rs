@@ -17,7 +17,7 @@ use warptrace_workloads::{Grid, WorkloadError};
 
 const REAL: [&str; 5] = ["spiral", "dots", "ladder", "633", "ttimeu10000"];
 
-/// A real mesh, or `None`, said aloud, where the inputs are not there.
+/// Returns a real mesh; prints a message and returns `None` if the file does not exist.
 fn real(name: &str) -> Option<Mesh> {
     let inputs = std::env::var_os("WARPTRACE_INPUTS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/inputs")),
@@ -31,7 +31,7 @@ fn real(name: &str) -> Option<Mesh> {
     Some(load_mesh(&path, &Limits::default()).unwrap().0)
 }
 
-/// Random points in a triangle, and in a square with points on its boundary.
+/// Returns meshes of random points in a triangle, and in a square with points on its boundary.
 fn generated() -> Vec<(String, Mesh)> {
     let mut meshes = Vec::new();
     for seed in 0..3 {
@@ -43,7 +43,7 @@ fn generated() -> Vec<(String, Mesh)> {
     meshes
 }
 
-/// The mesh with every `stride`-th of its inner edges made a segment: many end inside the domain, and many
+/// Makes every `stride`-th inner edge of the mesh a segment. Many of them end inside the domain, and many
 /// meet at sharp angles.
 fn with_constraints(mesh: &Mesh, stride: usize) -> Mesh {
     let mut segments = mesh.segments().to_vec();
@@ -54,7 +54,7 @@ fn with_constraints(mesh: &Mesh, stride: usize) -> Mesh {
     Mesh::new(mesh.points().to_vec(), mesh.triangles().to_vec(), segments).unwrap()
 }
 
-/// A triangle with an angle of `degrees` at its first corner, which the input demands, around a fourth point.
+/// A triangle around a fourth point. The input prescribes an angle of `degrees` at its first corner.
 fn wedge(degrees: f64) -> Mesh {
     let (sin, cos) = degrees.to_radians().sin_cos();
     let points = vec![[0.0, 0.0], [10.0, 0.0], [7.0 * cos, 7.0 * sin], [6.0, 2.0 * sin]];
@@ -69,7 +69,6 @@ fn grid(text: &str) -> Option<Grid> {
     Some(text.parse().unwrap())
 }
 
-/// Checks the result, and says what it is.
 fn assert_refined(name: &str, input: &Mesh, refined: &Refined, options: &DmrOptions) {
     match dmr::check(input, options, refined) {
         Ok(finding) => eprintln!("{name}: {finding}"),
@@ -77,7 +76,7 @@ fn assert_refined(name: &str, input: &Mesh, refined: &Refined, options: &DmrOpti
     }
 }
 
-/// As [`assert_refined`], and no sharp angle but the input's own is left.
+/// Like [`assert_refined`], and checks that only sharp angles prescribed by the input are left.
 fn assert_all_refined(name: &str, input: &Mesh, refined: &Refined) {
     assert_refined(name, input, refined, &DmrOptions::default());
     assert_eq!((refined.kept_short, refined.kept_unsure), (0, 0), "{name}");
@@ -100,7 +99,7 @@ fn check_kernels(meshes: impl IntoIterator<Item = (String, Mesh)>) {
         let inserted: u32 = outcome.rounds.iter().map(|round| round.winners).sum();
         assert_eq!(outcome.refined.points.len(), mesh.points().len() + inserted as usize, "{name}");
         assert_eq!(outcome.launches, 2 + 7 * outcome.rounds.len() as u32, "{name}");
-        // What is refined stays as it is.
+        // Refinement does not change a refined mesh.
         let again = simulate(&outcome.refined.clone().into_mesh().unwrap(), &DmrOptions::default()).unwrap();
         assert!(again.rounds.is_empty(), "{name}");
         assert_eq!(again.refined.triangles, outcome.refined.triangles, "{name}");
@@ -229,7 +228,7 @@ fn every_lane_passes_the_same_locations_whatever_the_order() {
     assert!(digests(2, 5) == expected);
 }
 
-/// How often lanes pass each location follows from what the rounds report and from the meshes.
+/// Checks the number of lanes at each location against the reports of the rounds and the meshes.
 fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &LaneCounts) {
     use warptrace_kernels::dmr::{claim, commit, emit, init, mark};
     let total =
@@ -276,7 +275,7 @@ fn assert_lane_counts(input: &Mesh, outcome: &DmrOutcome, block: u32, lanes: &La
 
     assert_eq!(at(emit::at::EMIT_FRESH), at(commit::at::FAN_BAD));
     assert_eq!(at(emit::at::EMIT_AGAIN), at(emit::at::COUNT_AGAIN));
-    // Whatever enters the worklist leaves it.
+    // Every entry of the worklist leaves it again.
     assert_eq!(at(emit::at::COUNT_GONE), bad_before + at(commit::at::FAN_BAD));
 }
 

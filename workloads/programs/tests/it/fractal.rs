@@ -1,4 +1,4 @@
-//! Fractal on the simulator: same picture traced and untraced, event counts as the picture implies.
+//! Fractal on the simulator: traced and untraced pictures are equal, and the event counts match the picture.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use warptrace_host::{DEVICE_ECL, RecordingSpec, Session, SimDevice, SimOptions, Untraced};

@@ -1,4 +1,4 @@
-//! Matrix multiplication on the simulator: exact products, lanes and events as the formulas say.
+//! Matrix multiplication on the simulator: exact products, and lanes and events as computed by the formulas.
 
 use crate::programs::{RECORDINGS, assert_ids_are_unique, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
@@ -12,7 +12,7 @@ fn trace_points_stand_at_one_place_each() {
 
 #[test]
 fn the_simulator_computes_the_exact_product() {
-    // Less than a tile, a tile, tiles with a rest, and a rest that cuts quadrants apart.
+    // Less than a tile, one tile, tiles with a remainder, and a remainder that splits quadrants.
     for size in [8, 72, 128, 144, 264] {
         let matrices = Matrices::random(size, 5).unwrap();
         let outcome = matmul::run(&mut Untraced(&mut simulator(0)), &matrices).unwrap();

@@ -1,5 +1,5 @@
-//! All programs with limits of device memory: nothing is taken beyond the limit, results are right, and what
-//! is lost is counted.
+//! All programs with limits on device memory: recordings stay within the limit, results are right, and losses
+//! are counted.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -24,7 +24,6 @@ use warptrace_workloads::nbody::{self, NbodyOptions};
 use warptrace_workloads::stress::{self, StressOptions};
 use warptrace_workloads::{Grid, ProgramInfo, WorkloadError};
 
-/// Runs a program and checks its result.
 type LimitedRun = Box<dyn Fn(&mut dyn Launcher) -> Result<(), WorkloadError>>;
 
 fn programs() -> Vec<(&'static ProgramInfo, LimitedRun)> {
@@ -87,7 +86,7 @@ fn programs() -> Vec<(&'static ProgramInfo, LimitedRun)> {
     ]
 }
 
-/// Records a program with a limit; returns the events that were lost.
+/// Records a program with a memory limit. Returns the number of lost events.
 fn record(
     program: &ProgramInfo,
     run: &LimitedRun,
@@ -98,7 +97,7 @@ fn record(
     record_file(program, run, recording, policy, limit, None).map(|(_, lost)| lost)
 }
 
-/// The same on this many threads; returns the file, too.
+/// Like [`record`], but with this number of simulator threads. Also returns the file.
 fn record_file(
     program: &ProgramInfo,
     run: &LimitedRun,
@@ -137,7 +136,6 @@ fn record_file(
     Ok((file, lost))
 }
 
-/// The events of each warp of each launch.
 fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
     let launches = file.launches().flat_map(|launch| (0..launch.warps()).map(|warp| (launch.number(), warp)));
     let of = |name: (u32, u32)| {
@@ -147,10 +145,9 @@ fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
     launches.map(of).collect()
 }
 
-/// Warps wait for as long as it takes.
+/// Stall limit, long enough that no warp exceeds it.
 const STALL: Duration = Duration::from_secs(600);
 
-/// Ways to record.
 #[derive(Clone, Copy, Debug)]
 struct Recording {
     codec: CodecSpec,
@@ -165,7 +162,7 @@ const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Predict(DEVICE_PREDICT), dual: true, counting: Counting::All },
 ];
 
-/// Records each program in 18 ways; in a part of the cases in two.
+/// Records each program in 18 ways, or in two of them if `is_part` is set.
 fn check_limits(is_part: bool) {
     for (which, (program, run)) in programs().into_iter().enumerate() {
         let mut ways = 0..;
@@ -257,7 +254,7 @@ fn with_little_memory_rings_have_the_end_of_each_warps_events() {
                 Err(error) => panic!("{}: {error}", program.name),
             };
             *(if lost == 0 { &mut whole } else { &mut wrapped }) += 1;
-            // With one thread it is the same each time which block comes first at an atomic.
+            // With one thread, the order of the blocks at an atomic is deterministic.
             let (all, none) = record_file(program, &run, recording, Policy::Stop, 1 << 30, Some(1)).unwrap();
             assert_eq!(none, 0);
             let (all, part) = (events(&all), events(&part));

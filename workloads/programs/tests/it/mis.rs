@@ -1,4 +1,4 @@
-//! MIS on the simulator: the greedy set whatever the interleaving, the grid and the codec.
+//! MIS on the simulator: the greedy set with every interleaving, grid and codec.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::programs::{
@@ -56,7 +56,7 @@ fn threads_that_give_up_leave_the_rest_to_another_launch() {
     assert!(launches > 2, "no thread gave up");
 }
 
-/// Records each graph in all ways, or in one.
+/// Records each graph in all ways, or each in one way if `is_part` is set.
 fn check_traces(is_part: bool) {
     let mut passed = [0; 256];
     for (number, (name, graph)) in zoo().into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     check_traces(true);
 }
 
-/// Lane counts that hold for every interleaving, as docs/evaluation/programs.md lists them.
+/// Checks lane counts that hold for every interleaving. `docs/evaluation/programs.md` lists them.
 fn adds_up(graph: &Graph, outcome: &MisOutcome, lanes: &LaneCounts) {
     let nodes = u64::from(graph.nodes());
     let isolated = (0..graph.nodes()).filter(|&node| graph.degree(node) == 0).count() as u64;
@@ -106,7 +106,8 @@ fn adds_up(graph: &Graph, outcome: &MisOutcome, lanes: &LaneCounts) {
     assert_eq!(lanes.at(at::JOINS), members().count() as u64 - isolated);
     assert_eq!(lanes.at(at::JOINED), lanes.at(at::JOINS));
     assert_eq!(lanes.at(at::REMOVE), members().map(|node| u64::from(graph.degree(node))).sum::<u64>());
-    // Each node that joins looked at all its neighbours, each that waits at one or more.
+    // A node that joins has compared itself with all its neighbours. A blocked node has compared itself with
+    // at least one.
     assert!(lanes.at(at::COMPARE) >= lanes.at(at::REMOVE) + lanes.at(at::BLOCKED));
 }
 

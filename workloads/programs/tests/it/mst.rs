@@ -1,4 +1,4 @@
-//! MST on the simulator: Kruskal's forest whatever the interleaving, the grid and the codec.
+//! MST on the simulator: Kruskal's forest with every interleaving, grid and codec.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use crate::programs::{
@@ -33,7 +33,7 @@ fn every_interleaving_finds_kruskals_forest() {
             for options in [on("4x64"), on("1x32"), MstOptions::default()] {
                 let outcome = untraced(&graph, seed, &options);
                 mst::check(&graph, &outcome.arcs, outcome.weight).unwrap();
-                // Ties break by the arc's position on both sides, so not only the weights agree.
+                // Both break ties by the position of the arc, so the arcs agree as well.
                 assert_eq!(outcome.arcs, expected.arcs, "{name}, seed {seed}, {options:?}");
                 assert_eq!(outcome.weight, expected.weight, "{name}");
                 let most = graph.nodes().next_power_of_two().ilog2();
@@ -68,7 +68,7 @@ fn the_heaviest_weights_do_not_overflow() {
 
 #[test]
 fn a_path_of_rising_weights_does_not_degenerate() {
-    // Every edge is some node's lightest: one round links everything, and trees stay shallow all the same.
+    // Every edge is the lightest edge of some node, so one round links everything. Trees still stay shallow.
     let nodes = 4_000;
     let weight = |node: u32| node + 1;
     let (mut offsets, mut neighbours, mut weights) = (vec![0], Vec::new(), Vec::new());
@@ -93,7 +93,7 @@ fn a_path_of_rising_weights_does_not_degenerate() {
     assert!(steps_an_edge < 20, "{steps_an_edge} steps an edge");
 }
 
-/// Records each graph in all ways, or in one.
+/// Records each graph in all ways, or each in one way if `is_part` is set.
 fn check_traces(is_part: bool) {
     let mut passed = [0; 256];
     for (number, (name, graph)) in weighted_zoo().into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn tracing_changes_nothing_and_the_trace_adds_up() {
     check_traces(true);
 }
 
-/// Lane counts that hold for every interleaving, as docs/evaluation/programs.md lists them.
+/// Checks lane counts that hold for every interleaving. `docs/evaluation/programs.md` lists them.
 fn adds_up(graph: &Graph, outcome: &MstOutcome, lanes: &LaneCounts) {
     let edges = u64::from(graph.arcs() / 2);
     let forest = outcome.arcs.len() as u64;
@@ -138,7 +138,7 @@ fn adds_up(graph: &Graph, outcome: &MstOutcome, lanes: &LaneCounts) {
     assert_eq!(lanes.at(at::LIGHTEST_ENTER), threads * lightest);
     assert_eq!(lanes.at(at::LIGHTEST_DONE), threads * lightest);
     assert_eq!(lanes.at(at::LIGHTEST_EDGE), lanes.at(at::INSIDE) + lanes.at(at::BETWEEN));
-    // Every edge ends up inside a tree, and is dropped once.
+    // Every edge ends up inside a tree and is dropped once.
     assert_eq!(lanes.at(at::INSIDE), edges);
     assert_eq!(lanes.at(at::LIGHTER_AT_FIRST) + lanes.at(at::HEAVIER_AT_FIRST), lanes.at(at::BETWEEN));
     assert_eq!(lanes.at(at::LIGHTER_AT_SECOND) + lanes.at(at::HEAVIER_AT_SECOND), lanes.at(at::BETWEEN));

@@ -1,4 +1,5 @@
-//! N-body on the simulator: bit for bit the reference, near the truth, events as the formula says.
+//! N-body on the simulator: bit-exact with the reference, close to double precision, and events as computed
+//! by the formula.
 
 use crate::programs::{RECORDINGS, assert_ids_are_unique, record, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
@@ -36,7 +37,7 @@ fn single_precision_stays_near_the_truth() {
     let (mut moved, accelerations) = nbody::reference(&bodies, &options);
     let deviation = nbody::deviation(&bodies, &options, &moved, &accelerations);
     assert!(deviation.is_small(), "{deviation:?}");
-    // And the measure sees one wrong body, or none at all.
+    // The deviation detects a wrong position, and a NaN.
     moved.positions[7].x += 0.01;
     assert!(!nbody::deviation(&bodies, &options, &moved, &accelerations).is_small());
     moved.positions[7].x = f32::NAN;
@@ -47,7 +48,7 @@ fn single_precision_stays_near_the_truth() {
 fn two_bodies_on_a_circle_come_back() {
     let at = |x: f32, w: f32| Float4 { x, y: 0.0, z: 0.0, w };
     let speed = |y: f32| Float4 { x: 0.0, y, z: 0.0, w: 0.0 };
-    // Masses 1/2 at distance 1: each moves with v = 1/2 and is back after 2 pi.
+    // Masses of 1/2 at distance 1: each body moves with v = 1/2 and returns after 2 pi.
     let bodies =
         Bodies { positions: vec![at(-0.5, 0.5), at(0.5, 0.5)], velocities: vec![speed(-0.5), speed(0.5)] };
     let steps = 1_000;
@@ -110,7 +111,7 @@ fn traced_runs_compute_the_same_and_record_what_the_formula_says() {
 
 #[test]
 fn few_sources_pull_on_all_bodies() {
-    // Less than a round of the inner loop, whole rounds, and rounds with a rest.
+    // Less than a round of the inner loop, whole rounds, and rounds with a remainder.
     for sources in [1, 3, 4, 8, 30, 77] {
         let bodies = nbody::plummer(77, 4);
         let options = NbodyOptions { sources: Some(sources), ..in_blocks(2, 64) };
@@ -120,7 +121,7 @@ fn few_sources_pull_on_all_bodies() {
         });
         let deviation = nbody::deviation(&bodies, &options, &outcome.bodies, &outcome.accelerations);
         assert!(deviation.is_small(), "{sources} sources: {deviation:?}");
-        // The formula and the trace agree with the sources, and the truth of all on all does not.
+        // The result matches the reference with these sources, and not the one in which all bodies attract.
         assert!(
             !nbody::deviation(&bodies, &in_blocks(2, 64), &outcome.bodies, &outcome.accelerations).is_small()
                 || sources == 77

@@ -1,4 +1,4 @@
-//! Prefix sums on the simulator are those of the CPU, on any grid and for any length.
+//! Prefix sums on the simulator equal the CPU's, on any grid and for any length.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use warptrace_columns::Shape;
@@ -10,7 +10,7 @@ fn device() -> SimDevice {
     SimDevice::new(SimOptions { seed: 3, ..SimOptions::default() })
 }
 
-/// Values that use all bits.
+/// Returns values that use all bits.
 fn values(length: usize) -> Vec<u32> {
     (0..length as u32).map(|index| (index + 1).wrapping_mul(0x9e37_79b9) ^ index >> 3).collect()
 }
@@ -29,7 +29,7 @@ fn each_order_and_tuple_is_that_of_the_cpu() {
     for order in 1..=MAX {
         for tuple in 1..=MAX {
             let chunk = chunk_values(tuple) as usize;
-            // A part of a vector, a chunk and a bit, and more chunks than blocks.
+            // Part of a vector, a chunk and a few values, and more chunks than blocks.
             for (length, blocks) in [(1, 1), (chunk - 3, 2), (chunk + 5, 2), (7 * chunk + 1234, 3)] {
                 compare(order, tuple, length, blocks);
             }
@@ -39,7 +39,8 @@ fn each_order_and_tuple_is_that_of_the_cpu() {
 
 #[test]
 fn blocks_look_back_farther_than_a_window() {
-    // One block knows all sums before; many leave only what their chunks add.
+    // A single block knows all previous sums; with many blocks, most chunks have published only their own
+    // sums.
     for blocks in [1, 40] {
         compare(3, 2, 70 * chunk_values(2) as usize, blocks);
     }

@@ -16,7 +16,7 @@ use warptrace_workloads::{ProgramInfo, WorkloadError};
 
 const PREDICT: CodecSpec = CodecSpec::Predict(DEVICE_PREDICT);
 
-/// The ways to record, of which each takes other parts of a session.
+/// Ways to record; each uses different parts of a session.
 const WAYS: [(Policy, CodecSpec, bool); 5] = [
     (Policy::Stop, PREDICT, true),
     (Policy::Stream, PREDICT, true),
@@ -25,7 +25,6 @@ const WAYS: [(Policy, CodecSpec, bool); 5] = [
     (Policy::Stop, CodecSpec::Ecl(DEVICE_ECL), false),
 ];
 
-/// A program that does the same in each run.
 #[derive(Clone, Copy)]
 enum Program {
     Walks(u32),
@@ -40,7 +39,6 @@ impl Program {
         }
     }
 
-    /// Runs it once and checks the result.
     fn run(self, launcher: &mut dyn Launcher) -> Result<(), WorkloadError> {
         match self {
             Self::Walks(walks) => {
@@ -63,7 +61,7 @@ fn options((policy, codec, dual): (Policy, CodecSpec, bool)) -> RecordingSpec {
 /// An event: launch, warp, track, location and mask.
 type Named = (u32, u32, u32, u16, u32);
 
-/// All events of a sound trace, sorted: groups of lanes that have none in common may stand in any order.
+/// Returns all events of a complete trace, sorted, because disjoint groups of lanes may occur in any order.
 fn events(bytes: Vec<u8>) -> Vec<Named> {
     let file = TraceFile::from_bytes(bytes).unwrap();
     let verified = file.verify();
@@ -85,7 +83,6 @@ fn events(bytes: Vec<u8>) -> Vec<Named> {
     events
 }
 
-/// Records this many runs on a device.
 fn record(
     device: &mut dyn Device,
     program: Program,
@@ -101,7 +98,6 @@ fn record(
     events(bytes)
 }
 
-/// What each way records where nothing else runs.
 fn alone(program: Program) -> Vec<Vec<Named>> {
     WAYS.iter().map(|way| record(&mut simulator(0), program, *way, 2)).collect()
 }
@@ -110,7 +106,7 @@ fn alone(program: Program) -> Vec<Vec<Named>> {
 fn sessions_on_devices_of_their_own_run_at_once() {
     let programs = [Program::Walks(150), Program::Picture(50)];
     let expected = programs.map(alone);
-    // Each thread has another way at each time, and the same one comes to both at some time.
+    // All threads of a turn use different ways. Both programs use every way in some turn.
     for turn in 0..WAYS.len() {
         std::thread::scope(|scope| {
             for (number, (program, expected)) in programs.iter().zip(&expected).enumerate() {
@@ -157,7 +153,7 @@ fn a_device_takes_one_session_after_the_other() {
             for number in 0..WAYS.len() {
                 let way = (number * 2 + turn) % WAYS.len();
                 assert!(record(&mut device, *program, WAYS[way], 2) == expected[way], "{:?}", WAYS[way]);
-                // The program also runs without a session between two of them.
+                // The program also runs without a session between two sessions.
                 program.run(&mut Untraced(&mut device)).unwrap();
             }
         }
@@ -184,7 +180,7 @@ fn sessions_that_end_early_leave_the_device_and_the_others_as_they_are() {
             let trap = &trap;
             scope.spawn(move || {
                 let mut device = simulator(0);
-                // One is dropped, one fails, and then the device records as if there had been neither.
+                // After one dropped and one failed session, the device records normally.
                 let traced = program.info().traced();
                 let mut session = Session::start(&mut device, &traced, &options(way), Vec::new()).unwrap();
                 program.run(&mut session).unwrap();

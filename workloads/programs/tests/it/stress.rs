@@ -1,4 +1,4 @@
-//! Stress on the simulator: results and each lane's way as on the CPU, for every seed of the simulator.
+//! Stress on the simulator: results and lanes' paths equal the CPU's for every seed of the simulator.
 
 use crate::programs::{LaneCounts, RECORDINGS, assert_ids_are_unique, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
@@ -16,7 +16,7 @@ fn trace_points_stand_at_one_place_each() {
 
 #[test]
 fn the_simulator_walks_as_the_reference_does() {
-    // One walk; whole warps; a warp with lanes outside, and warps that are outside altogether.
+    // One walk; whole warps; a warp with some lanes outside, and warps outside completely.
     for (walks, rounds, block) in [(1, 3, 32), (64, 9, 64), (77, 20, 128), (700, 5, 256)] {
         let options = options(walks, rounds, block);
         let expected = stress::reference(&options);
@@ -54,7 +54,7 @@ fn traced_walks_are_the_same_and_each_lane_records_its_own_way() {
             }
         }
         assert_eq!(lanes, expected.lane_events(&options));
-        // The lanes do come apart: not half of them are together at a trace point.
+        // Lanes diverge: on average, fewer than half of them are active at a trace point.
         assert!(lanes < 16 * events, "{lanes} lanes in {events} events");
         let counts = LaneCounts::new(&file);
         for point in stress::PROGRAM.locations() {

@@ -1,4 +1,4 @@
-//! Triad on the simulator: exact results, lanes and events as the formulas say.
+//! Triad on the simulator: exact results, and lanes and events as computed by the formulas.
 
 use crate::programs::{RECORDINGS, assert_ids_are_unique, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;
@@ -12,7 +12,7 @@ fn trace_points_stand_at_one_place_each() {
 
 #[test]
 fn any_grid_computes_all_elements() {
-    // Fewer elements than threads, a part of a warp's, and many for each thread.
+    // Fewer elements than threads, a warp with idle lanes, and many elements per thread.
     for (elements, grid) in [(1, "2x64"), (77, "1x32"), (5_000, "3x96")] {
         let arrays = Arrays::new(elements).unwrap();
         let options = TriadOptions { passes: 2, grid: Some(grid.parse().unwrap()) };
@@ -28,7 +28,7 @@ fn the_usual_grid_is_as_many_threads_as_fit() {
     let arrays = Arrays::new(10).unwrap();
     let outcome = triad::run(&mut Untraced(&mut device), &arrays, &TriadOptions::default()).unwrap();
     let threads = u64::from(outcome.grid.blocks()) * u64::from(outcome.grid.threads());
-    // The simulator holds any number; it takes as many blocks as for other programs.
+    // The simulator has no limit on resident threads, so the grid has as many blocks as for other programs.
     assert_eq!(threads, u64::from(device.facts().multiprocessors) * 4 * 256);
 }
 

@@ -1,13 +1,13 @@
-//! Refined meshes.
+//! Checks of refined meshes.
 //!
-//! [`check`] takes the output as bare arrays, since a wrong kernel's output may not make a
-//! [`Mesh`], and goes on after a violation, so that the report shows its extent.
+//! [`check`] takes the output as bare arrays, because the output of a wrong kernel may not form a [`Mesh`].
+//! It continues after a violation, so that the report shows the extent of the damage.
 //!
-//! What is proved when nothing is found: all triangles turn counter-clockwise with an area, each edge belongs
-//! to one triangle or to two on different sides of it, the edges of one triangle are the input's segments,
-//! split or whole, and the areas agree: so the triangles cover the input's domain once. The in-circle test of
-//! each edge that is no segment then makes the mesh Delaunay, constrained by its segments (Lee and Lin,
-//! "Generalized Delaunay Triangulation for Planar Graphs", 1986).
+//! An empty report proves: all triangles are counter-clockwise and have an area; each edge belongs to one
+//! triangle, or to two on different sides of it; the edges of only one triangle are segments of the input or
+//! pieces of them; and the areas agree. So the triangles cover the input's domain exactly once. The in-circle
+//! test of each edge that is not a segment then shows that the mesh is Delaunay, constrained by its segments
+//! (Lee and Lin, "Generalized Delaunay Triangulation for Planar Graphs", 1986).
 
 mod report;
 mod segments;
@@ -18,7 +18,7 @@ use crate::inputs::geometry::{AngleBound, Point, circumradius, in_circle, orient
 use crate::inputs::{Mesh, MeshView, for_each_edge};
 use std::collections::HashSet;
 
-/// Number of triangles with an angle under the bound. Triangles must name existing points.
+/// Counts triangles with an angle under the bound.
 ///
 /// # Panics
 /// If a triangle names a point that does not exist.
@@ -26,10 +26,11 @@ pub fn count_bad(mesh: MeshView<'_>, bound: AngleBound) -> usize {
     mesh.triangles.iter().filter(|corners| bound.is_bad(corners_of(mesh, **corners))).count()
 }
 
-/// Checks a refined mesh against the mesh it was made from.
+/// Checks a refined mesh against its input mesh.
 ///
-/// The output must keep the input's points in front of those it adds, and name as segments the pieces of the
-/// input's segments. Linear time but for small sorts; memory about 60 bytes a triangle.
+/// The output must keep the input's points in front of the added ones. Its segments must be the input's
+/// segments or pieces of them. Takes linear time except for small sorts, and about 60 bytes of memory per
+/// triangle.
 pub fn check(output: MeshView<'_>, input: &Mesh, parameters: &Parameters) -> Report {
     let mut report = Report {
         points: output.points.len(),
@@ -39,7 +40,7 @@ pub fn check(output: MeshView<'_>, input: &Mesh, parameters: &Parameters) -> Rep
     };
     check_indices(output, &mut report);
     if !report.is_ok() {
-        // Nothing else can be looked at without following wrong indices.
+        // The other checks would follow the wrong indices.
         return report;
     }
     check_points(output, input, &mut report);
@@ -109,7 +110,7 @@ fn check_bad_triangles(
             continue;
         }
         report.bad_triangles += 1;
-        // Between two segments the angle is the input's: no refinement can remove it.
+        // The input prescribes an angle between two segments; refinement cannot remove it.
         let is_segment = |i: usize, j: usize| segments.contains(&sorted([corners[i % 3], corners[j % 3]]));
         let forced = (0..3)
             .filter(|i| parameters.bound.is_sharp(at, *i))
@@ -158,7 +159,7 @@ fn check_edges(
     }
 }
 
-/// Tests the point across an edge against the circle of the triangle on this side.
+/// Tests the point across an edge against the circumcircle of the triangle on this side.
 fn check_circle(
     output: MeshView<'_>,
     triangles: [u32; 2],
@@ -174,7 +175,7 @@ fn check_circle(
         return;
     }
     report.points_in_circles += 1;
-    // in_circle is the doubled area times (r^2 - distance^2); a flat triangle has an endless circle.
+    // in_circle is the doubled area times (r^2 - distance^2). A flat triangle has an infinite circle.
     let radius = circumradius(a, b, c);
     let depth = inside / orientation(a, b, c) / radius / radius;
     let depth = if depth.is_finite() { depth } else { 0.0 };
@@ -184,7 +185,8 @@ fn check_circle(
     }
 }
 
-/// Points in use less edges plus triangles: one for each piece of the domain, less one for each hole.
+/// Returns the Euler characteristic, points in use - edges + triangles: the number of connected pieces less
+/// the number of holes.
 fn euler(points: usize, triangles: &[[u32; 3]], edges: usize) -> i64 {
     let mut used = vec![false; points];
     triangles.iter().flatten().for_each(|point| used[*point as usize] = true);
@@ -210,7 +212,7 @@ fn check_area(output: MeshView<'_>, input: &Mesh, parameters: &Parameters, repor
     }
 }
 
-/// Sum of the signed areas, with Neumaier's compensation so that millions of small terms lose nothing.
+/// Sums the signed areas. Neumaier's compensation keeps millions of small terms accurate.
 pub fn area(mesh: MeshView<'_>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0f64);
     for corners in mesh.triangles {

@@ -1,22 +1,22 @@
-//! What the check of a mesh is told and what it tells.
+//! Parameters and report of the mesh check.
 
 use crate::inputs::geometry::{AngleBound, Point};
 use std::fmt;
 use thiserror::Error;
 
-/// What a refined mesh has to reach.
+/// Requirements on a refined mesh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// The angle that no triangle may be under. 30 degrees by default.
+    /// Smallest allowed angle; 30 degrees by default.
     pub bound: AngleBound,
-    /// How deep a point may lie in a circle that should be empty: (r^2 - distance^2) / r^2. The test's sign
-    /// is exact, so 0 accepts only a Delaunay mesh; refinement decides in plain floating point, so 1e-9 by
-    /// default.
+    /// Largest allowed depth of a point in a circle that must be empty: (r^2 - distance^2) / r^2. The sign of
+    /// the test is exact, so 0 accepts only a Delaunay mesh. The default is 1e-9, because refinement decides
+    /// in plain floating point.
     pub circle_tolerance: f64,
-    /// Relative difference of the areas that is accepted. Split points of slanted segments are rounded, so
-    /// 1e-9 by default.
+    /// Largest allowed relative difference of the areas; 1e-9 by default, because split points of slanted
+    /// segments are rounded.
     pub area_tolerance: f64,
-    /// Distance of a split point from its segment that is accepted, in lengths of the segment. 1e-9 by
+    /// Largest allowed distance of a split point from its segment, in lengths of the segment; 1e-9 by
     /// default.
     pub split_tolerance: f64,
 }
@@ -32,71 +32,71 @@ impl Default for Parameters {
     }
 }
 
-/// One violation. Indices count from 0 and are the output's unless said otherwise.
+/// A violation. Indices start at 0 and refer to the output unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Problem {
-    /// A triangle names a point that does not exist, or one twice.
+    /// A triangle names a point that does not exist, or one point twice.
     #[error("triangle {triangle} has the points {corners:?}: out of range or repeated")]
     TriangleIndices { triangle: usize, corners: [u32; 3] },
-    /// A segment names a point that does not exist, or one twice.
+    /// A segment names a point that does not exist, or one point twice.
     #[error("segment {segment} has the points {ends:?}: out of range or repeated")]
     SegmentIndices { segment: usize, ends: [u32; 2] },
-    /// A coordinate that is no number.
+    /// A coordinate is not a finite number.
     #[error("point {point} lies at {at:?}")]
     NotFinite { point: usize, at: Point },
-    /// A point of the input is gone or elsewhere.
+    /// A point of the input is missing or has moved.
     #[error("point {point} of the input is not at its place in the output")]
     PointMoved { point: usize },
     /// A triangle turns clockwise or has no area.
     #[error("triangle {triangle} (points {corners:?}) {}", if *degenerate { "has no area" } else { "turns clockwise" })]
     Orientation { triangle: usize, corners: [u32; 3], degenerate: bool },
-    /// A triangle has an angle under the bound that is not the input's own.
+    /// A triangle has an angle under the bound that the input does not prescribe.
     #[error("triangle {triangle} (points {corners:?}) has an angle under the bound")]
     BadTriangle { triangle: usize, corners: [u32; 3] },
-    /// An edge of one triangle that is no segment: the mesh has a gap.
+    /// An edge has one triangle but is not a segment: the mesh has a gap.
     #[error("edge {edge:?} has a triangle on one side only but is no segment")]
     OpenEdge { edge: [u32; 2] },
     /// More than two triangles share an edge.
     #[error("edge {edge:?} belongs to {triangles} triangles")]
     CrowdedEdge { edge: [u32; 2], triangles: usize },
-    /// Two triangles lie on the same side of the edge they share.
+    /// Two triangles lie on the same side of their shared edge.
     #[error("triangles {triangles:?} lie on the same side of edge {edge:?}")]
     Overlap { edge: [u32; 2], triangles: [u32; 2] },
-    /// Segments that no triangle has as an edge.
+    /// Some segments are not edges of any triangle.
     #[error("{segments} segments are not edges of any triangle")]
     SegmentsNotEdges { segments: usize },
-    /// A segment that is there twice.
+    /// A segment occurs twice.
     #[error("segment {ends:?} is there more than once")]
     DuplicateSegment { ends: [u32; 2] },
-    /// A segment of the input that no chain of the output's segments covers.
+    /// No chain of output segments covers a segment of the input.
     #[error("the input's segment {ends:?} is not covered by segments")]
     SegmentLost { ends: [u32; 2] },
-    /// Segments of the output that lead from one input point to another where the input has no segment, or
-    /// end at a point that was added.
+    /// A chain of output segments connects two input points without a segment between them in the input, or
+    /// ends at an added point.
     #[error("segments lead from point {from} to point {to}, where the input has none")]
     SegmentAdded { from: u32, to: u32 },
-    /// A split point away from its segment, or out of order along it.
+    /// A split point lies away from its segment, or out of order along it.
     #[error(
         "point {point} splits the input's segment {ends:?} but lies {off:e} of its length away, or out of order"
     )]
     SplitAway { point: u32, ends: [u32; 2], off: f64 },
-    /// Segments among added points only.
+    /// Some segments connect only added points.
     #[error("{segments} segments are connected to no point of the input")]
     SegmentsAdrift { segments: usize },
-    /// A circle that should be empty is not.
+    /// A point lies inside a circle that must be empty.
     #[error("point {point} lies in the circle of one of the triangles {triangles:?}, at depth {depth:e}")]
     PointInCircle { triangles: [u32; 2], point: u32, depth: f64 },
-    /// Points less edges plus triangles is not what the input has.
+    /// The Euler characteristic (points - edges + triangles) differs from the input's.
     #[error("points less edges plus triangles is {found}, the input has {expected}")]
     Euler { found: i64, expected: i64 },
-    /// The area is not the input's.
+    /// The area differs from the input's.
     #[error("the area is {found:e}, the input's is {expected:e}")]
     Area { found: f64, expected: f64 },
 }
 
-/// What the check of a mesh found.
+/// Result of a mesh check.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
@@ -108,30 +108,31 @@ pub struct Report {
     pub segments: usize,
     /// Edges of the output.
     pub edges: usize,
-    /// Edges with a triangle on one side only.
+    /// Edges with one triangle.
     pub boundary_edges: usize,
     /// Triangles with an angle under the bound.
     pub bad_triangles: usize,
-    /// Of those, triangles whose small angles all lie between two segments. They are no problem: such an
-    /// angle is the input's own.
+    /// Bad triangles whose small angles all lie between two segments. The input prescribes these angles, so
+    /// they are not violations.
     pub bad_between_segments: usize,
-    /// Edges across which a point lies inside the circle, exactly tested, however little.
+    /// Edges with a point of the neighbouring triangle inside the circle, by the exact test and without
+    /// tolerance.
     pub points_in_circles: usize,
-    /// The greatest depth of such a point: (r^2 - distance^2) / r^2.
+    /// Greatest depth of such a point: (r^2 - distance^2) / r^2.
     pub deepest_in_circle: f64,
     /// Area of the output.
     pub area: f64,
     /// The first violations, at most [`Report::SHOWN`].
     pub problems: Vec<Problem>,
-    /// All violations.
+    /// Number of all violations.
     pub problem_count: usize,
 }
 
 impl Report {
-    /// How many violations a report keeps.
+    /// Number of violations that a report keeps.
     pub const SHOWN: usize = 32;
 
-    /// Whether there is no violation.
+    /// Returns true if there are no violations.
     pub fn is_ok(&self) -> bool {
         self.problem_count == 0
     }

@@ -1,8 +1,8 @@
-//! Are the input's segments still there, whole or in pieces?
+//! Checks that the output still contains the input's segments, whole or in pieces.
 //!
-//! Points of the input come first in the output, so a chain of segments is followed from an input point
-//! through added points, each of which has exactly two segments, to the next input point. The chains' ends
-//! must be the input's segments, and every added point of a chain must lie on its segment, in order.
+//! The output lists the points of the input first. From each input point, the check follows a chain of
+//! segments through added points, which have exactly two segments each, to the next input point. The ends of
+//! each chain must be a segment of the input, and its added points must lie on that segment, in order.
 
 use super::report::{Parameters, Problem, Report};
 use super::sorted;
@@ -10,12 +10,12 @@ use crate::inputs::geometry::{Point, distance};
 use crate::inputs::{Mesh, MeshView};
 use std::collections::HashSet;
 
-/// The output's segments by point.
+/// Segments of the output, by point.
 struct Chains<'a> {
     output: MeshView<'a>,
-    /// Where each point's entries in `at` start.
+    /// Start of each point's entries in `at`, with a final end.
     starts: Vec<usize>,
-    /// Segments at each point.
+    /// Segments at each point; indices into `output.segments`.
     at: Vec<u32>,
     walked: Vec<bool>,
 }
@@ -45,7 +45,7 @@ pub(super) fn check(output: MeshView<'_>, input: &Mesh, parameters: &Parameters,
             }
         }
     }
-    // In the input's order, for the same report every time.
+    // In the input's order, so that the report is deterministic.
     for ends in input.segments().iter().filter(|ends| missing.contains(&sorted(**ends))) {
         report.add(Problem::SegmentLost { ends: *ends });
     }
@@ -75,7 +75,8 @@ impl<'a> Chains<'a> {
         Self { output, starts, at, walked: vec![false; output.segments.len()] }
     }
 
-    /// The points from `start` along `segment` to the next input point, or to where the chain ends or forks.
+    /// Returns the points from `start` along `segment` to the next input point, or to the point where the
+    /// chain ends or forks.
     fn walk(&mut self, start: u32, mut segment: u32, kept: u32) -> Vec<u32> {
         let mut chain = vec![start];
         let mut here = start;
@@ -94,7 +95,7 @@ impl<'a> Chains<'a> {
     }
 }
 
-/// Checks that the inner points of a chain lie on the line from its first to its last, in order.
+/// Checks that the inner points of a chain lie on the line from its first to its last point, in order.
 fn check_on_segment(output: MeshView<'_>, chain: &[u32], parameters: &Parameters, report: &mut Report) {
     let (first, last) = (chain[0], chain[chain.len() - 1]);
     let at = |point: u32| output.points[point as usize];

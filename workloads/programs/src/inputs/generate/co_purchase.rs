@@ -1,29 +1,28 @@
-//! Graphs like "customers who bought this also bought".
+//! Graphs of items that are often bought together.
 
 use super::error::{GenerateError, check_range};
 use super::random::{Purpose, Random};
 use crate::inputs::arcs::{Arc, ArcList, Cleaning};
 use crate::inputs::graph::Graph;
 
-/// Links of an item: 4 to 8, 6 on average.
+/// An item has 4 to 8 links, 6 on average.
 const FEWEST_LINKS: u64 = 4;
 const MOST_LINKS: u64 = 8;
-/// Farthest that a link within an item's own surroundings leads, in ids.
+/// Maximum distance of a local link, in ids.
 const SURROUNDINGS: u64 = 64;
 
-/// An undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very popular
-/// items.
+/// Generates an undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very
+/// popular items.
 ///
-/// Each item links to 4 to 8 others. Three links in four lie within 64 ids of it (items of a kind). The
-/// others lead to popular items: three in five follow an earlier link to a popular item drawn uniformly, so
-/// that popular items get more popular, two in five make any item popular (Simon, "On a Class of Skew
-/// Distribution Functions", 1955). Links are made symmetric, repeats merged; that leaves about 11.5 arcs a
-/// node.
+/// Each item links to 4 to 8 others. Three in four links lead to an item within 64 ids (similar items). The
+/// others lead to popular items: three in five copy the target of an earlier such link, so that popular items
+/// become more popular, and two in five choose any item (Simon, "On a Class of Skew Distribution Functions",
+/// 1955). The graph is made symmetric and repeats are merged, which leaves about 11.5 arcs per node.
 ///
 /// `nodes` is 2 to 2^27.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for a parameter out of range.
+/// [`GenerateError::Parameter`] if a parameter is out of range.
 pub fn co_purchase(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     check_range("nodes", nodes, 2, 1 << 27)?;
     let mut random = Random::new(seed, Purpose::CoPurchase);
@@ -49,7 +48,7 @@ pub fn co_purchase(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     Ok(list.into_graph(&Cleaning::default())?.0)
 }
 
-/// Another id at most [`SURROUNDINGS`] away, wrapping around at the ends.
+/// Returns another id, at most [`SURROUNDINGS`] away, wrapping around at the ends.
 fn nearby(random: &mut Random, from: u32, nodes: u32) -> u32 {
     let step = 1 + random.below(SURROUNDINGS.min(u64::from(nodes) - 1));
     let forward = random.below(2) == 0;

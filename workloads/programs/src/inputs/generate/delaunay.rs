@@ -1,4 +1,4 @@
-//! Delaunay triangulation of generated points, and the meshes of the thesis.
+//! Delaunay triangulation of generated points, and meshes like the thesis's inputs.
 
 use super::error::GenerateError;
 use super::points::{points_in_square, points_in_triangle};
@@ -6,7 +6,7 @@ use crate::inputs::geometry::{Point, coordinate_is_usable};
 use crate::inputs::mesh::{Mesh, MeshError};
 use spade::{DelaunayTriangulation, HasPosition, Point2, Triangulation};
 
-/// A point that remembers its number through spade's own order.
+/// A point with its number, because spade reorders points.
 struct Numbered {
     position: Point2<f64>,
     number: u32,
@@ -20,14 +20,14 @@ impl HasPosition for Numbered {
     }
 }
 
-/// The Delaunay triangulation of points, as a mesh whose segments are the edges of the convex hull.
+/// Computes the Delaunay triangulation of points as a mesh. Its segments are the edges of the convex hull.
 ///
-/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted, so that the
-/// mesh depends on the points alone where no four of them lie on an empty circle.
+/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted. So the mesh
+/// depends only on the points if no four of them lie on an empty circle.
 ///
 /// # Errors
-/// [`GenerateError::Mesh`] for a coordinate out of range, or no triangle because all points lie on a line;
-/// [`GenerateError::SamePoint`] for two points at one place.
+/// [`GenerateError::Mesh`] if a coordinate is out of range or all points lie on a line;
+/// [`GenerateError::SamePoint`] if two points are equal.
 pub fn triangulate(points: Vec<Point>) -> Result<Mesh, GenerateError> {
     for (point, coordinates) in points.iter().enumerate() {
         if let Some(&value) = coordinates.iter().find(|x| !coordinate_is_usable(**x)) {
@@ -56,7 +56,8 @@ pub fn triangulate(points: Vec<Point>) -> Result<Mesh, GenerateError> {
     Ok(Mesh::with_boundary(points, triangles, Vec::new())?.0)
 }
 
-/// Like LonestarGPU's `r1M`, which is `points` = 1,000,000: random points in a triangle, triangulated.
+/// Generates a mesh like LonestarGPU's `r1M` (`points` = 1,000,000): triangulated random points in a
+/// triangle.
 ///
 /// # Errors
 /// As [`points_in_triangle`].
@@ -64,8 +65,8 @@ pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
     triangulate(points_in_triangle(points, seed)?)
 }
 
-/// Like LonestarGPU's `250k.2`, which is `interior` = 250,000: random points in a square with a tenth as many
-/// on its boundary, triangulated.
+/// Generates a mesh like LonestarGPU's `250k.2` (`interior` = 250,000): triangulated random points in a
+/// square, with a tenth as many on its boundary.
 ///
 /// # Errors
 /// As [`points_in_square`].
@@ -76,7 +77,7 @@ pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError>
 
 fn check_different(points: &[Point]) -> Result<(), GenerateError> {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    // Adding 0 makes -0 into 0: both are one place, but the total order tells them apart.
+    // Adding 0 turns -0 into 0: both are the same place, but the total order distinguishes them.
     let key = |i: usize| points[i].map(|x| x + 0.0);
     order.sort_unstable_by(|a, b| {
         let ([ax, ay], [bx, by]) = (key(*a), key(*b));

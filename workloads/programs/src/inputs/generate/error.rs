@@ -1,47 +1,47 @@
-//! Why a generator refuses its parameters.
+//! Errors of the generators.
 
 use crate::inputs::graph::GraphError;
 use crate::inputs::mesh::MeshError;
 use thiserror::Error;
 
-/// Why nothing was generated.
+/// Reason why a generator failed.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum GenerateError {
     /// A parameter is out of its range.
     #[error("{name} is {found}, expected {expected}")]
     Parameter {
-        /// Its name.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         found: String,
-        /// Its range.
+        /// Allowed range.
         expected: String,
     },
-    /// The model hardly ever gives a new edge any more.
+    /// The model rarely produces new edges any more.
     #[error(
         "only {found} of {wanted} different edges after {draws} draws; ask for fewer edges or more nodes"
     )]
     TooDense {
-        /// Edges asked for.
+        /// Number of requested edges.
         wanted: u64,
-        /// Edges found.
+        /// Number of different edges found.
         found: u64,
-        /// Edges drawn.
+        /// Number of draws.
         draws: u64,
     },
-    /// Two points to triangulate are the same.
+    /// Two points to triangulate are equal.
     #[error("points {first} and {second} are the same; points to triangulate must differ")]
     SamePoint {
-        /// One of them.
+        /// Index of the first point.
         first: usize,
-        /// The other.
+        /// Index of the second point.
         second: usize,
     },
-    /// The arcs do not make a graph.
+    /// The arcs do not form a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The points do not make a mesh.
+    /// The points do not form a mesh.
     #[error(transparent)]
     Mesh(#[from] MeshError),
 }
@@ -52,7 +52,6 @@ impl GenerateError {
     }
 }
 
-/// Checks that a parameter lies from `low` to `high`.
 pub(super) fn check_range<T: PartialOrd + ToString + std::fmt::Display>(
     name: &'static str,
     value: T,

@@ -1,7 +1,7 @@
 //! Seeded generators: the same parameters and seed give the same graph or mesh on every machine.
 //!
-//! Random numbers come from ChaCha8 with the seed as key, one stream a generator; real numbers are taken from
-//! 53 of its bits, and only operations that IEEE 754 rounds exactly decide anything.
+//! Random numbers come from ChaCha8 with the seed as the key and one stream per generator. Real numbers use
+//! 53 random bits. Decisions depend only on operations that IEEE 754 rounds exactly.
 //! `tests/it/inputs/generators.rs` freezes the outputs.
 
 mod co_purchase;

@@ -5,18 +5,17 @@ use super::random::{Purpose, Random};
 use crate::inputs::arcs::{ArcList, Cleaning};
 use crate::inputs::graph::Graph;
 
-/// A connected, undirected, unweighted graph whose degrees follow a power law (Barabasi and Albert,
+/// Generates a connected, undirected, unweighted graph whose degrees follow a power law (Barabasi and Albert,
 /// "Emergence of Scaling in Random Networks", 1999).
 ///
-/// Nodes join one after the other, each with one edge, and with further ones so that there are
-/// `edges_per_node` on average; each edge leads to the end of an arc drawn uniformly among those there are,
-/// so that a node is met in proportion to its degree. A repeated edge is merged, so the graph has slightly
-/// fewer.
+/// Nodes join one after another, each with at least one edge and with `edges_per_node` edges on average. Each
+/// edge leads to the end of an earlier arc, drawn uniformly, so the probability of a node is proportional to
+/// its degree. Repeated edges are merged, so the graph has slightly fewer edges.
 ///
 /// `nodes` is 2 to 2^28, `edges_per_node` 1 to 64.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for a parameter out of range.
+/// [`GenerateError::Parameter`] if a parameter is out of range.
 pub fn preferential_attachment(nodes: u32, edges_per_node: f64, seed: u64) -> Result<Graph, GenerateError> {
     check_range("nodes", nodes, 2, 1 << 28)?;
     check_range("edges_per_node", edges_per_node, 1.0, 64.0)?;
@@ -28,7 +27,7 @@ pub fn preferential_attachment(nodes: u32, edges_per_node: f64, seed: u64) -> Re
     let (sure, chance) = (edges_per_node.floor() as u32, edges_per_node.fract());
     for node in 2..nodes {
         let edges = sure + u32::from(random.unit() < chance);
-        // Only arcs that were there before this node: it must not draw itself.
+        // Draws only from arcs of earlier nodes, so that the node does not draw itself.
         let older = list.arcs.len() as u64;
         for _ in 0..edges {
             let target = list.arcs[random.below(older) as usize].to;

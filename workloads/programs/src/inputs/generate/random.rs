@@ -1,9 +1,9 @@
-//! Random numbers that stay the same from release to release.
+//! Random numbers that are stable across releases.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The stream of each generator, so that two of them never share numbers under one seed. Never renumber.
+/// ChaCha8 stream of each generator, so that generators never share numbers under one seed. Never renumber.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Rmat = 1,
@@ -14,8 +14,8 @@ pub(super) enum Purpose {
     PointsInSquare = 6,
 }
 
-/// ChaCha8 keyed by a seed. The key is the seed's bytes and zeros, not `seed_from_u64`, whose expansion
-/// belongs to the library.
+/// ChaCha8 with a seed. The key is the seed's bytes and zeros. `seed_from_u64` is not used, because its
+/// expansion may change with the library.
 pub(super) struct Random(ChaCha8Rng);
 
 impl Random {
@@ -31,12 +31,13 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Returns a uniform number in [0, 1), a multiple of 2^-53.
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in 0..n without bias (Lemire, "Fast random integer generation in an interval", 2019).
+    /// Returns an unbiased uniform number in 0..n (Lemire, "Fast random integer generation in an interval",
+    /// 2019).
     ///
     /// # Panics
     /// If `n` is 0.
@@ -51,7 +52,6 @@ impl Random {
         }
     }
 
-    /// Fisher and Yates's shuffle.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let other = self.below(last as u64 + 1) as usize;

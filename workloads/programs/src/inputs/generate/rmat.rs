@@ -11,29 +11,29 @@ use crate::inputs::graph::Graph;
 pub struct Rmat {
     /// The graph has 2^`scale` nodes; 1 to 30.
     pub scale: u32,
-    /// Different undirected edges, self-loops not among them.
+    /// Number of different undirected edges, without self-loops.
     pub edges: u64,
-    /// Probability of the adjacency matrix's quadrant of low sources and low targets.
+    /// Probability of the quadrant of the adjacency matrix with low sources and low targets.
     pub a: f64,
-    /// Of low sources and high targets.
+    /// Probability of low sources and high targets.
     pub b: f64,
-    /// Of high sources and low targets.
+    /// Probability of high sources and low targets.
     pub c: f64,
-    /// Of high sources and high targets. The four add up to 1.
+    /// Probability of high sources and high targets. The four add up to 1.
     pub d: f64,
 }
 
-/// Rounds of drawing what is still missing before the generator gives up.
+/// Maximum number of rounds; each draws as many edges as are still missing.
 const ROUNDS: u32 = 200;
 
-/// An undirected, unweighted R-MAT graph with exactly the edges asked for.
+/// Generates an undirected, unweighted R-MAT graph with exactly the requested number of edges.
 ///
-/// Each edge descends `scale` times into a quadrant of the adjacency matrix; self-loops and repeats are drawn
+/// Each edge descends `scale` times into a quadrant of the adjacency matrix. Self-loops and repeats are drawn
 /// again. Node ids are not shuffled, so low ids have high degrees.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for a parameter out of range, [`GenerateError::TooDense`] where the edges
-/// asked for cannot be found.
+/// [`GenerateError::Parameter`] if a parameter is out of range, [`GenerateError::TooDense`] if it does not
+/// find enough different edges.
 pub fn rmat(parameters: &Rmat, seed: u64) -> Result<Graph, GenerateError> {
     let Rmat { scale, edges: wanted, a, b, c, d } = *parameters;
     check_range("scale", scale, 1, 30)?;

@@ -8,23 +8,23 @@ use crate::inputs::graph::Graph;
 /// Parameters of a road-like grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoadGrid {
-    /// Crossings in a row; at least 1.
+    /// Nodes per row; at least 1.
     pub width: u32,
-    /// Rows; at least 1. `width * height` is at most 2^28.
+    /// Number of rows; at least 1. `width * height` is at most 2^28.
     pub height: u32,
-    /// Arcs per node wanted, two an edge. At least what a tree has and at most what the grid has, which is
-    /// nearly 6; road networks have 2 to 3.
+    /// Requested arcs per node; an edge has two arcs. At least the number for a tree and at most the number
+    /// for the full grid, which is nearly 6. Road networks have 2 to 3.
     pub arcs_per_node: f64,
 }
 
-/// A connected, planar, undirected, unweighted graph of degree at most 8, like a road network.
+/// Generates a connected, planar, undirected, unweighted graph of degree at most 8, like a road network.
 ///
-/// Candidates are the grid's horizontal and vertical edges and one diagonal a cell, of random direction. They
-/// are shuffled; those that join two components make a spanning tree, and the first of the rest fill up to
-/// the number of edges wanted. Nodes are numbered row by row.
+/// Candidates are the horizontal and vertical edges of the grid, and one diagonal of random direction per
+/// cell. They are shuffled. Candidates that join two components form a spanning tree, and the first of the
+/// others complete the requested number of edges. Nodes are numbered row by row.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for a parameter out of range.
+/// [`GenerateError::Parameter`] if a parameter is out of range.
 pub fn road_grid(parameters: &RoadGrid, seed: u64) -> Result<Graph, GenerateError> {
     let RoadGrid { width, height, arcs_per_node } = *parameters;
     check_range("width", width, 1, 1 << 28)?;
@@ -35,7 +35,7 @@ pub fn road_grid(parameters: &RoadGrid, seed: u64) -> Result<Graph, GenerateErro
     let mut candidates = candidates(width, height, &mut random);
     let tree_edges = u64::from(nodes) - 1;
     let per_node = |edges: u64| 2.0 * edges as f64 / f64::from(nodes);
-    // The tree's average is not a round number; asking for 2.0 means a tree and a little.
+    // A tree has slightly less than 2.0 arcs per node, so 2.0 means a tree and one more edge.
     check_range("arcs_per_node", arcs_per_node, per_node(tree_edges), per_node(candidates.len() as u64))?;
     let wanted = (f64::from(nodes) * arcs_per_node / 2.0).round() as u64;
 
@@ -77,7 +77,7 @@ fn candidates(width: u32, height: u32, random: &mut Random) -> Vec<(u32, u32)> {
     candidates
 }
 
-/// Root of a node's tree, halving the path on the way.
+/// Returns the root of a node's tree, with path halving.
 fn root(parents: &mut [u32], mut node: u32) -> u32 {
     while parents[node as usize] != node {
         let grandparent = parents[parents[node as usize] as usize];

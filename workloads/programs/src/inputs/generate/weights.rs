@@ -1,20 +1,20 @@
-//! Seeded weights.
+//! Seeded edge weights.
 
 use super::error::{GenerateError, check_range};
 use crate::inputs::graph::Graph;
 use std::ops::RangeInclusive;
 
-/// The weights this project gives to the road network, which comes without.
+/// Range of the weights that this project gives to graphs without weights, such as the road network.
 pub const THESIS_WEIGHTS: RangeInclusive<u32> = 1..=1000;
 
-/// The graph with a weight per edge, uniform in `range`.
+/// Returns the graph with a weight per edge, uniform in `range`.
 ///
-/// The weight is a hash of the edge's two nodes, lower first, and the seed: both arcs of an edge agree, and
-/// it does not depend on the order of the arcs. The hash is three rounds of SplitMix64's finaliser (Steele,
-/// Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+/// The weight is a hash of the edge's two nodes, lower first, and the seed. So both arcs of an edge agree,
+/// and the weight does not depend on the order of the arcs. The hash consists of three rounds of SplitMix64's
+/// finaliser (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] for an empty range.
+/// [`GenerateError::Parameter`] if the range is empty.
 pub fn random_weights(graph: Graph, range: RangeInclusive<u32>, seed: u64) -> Result<Graph, GenerateError> {
     let (low, high) = (*range.start(), *range.end());
     check_range("the end of the range of weights", high, low, u32::MAX)?;
@@ -23,7 +23,7 @@ pub fn random_weights(graph: Graph, range: RangeInclusive<u32>, seed: u64) -> Re
         .iter_arcs()
         .map(|(_, u, v, _)| {
             let hash = mix(mix(mix(seed) ^ u64::from(u.min(v))) ^ u64::from(u.max(v)));
-            // The top bits, scaled: biased by less than 2^-32.
+            // Scales the top bits; the bias is under 2^-32.
             low + ((u128::from(hash) * width) >> 64) as u32
         })
         .collect();

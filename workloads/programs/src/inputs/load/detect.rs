@@ -1,4 +1,4 @@
-//! Which format a graph file has.
+//! Detection of a graph file's format.
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines, show};
@@ -12,11 +12,11 @@ pub enum GraphFormat {
     Egr,
     /// The shortest-path format of the ninth DIMACS challenge: `p sp`, then `a` lines.
     Dimacs,
-    /// The treewidth format of the PACE challenge: `p tw`, then an edge a line.
+    /// The treewidth format of the PACE challenge: `p tw`, then one edge per line.
     Pace,
-    /// An edge a line, comments after `#`.
+    /// SNAP edge list: one edge per line, comments after `#`.
     Snap,
-    /// A Matrix Market coordinate matrix.
+    /// Matrix Market coordinate matrix.
     MatrixMarket,
 }
 
@@ -32,8 +32,8 @@ impl fmt::Display for GraphFormat {
     }
 }
 
-/// Finds the format by content; by extension only where the content does not tell, so that the parser can say
-/// what is wrong with it.
+/// Detects the format by content. Uses the extension if the content is inconclusive, so that the parser can
+/// report the error in the content.
 pub(super) fn detect(bytes: &[u8], extension: &str) -> Result<GraphFormat, LoadProblem> {
     if bytes.starts_with(b"%%") {
         return Ok(GraphFormat::MatrixMarket);
@@ -61,10 +61,11 @@ fn detect_text(bytes: &[u8], extension: &str) -> Result<Option<GraphFormat>, Loa
             return detect_problem_line(&line).map(Some);
         }
         if line.is_led_by(b"a") {
-            // The problem line is missing; the parser says so.
+            // The problem line is missing; the parser reports that.
             return Ok(Some(GraphFormat::Dimacs));
         }
-        // Comments of KONECT's edge lists, unless this is a Matrix Market file without its first line.
+        // `%` starts a comment in KONECT's edge lists, and also in a Matrix Market file without its first
+        // line.
         let is_comment = line.starts_with(b'#') || (line.starts_with(b'%') && extension != "mtx");
         let is_integer = |field: Option<&[u8]>| {
             let field = field.unwrap_or_default();

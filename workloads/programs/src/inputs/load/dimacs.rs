@@ -1,19 +1,18 @@
-//! The two text formats that share the name `.gr`: shortest paths (DIMACS) and treewidth (PACE).
+//! The two text formats with the extension `.gr`: shortest paths (DIMACS) and treewidth (PACE).
 //!
 //! Both start with comments (`c ...`) and one problem line, and number nodes from 1. DIMACS lists directed
-//! arcs with weights (`a from to weight`), PACE undirected edges without (`u v`).
+//! weighted arcs (`a from to weight`). PACE lists undirected unweighted edges (`u v`).
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};
 use super::options::LoadOptions;
 use crate::inputs::arcs::{Arc, ArcList};
 
-/// Whether a line is a comment: `c` alone or followed by white space, as both formats have it.
+/// Returns true for a comment in either format: `c` alone or followed by white space.
 pub(super) fn is_comment(line: &Line<'_>) -> bool {
     line.is_led_by(b"c")
 }
 
-/// The problem line's counts.
 struct Header {
     line: u64,
     nodes: u32,
@@ -38,7 +37,7 @@ impl Header {
         Ok(Self { line: line.number, nodes, entries })
     }
 
-    /// Parses one line an entry, and compares their number with the header's.
+    /// Parses one line per entry, and compares their number with the header.
     fn entries(
         &self,
         lines: Lines<'_>,
@@ -60,7 +59,6 @@ impl Header {
     }
 }
 
-/// Reads the arcs of a DIMACS shortest-path file.
 pub(super) fn parse_dimacs(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, LoadProblem> {
     let mut lines = Lines::new(bytes);
     let header = Header::parse(&mut lines, b"sp", "\"p sp NODES ARCS\"")?;
@@ -83,7 +81,6 @@ pub(super) fn parse_dimacs(bytes: &[u8], options: &LoadOptions) -> Result<ArcLis
     Ok(list)
 }
 
-/// Reads the edges of a PACE treewidth file.
 pub(super) fn parse_pace(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, LoadProblem> {
     let mut lines = Lines::new(bytes);
     let header = Header::parse(&mut lines, b"tw", "\"p tw NODES EDGES\"")?;

@@ -16,8 +16,8 @@ use std::path::Path;
 
 const WORD: u64 = 4;
 
-/// Whether the sizes in the header fit the length, and the first and last index fit the header. No text file
-/// passes: the first index has four zero bytes.
+/// Returns true if the counts in the header fit the length, and the first and last index fit the counts. No
+/// text file passes, because the first index consists of four zero bytes.
 pub(super) fn looks_like(bytes: &[u8]) -> bool {
     let Some([nodes, edges]) = header(bytes) else { return false };
     let with_weights = [false, true].map(|weighted| length(nodes, edges, weighted));
@@ -37,13 +37,12 @@ fn header(bytes: &[u8]) -> Option<[i32; 2]> {
     Some([word(bytes, 0)?, word(bytes, 1)?])
 }
 
-/// Bytes of a file with these counts; `None` for negative ones.
+/// Returns the file size in bytes for these counts; `None` if one is negative.
 fn length(nodes: i32, edges: i32, weighted: bool) -> Option<u64> {
     let (nodes, edges) = (u64::try_from(nodes).ok()?, u64::try_from(edges).ok()?);
     Some((2 + nodes + 1 + edges * if weighted { 2 } else { 1 }) * WORD)
 }
 
-/// Reads the arcs.
 pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, LoadProblem> {
     let [nodes, edges] = header(bytes).ok_or_else(|| LoadProblem::Field {
         offset: 0,
@@ -58,7 +57,7 @@ pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, Load
         return Err(LoadProblem::TooManyArcs { limit: options.limits.arcs });
     }
 
-    // From here on every index is inside the file.
+    // The length check guarantees that every index below is inside the file.
     let at = |index: u64| word(bytes, index).expect("the length was checked against the header");
     let index = |node: u64| 2 + node;
     let list = |edge: u64| 3 + u64::from(nodes_u32) + edge;
@@ -108,7 +107,7 @@ fn count(value: i32, offset: u64, field: &str, least: u32) -> Result<u32, LoadPr
     })
 }
 
-/// Compares the file's length with its header; returns whether there are weights.
+/// Compares the file's length with its header. Returns whether the file has weights.
 fn check_length(found: u64, nodes: i32, edges: i32) -> Result<bool, LoadProblem> {
     let plain = length(nodes, edges, false).unwrap_or(u64::MAX);
     let weighted = length(nodes, edges, true).unwrap_or(u64::MAX);
@@ -126,12 +125,12 @@ fn check_length(found: u64, nodes: i32, edges: i32) -> Result<bool, LoadProblem>
     })
 }
 
-/// Writes a graph as ECL's `.egr`, with weights if it has them.
+/// Writes a graph as ECL's `.egr`, with its weights, if any.
 ///
-/// A weighted graph without arcs reads back as unweighted: the format does not tell them apart.
+/// A weighted graph without arcs reads back as unweighted, because the format cannot distinguish the two.
 ///
 /// # Errors
-/// [`WriteError::DoesNotFit`] for a count or weight over 2^31 - 1, [`WriteError::Io`] if writing fails.
+/// [`WriteError::DoesNotFit`] if a count or weight is over 2^31 - 1, [`WriteError::Io`] if writing fails.
 pub fn write_egr(path: impl AsRef<Path>, graph: &Graph) -> Result<(), WriteError> {
     let path = path.as_ref();
     let fits = |what, value: u32| match i32::try_from(value) {

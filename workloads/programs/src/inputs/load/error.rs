@@ -1,4 +1,4 @@
-//! What can be wrong with an input file.
+//! Errors of input and output files.
 
 use super::source::Compression;
 use crate::inputs::graph::GraphError;
@@ -6,143 +6,143 @@ use crate::inputs::mesh::MeshError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a file could not be loaded.
+/// Error of loading a file.
 #[derive(Debug, Error)]
 #[error("{}: {problem}", path.display())]
 pub struct LoadError {
-    /// The file at fault.
+    /// The file with the error.
     pub path: PathBuf,
-    /// What is wrong with it, and where.
+    /// The error and its place.
     #[source]
     pub problem: LoadProblem,
 }
 
-/// What is wrong with a file, and where. Lines count from 1, byte offsets from 0, both after decompression.
+/// Error in a file. Line numbers start at 1, byte offsets at 0; both refer to the decompressed content.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadProblem {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot be read: {0}")]
     Io(#[source] std::io::Error),
-    /// The compressed data is damaged or cut short.
+    /// The compressed data is damaged or truncated.
     #[error("{compression} data is damaged or cut short after {decompressed} decompressed bytes: {source}")]
     Decompress {
-        /// What the content's first bytes said.
+        /// Compression, detected by the first bytes.
         compression: Compression,
-        /// Bytes that came out before the damage.
+        /// Number of bytes decompressed before the error.
         decompressed: u64,
-        /// What the decompressor said.
+        /// Error of the decompressor.
         source: std::io::Error,
     },
     /// The content is larger than the limit.
     #[error("holds more than {limit} bytes ({compression}); raise the limit on bytes if it should be read")]
     TooLarge {
-        /// How it is compressed.
+        /// Compression of the file.
         compression: Compression,
         /// [`super::Limits::bytes`].
         limit: u64,
     },
-    /// Nothing in it.
+    /// The file is empty.
     #[error("is empty; expected a graph or mesh file")]
     Empty,
-    /// A mesh lacks a file.
+    /// A file of a mesh is missing.
     #[error("no {extension} file found for this mesh (plain, .gz or .xz); {needed}")]
     MissingFile {
-        /// Which.
+        /// Extension of the file.
         extension: &'static str,
-        /// Why it is needed.
+        /// Reason why the file is needed.
         needed: &'static str,
     },
-    /// Neither content nor name says what it is.
+    /// Neither content nor name identifies the format.
     #[error(
         "format not recognised: starts with {found}; expected ECL .egr, DIMACS or PACE .gr, a SNAP edge list or \
          Matrix Market (or name the format)"
     )]
     UnknownFormat {
-        /// How it starts.
+        /// First bytes of the file.
         found: String,
     },
-    /// A kind of file that is known but not read.
+    /// The format or variant is known but not supported.
     #[error("line {line}: {what} is not supported; {instead}")]
     Unsupported {
-        /// Where it says so.
+        /// Line that names it.
         line: u64,
-        /// What it is.
+        /// The unsupported variant.
         what: String,
-        /// What to do.
+        /// Suggested alternative.
         instead: &'static str,
     },
-    /// A line of a text file is not what it must be.
+    /// A line of a text file is malformed.
     #[error("line {line}: found {found}, expected {expected}")]
     Syntax {
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// What is there.
+        /// Text found.
         found: String,
-        /// What should be.
+        /// Text expected.
         expected: String,
     },
-    /// A field of a binary file is not what it must be.
+    /// A field of a binary file has a wrong value.
     #[error("byte {offset}: {field} is {found}, expected {expected}")]
     Field {
-        /// Where the field starts.
+        /// Offset of the field.
         offset: u64,
-        /// Its name.
+        /// Name of the field.
         field: String,
-        /// What is there.
+        /// Value found.
         found: String,
-        /// What should be.
+        /// Value expected.
         expected: String,
     },
-    /// A header's count is not the number of things in the file.
+    /// The count in a header differs from the number of items in the file.
     #[error("line {line} promises {promised} {what}, the file holds {found}{}", if found < promised { "; it may be cut short" } else { "" })]
     Count {
         /// Line of the header.
         line: u64,
-        /// What is counted.
+        /// Kind of the items.
         what: &'static str,
-        /// The header's number.
+        /// Count in the header.
         promised: u64,
-        /// What is there; for a file with more than promised, the number at which reading stopped.
+        /// Number of items found; if the file has more than `promised`, the number at which reading stopped.
         found: u64,
     },
-    /// More arcs than the limit.
+    /// The file has more arcs than the limit.
     #[error("holds more than {limit} arcs; raise the limit on arcs if it should be read")]
     TooManyArcs {
         /// [`super::Limits::arcs`].
         limit: u64,
     },
-    /// More nodes than the arcs justify.
+    /// The file has more nodes than its arcs justify.
     #[error(
         "has {nodes} nodes but only {arcs} arcs, more than {limit} nodes are refused; compact the ids or raise the \
          limit on isolated nodes"
     )]
     TooManyNodes {
-        /// Nodes by header or highest id.
+        /// Number of nodes, by header or highest id.
         nodes: u64,
-        /// Arcs read.
+        /// Number of arcs read.
         arcs: u64,
-        /// Most nodes accepted with this many arcs.
+        /// Maximum number of nodes with this many arcs.
         limit: u64,
     },
-    /// The arcs do not make a graph.
+    /// The arcs do not form a graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The parts do not make a mesh. Its indices count from 0.
+    /// The parts do not form a mesh. Indices start at 0.
     #[error("{0} (indices from 0)")]
     Mesh(#[from] MeshError),
 }
 
-/// Why a file could not be written.
+/// Error of writing a file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{}: cannot be written: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
     /// A number does not fit the format.
@@ -150,9 +150,9 @@ pub enum WriteError {
     DoesNotFit {
         /// The file.
         path: PathBuf,
-        /// Which number.
+        /// Kind of the number.
         what: &'static str,
-        /// Its value.
+        /// The number.
         value: u32,
     },
 }

@@ -1,12 +1,11 @@
-//! Lines and fields of a text file, with their numbers for errors.
+//! Lines and fields of text files, with line numbers for errors.
 
 use super::error::LoadProblem;
 use std::str::FromStr;
 
-/// Characters of the file that an error repeats.
+/// Maximum number of file bytes quoted in an error.
 const SHOWN: usize = 40;
 
-/// The lines of a text file, blank ones left out.
 #[derive(Clone)]
 pub(super) struct Lines<'a> {
     rest: &'a [u8],
@@ -18,7 +17,7 @@ impl<'a> Lines<'a> {
         Self { rest: bytes, number: 0 }
     }
 
-    /// The next line, or an error that says what should have followed.
+    /// Returns the next line, or an error that states the expected content.
     pub(super) fn expect(&mut self, expected: &str) -> Result<Line<'a>, LoadProblem> {
         let line = self.number + 1;
         self.next().ok_or_else(|| LoadProblem::Syntax {
@@ -50,7 +49,7 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// One line, without white space around it; never empty.
+/// A line without surrounding white space; never empty.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) number: u64,
@@ -62,23 +61,21 @@ impl<'a> Line<'a> {
         Fields { rest: self.bytes, line: self.number }
     }
 
-    /// Whether the line starts with this byte.
     pub(super) fn starts_with(&self, byte: u8) -> bool {
         self.bytes[0] == byte
     }
 
-    /// Whether the line's first field is exactly this.
+    /// Returns true if the line's first field is exactly `field`.
     pub(super) fn is_led_by(&self, field: &[u8]) -> bool {
         self.fields().next() == Some(field)
     }
 
-    /// An error about the line as a whole.
     pub(super) fn unexpected(&self, expected: impl Into<String>) -> LoadProblem {
         LoadProblem::Syntax { line: self.number, found: show(self.bytes), expected: expected.into() }
     }
 }
 
-/// The fields of a line, separated by white space.
+/// Iterator over the fields of a line, separated by white space.
 #[derive(Clone)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -101,14 +98,12 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// The next field as a number.
     pub(super) fn number<T: FromStr>(&mut self, expected: &str) -> Result<T, LoadProblem> {
         let line = self.line;
         let field = self.next();
         field.and_then(parse).ok_or_else(|| problem(line, field, expected))
     }
 
-    /// The next field as a number from `low` to `high`.
     pub(super) fn index(&mut self, what: &str, low: u32, high: u32) -> Result<u32, LoadProblem> {
         let line = self.line;
         let field = self.next();
@@ -118,7 +113,6 @@ impl Fields<'_> {
             .ok_or_else(|| problem(line, field, &format!("{what} from {low} to {high}")))
     }
 
-    /// The next field as a finite number.
     pub(super) fn finite(&mut self, what: &str) -> Result<f64, LoadProblem> {
         let line = self.line;
         let field = self.next();
@@ -128,8 +122,8 @@ impl Fields<'_> {
             .ok_or_else(|| problem(line, field, &format!("{what}, a finite number")))
     }
 
-    /// The next field as a weight. Integers may be written as decimal fractions, as Matrix Market's reals
-    /// are.
+    /// Parses the next field as a weight. Accepts integers with a decimal fraction, as in Matrix Market's
+    /// `real` fields.
     pub(super) fn weight(&mut self) -> Result<u32, LoadProblem> {
         const EXPECTED: &str =
             "a weight, an integer from 0 to 4294967295 (or load without weights, ignoring this column)";
@@ -140,7 +134,6 @@ impl Fields<'_> {
             .ok_or_else(|| problem(line, field, EXPECTED))
     }
 
-    /// Checks that the line has no more fields.
     pub(super) fn end(&mut self) -> Result<(), LoadProblem> {
         let line = self.line;
         match self.next() {
@@ -154,7 +147,7 @@ fn parse<T: FromStr>(field: &[u8]) -> Option<T> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// A real number as `u32`, if it is one exactly.
+/// Converts a real number to `u32` if the conversion is exact.
 fn whole(value: f64) -> Option<u32> {
     let converted = value as u32;
     (f64::from(converted) == value).then_some(converted)
@@ -165,7 +158,7 @@ fn problem(line: u64, field: Option<&[u8]>, expected: &str) -> LoadProblem {
     LoadProblem::Syntax { line, found, expected: expected.to_owned() }
 }
 
-/// Bytes of a file in quotes, escaped and cut to a length that fits a message.
+/// Quotes bytes of a file for a message: escaped and cut to [`SHOWN`] bytes.
 pub(super) fn show(bytes: &[u8]) -> String {
     let cut = bytes.len() > SHOWN;
     let text = bytes[..bytes.len().min(SHOWN)].escape_ascii();

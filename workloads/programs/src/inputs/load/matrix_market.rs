@@ -1,8 +1,9 @@
-//! Matrix Market coordinate matrices as graphs: row and column are nodes, an entry is an arc, its value the
-//! weight.
+//! Matrix Market coordinate matrices as graphs: rows and columns are nodes, an entry is an arc, and its value
+//! is the weight.
 //!
-//! Fields `pattern`, `real` and `integer`, symmetries `general` and `symmetric` (whose entries are undirected
-//! edges). Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial Design", 1996.
+//! Supports the fields `pattern`, `real` and `integer`, and the symmetries `general` and `symmetric` (entries
+//! are undirected edges). Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial
+//! Design", 1996.
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines, show};
@@ -11,7 +12,6 @@ use crate::inputs::arcs::{Arc, ArcList};
 
 const BANNER: &str = "\"%%MatrixMarket matrix coordinate FIELD SYMMETRY\"";
 
-/// Reads the arcs.
 pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, LoadProblem> {
     let mut lines = Lines::new(bytes);
     let Banner { valued, symmetric } = Banner::parse(&lines.expect(BANNER)?)?;
@@ -61,11 +61,10 @@ pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, Load
     Ok(list)
 }
 
-/// What the first line says.
 struct Banner {
-    /// Entries have a value.
+    /// Whether entries have a value.
     valued: bool,
-    /// Only one triangle of the matrix is listed.
+    /// Whether the file lists only one triangle of the matrix.
     symmetric: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Readers and writers of graph and mesh files.
 //!
-//! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then the format is found by
-//! content and parsed. Counts in headers are compared with what the file holds; they never size an
-//! allocation.
+//! A file is first read whole, through its decompressor, up to [`Limits::bytes`]. Then its format is detected
+//! by content, and it is parsed. Counts in headers are compared with the file's content; they never determine
+//! the size of an allocation.
 
 mod detect;
 mod dimacs;
@@ -29,18 +29,18 @@ use super::graph::Graph;
 use super::mesh::Mesh;
 use std::path::{Path, PathBuf};
 
-/// Reads a graph from a file in any of the [`GraphFormat`]s, plain, gzip or xz.
+/// Reads a graph from a file in any [`GraphFormat`], plain, gzip or xz.
 ///
 /// # Errors
-/// A [`LoadError`] with the path and what is wrong where: the file cannot be read or decompressed, is over a
-/// limit, has no known format, breaks its format's rules, or holds no graph.
+/// A [`LoadError`] with the path, the problem and its place: the file cannot be read or decompressed, exceeds
+/// a limit, has an unknown format, is malformed, or does not hold a graph.
 pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Graph, GraphReport), LoadError> {
     let path = path.as_ref();
     graph_from(path, source::read_file(path, &options.limits), options)
 }
 
-/// As [`load_graph`], from bytes. `name` stands for the path: in errors, and for its extension where the
-/// content does not tell the format.
+/// Like [`load_graph`], but reads from bytes. `name` replaces the path in errors, and its extension decides
+/// the format if the content is inconclusive.
 ///
 /// # Errors
 /// As [`load_graph`].
@@ -52,7 +52,6 @@ pub fn load_graph_bytes(
     graph_from(name.as_ref(), source::read_from(bytes, &options.limits), options)
 }
 
-/// What a file holds, and how it was compressed.
 type Content = Result<(Vec<u8>, Compression), LoadProblem>;
 
 fn graph_from(
@@ -87,7 +86,7 @@ fn parse_graph(
     Ok((graph, GraphReport { format, compression, clean }))
 }
 
-/// Refuses a header that claims far more nodes than the arcs can touch, before rows are allocated for them.
+/// Refuses a node count far above the number of nodes that the arcs can touch, before allocating rows.
 fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanReport), LoadProblem> {
     let touched = (list.arcs.len() as u64).saturating_mul(2);
     let limit = touched.saturating_add(u64::from(options.limits.isolated_nodes));
@@ -101,14 +100,14 @@ fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanRe
     Ok(list.into_graph(&options.cleaning)?)
 }
 
-/// Reads a mesh in Triangle's text format: `.node` and `.ele`, and `.poly` where there is one (its segments;
-/// without it, the edges with a triangle on one side only become the segments). `path` is the common stem,
-/// such as `spiral.2`, or any of the files; each may carry `.gz` or `.xz`, and what is inside is found by
-/// content.
+/// Reads a mesh in Triangle's text format: `.node`, `.ele` and, if it exists, `.poly` with the segments.
+/// Without `.poly`, the edges with one triangle become the segments. `path` is the common stem, such as
+/// `spiral.2`, or any of the files. Each file may have the suffix `.gz` or `.xz`; its compression is detected
+/// by content.
 ///
 /// # Errors
-/// As [`load_graph`]; the path in the error is that of the file at fault, or the stem where the parts do not
-/// make a mesh together.
+/// As [`load_graph`]. The path in the error is the file with the error, or the stem if the parts do not form
+/// a mesh together.
 pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshReport), LoadError> {
     let stem = triangle::stem(path.as_ref());
     mesh_from(&stem, |extension| {
@@ -118,7 +117,6 @@ pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshR
     })
 }
 
-/// Puts a mesh together from its files, by extension.
 fn mesh_from(
     stem: &Path,
     read: impl Fn(&str) -> Option<(PathBuf, Content)>,
@@ -141,7 +139,7 @@ pub fn mesh_files(path: impl AsRef<Path>) -> Vec<PathBuf> {
     ["node", "ele", "poly"].iter().filter_map(|extension| triangle::find(&stem, extension)).collect()
 }
 
-/// As [`load_mesh`], from the bytes of the files; `stem` stands for the path in errors.
+/// Like [`load_mesh`], but reads from bytes; `stem` replaces the path in errors.
 ///
 /// # Errors
 /// As [`load_mesh`].

@@ -1,39 +1,39 @@
-//! How to load, and what loading did.
+//! Options and reports of loading.
 
 use super::detect::GraphFormat;
 use super::error::LoadProblem;
 use super::source::Compression;
 use crate::inputs::arcs::{ArcList, CleanReport, Cleaning};
 
-/// How [`load_graph`](super::load_graph) treats a file. The default gives a simple undirected graph with the
-/// file's weights.
+/// Options of [`load_graph`](super::load_graph). The default gives a simple undirected graph with the file's
+/// weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// The format, where content and name should not decide.
+    /// Format of the file; `None` detects it by content and name.
     pub format: Option<GraphFormat>,
-    /// What to do with self-loops, duplicates and missing twins.
+    /// Treatment of self-loops, duplicates and missing twins.
     pub cleaning: Cleaning,
-    /// Leave weights out; the graph is then unweighted. Without it a weight that is not an integer from 0 to
+    /// Ignores weights and gives an unweighted graph. Otherwise, a weight that is not an integer from 0 to
     /// 4,294,967,295 is an error.
     pub ignore_weights: bool,
-    /// Renumber the nodes of a SNAP edge list by ascending id, leaving out ids that no edge names. Without it
-    /// the graph has the highest id plus one nodes.
+    /// Renumbers the nodes of a SNAP edge list by ascending id, without unused ids. Otherwise, the number of
+    /// nodes is the highest id plus one.
     pub compact_ids: bool,
-    /// What to refuse.
+    /// Limits on the file.
     pub limits: Limits,
 }
 
-/// What to refuse, so that a hostile or damaged file costs bounded time and memory.
+/// Limits that bound the time and memory for a hostile or damaged file.
 ///
 /// Loading a graph takes at most about `bytes + 80 * arcs + 24 * nodes` bytes of memory, where all three are
-/// under these limits.
+/// within these limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of a file's content, after decompression. 2 GiB by default.
+    /// Maximum size of a file's content in bytes, after decompression; 2 GiB by default.
     pub bytes: u64,
-    /// Most arcs read, twins included. 2^28 by default.
+    /// Maximum number of arcs, twins included; 2^28 by default.
     pub arcs: u64,
-    /// Nodes accepted beyond two per arc read. 2^24 by default.
+    /// Number of nodes accepted in excess of two per arc; 2^24 by default.
     pub isolated_nodes: u32,
 }
 
@@ -43,34 +43,36 @@ impl Default for Limits {
     }
 }
 
-/// What loading a graph found and did.
+/// Report of loading a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphReport {
-    /// The format read.
+    /// Format of the file.
     pub format: GraphFormat,
-    /// How the file was compressed.
+    /// Compression of the file.
     pub compression: Compression,
-    /// What cleaning changed.
+    /// Changes made by cleaning.
     pub clean: CleanReport,
 }
 
-/// What loading a mesh found and did.
+/// Report of loading a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MeshReport {
-    /// Number of the first point in the files: 0 or 1.
+    /// Number of the first point in the files, 0 or 1.
     pub first_index: u32,
-    /// Clockwise triangles that were turned around.
+    /// Number of clockwise triangles that were reversed.
     pub triangles_turned: usize,
-    /// Segments added because no `.poly` names them: edges with a triangle on one side only.
+    /// Number of edges with one triangle that were added as segments, because the `.poly` file does not list
+    /// them or does not exist.
     pub segments_added: usize,
-    /// Points that no triangle uses.
+    /// Number of points without a triangle.
     pub unused_points: usize,
 }
 
 impl Limits {
-    /// Whether one more edge may join the list. A little late by design: the list may end one arc over.
+    /// Returns an error if the list is full. An undirected edge adds two arcs, so the list may end one arc
+    /// over the limit.
     pub(super) fn admit(&self, list: &ArcList) -> Result<(), LoadProblem> {
         if list.arcs.len() as u64 >= self.arcs {
             return Err(LoadProblem::TooManyArcs { limit: self.arcs });

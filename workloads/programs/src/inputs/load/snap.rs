@@ -1,8 +1,8 @@
-//! SNAP edge lists: an arc a line, `from to` or `from to weight`, node ids from 0, comments after `#` (or
-//! `%`, as KONECT writes them).
+//! SNAP edge lists: one arc per line (`from to` or `from to weight`), node ids from 0, comments after `#` (or
+//! `%`, as in KONECT's files).
 //!
-//! The format has no header, so a file that was cut at a line's end cannot be told from a whole one, except
-//! by the comment `# Nodes: N Edges: M` that SNAP's own files carry: fewer lines than `M` are an error.
+//! The format has no header, so a file truncated at the end of a line looks complete. The comment `# Nodes: N
+//! Edges: M` in SNAP's own files helps: fewer lines than `M` are an error.
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};
@@ -10,7 +10,6 @@ use super::options::LoadOptions;
 use crate::inputs::arcs::{Arc, ArcList};
 use crate::inputs::graph::{Graph, GraphError};
 
-/// Reads the arcs.
 pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, LoadProblem> {
     let mut raw: Vec<([u64; 2], u32)> = Vec::new();
     let mut weighted = None;
@@ -55,7 +54,7 @@ fn node_id(fields: &mut super::lines::Fields<'_>) -> Result<u64, LoadProblem> {
     fields.number("a node id, an integer from 0 (as in \"FROM TO\")")
 }
 
-/// The number after `Edges:` in a comment, with its line.
+/// Returns the line number of a comment and the number after `Edges:` in it.
 fn stated_edges(line: &Line<'_>) -> Option<(u64, u64)> {
     let mut fields = line.fields();
     fields.find(|field| *field == b"Edges:")?;

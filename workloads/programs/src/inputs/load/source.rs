@@ -1,4 +1,4 @@
-//! From a file or bytes to decompressed bytes, within a limit.
+//! Reading and decompression of files, within a limit.
 
 use super::error::LoadProblem;
 use super::options::Limits;
@@ -8,20 +8,20 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// Memory that the xz decoder may take; level 9 needs 65 MiB.
+/// Memory limit of the xz decoder in bytes; level 9 needs 65 MiB.
 #[cfg(feature = "evaluation")]
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const XZ_MAGIC: [u8; 6] = [0xfd, b'7', b'z', b'X', b'Z', 0];
 
-/// How a file is compressed, by its first bytes.
+/// Compression of a file, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
-    /// gzip, of one or more members.
+    /// gzip with one or more members.
     Gzip,
-    /// xz, of one or more streams.
+    /// xz with one or more streams.
     Xz,
 }
 
@@ -47,13 +47,11 @@ impl fmt::Display for Compression {
     }
 }
 
-/// The whole content of a file.
 pub(super) fn read_file(path: &Path, limits: &Limits) -> Result<(Vec<u8>, Compression), LoadProblem> {
     let file = File::open(path).map_err(LoadProblem::Io)?;
     read_from(BufReader::with_capacity(1 << 16, file), limits)
 }
 
-/// The whole content of a reader.
 pub(super) fn read_from(
     mut reader: impl BufRead,
     limits: &Limits,
@@ -73,7 +71,6 @@ pub(super) fn read_from(
     Ok((bytes, compression))
 }
 
-/// Decompresses xz.
 #[cfg(feature = "evaluation")]
 fn xz_decoder(reader: impl BufRead) -> io::Result<impl Read> {
     use liblzma::stream::{CONCATENATED, Stream};
@@ -81,7 +78,6 @@ fn xz_decoder(reader: impl BufRead) -> io::Result<impl Read> {
     Ok(liblzma::bufread::XzDecoder::new_stream(reader, stream))
 }
 
-/// Refuses xz.
 #[cfg(not(feature = "evaluation"))]
 fn xz_decoder(_: impl BufRead) -> io::Result<io::Empty> {
     Err(io::Error::other("warptrace-workloads is built without its feature `evaluation`"))
@@ -93,7 +89,7 @@ fn read_bounded(
     limits: &Limits,
 ) -> Result<Vec<u8>, LoadProblem> {
     let mut bytes = Vec::new();
-    // One byte over the limit tells a file at the limit from one beyond it.
+    // The extra byte distinguishes a file at the limit from a larger one.
     let outcome = reader.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes);
     if bytes.len() as u64 > limits.bytes {
         return Err(LoadProblem::TooLarge { compression, limit: limits.bytes });
@@ -107,7 +103,7 @@ fn read_bounded(
     }
 }
 
-/// A path's extension in lower case, that of a compressor set aside; empty if there is none.
+/// Returns a path's extension in lower case, without a compressor's extension; empty if it has none.
 pub(super) fn inner_extension(path: &Path) -> String {
     let lower =
         |path: &Path| path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Triangle's text format: `.node` (points), `.ele` (triangles), `.poly` (segments).
 //!
-//! Each file has a line of counts, then a line an item that starts with the item's number; `#` starts a
-//! comment. The first point's number, 0 or 1, is the base of every index in the three files. Source: J. R.
-//! Shewchuk, "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its
+//! Each file has a line of counts, then one line per item that starts with the item's number. `#` starts a
+//! comment. The number of the first point, 0 or 1, is the base of every index in the three files. Source: J.
+//! R. Shewchuk, "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its
 //! manual.
 
 use super::error::{LoadError, LoadProblem};
@@ -12,10 +12,10 @@ use crate::inputs::geometry::{Point, coordinate_is_usable, orientation};
 use crate::inputs::mesh::{Mesh, MeshError, check_ends};
 use std::path::{Path, PathBuf};
 
-/// The bytes of a mesh's files, each plain, gzip or xz.
+/// Contents of a mesh's files, each plain, gzip or xz.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MeshBytes<'a> {
-    /// Points; may be absent where `.poly` lists them.
+    /// Points; optional if `.poly` lists them.
     pub node: Option<&'a [u8]>,
     /// Triangles.
     pub ele: Option<&'a [u8]>,
@@ -23,7 +23,7 @@ pub struct MeshBytes<'a> {
     pub poly: Option<&'a [u8]>,
 }
 
-/// A path with the endings of Triangle's files and of compressors removed.
+/// Removes the extensions of Triangle's files and of compressors from a path.
 pub(super) fn stem(path: &Path) -> PathBuf {
     let ends = |path: &Path, endings: &[&str]| {
         path.extension().is_some_and(|e| endings.iter().any(|ending| e.eq_ignore_ascii_case(ending)))
@@ -32,7 +32,7 @@ pub(super) fn stem(path: &Path) -> PathBuf {
     if ends(&inner, &["node", "ele", "poly"]) { inner.with_extension("") } else { path.to_owned() }
 }
 
-/// A stem with an extension added; the stem may have dots.
+/// Appends an extension to a stem, which may contain dots.
 pub(super) fn with_suffix(stem: &Path, extension: &str) -> PathBuf {
     let mut path = stem.as_os_str().to_owned();
     path.push(".");
@@ -40,7 +40,7 @@ pub(super) fn with_suffix(stem: &Path, extension: &str) -> PathBuf {
     path.into()
 }
 
-/// The file of a mesh with this extension, plain before compressed.
+/// Finds the file of a mesh with this extension; prefers the uncompressed file.
 pub(super) fn find(stem: &Path, extension: &str) -> Option<PathBuf> {
     let plain = with_suffix(stem, extension);
     [plain.clone(), with_suffix(&plain, "gz"), with_suffix(&plain, "xz")]
@@ -48,10 +48,8 @@ pub(super) fn find(stem: &Path, extension: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// A file's path and content.
 type FileContent<'a> = Option<(&'a Path, &'a [u8])>;
 
-/// Puts a mesh together from its files.
 pub(super) fn parse(
     stem: &Path,
     node: FileContent<'_>,
@@ -86,27 +84,26 @@ pub(super) fn parse(
     Ok((mesh, MeshReport { first_index, triangles_turned, segments_added, unused_points }))
 }
 
-/// How the files number points.
 struct Numbers {
     first: u32,
     points: usize,
 }
 
 impl Numbers {
-    /// The next field as a point, counted from 0.
+    /// Parses the next field as a point and converts it to an index from 0.
     fn point(&self, fields: &mut Fields<'_>) -> Result<u32, LoadProblem> {
         let last = self.first + (self.points as u32).saturating_sub(1);
         Ok(fields.index("a point", self.first, last)? - self.first)
     }
 
-    /// Checks the number that an item's line starts with.
+    /// Checks the number at the start of an item's line.
     fn item(&self, fields: &mut Fields<'_>, what: &str, index: usize) -> Result<(), LoadProblem> {
         let number = self.first.saturating_add(index as u32);
         fields.index(&format!("{what} number"), number, number).map(drop)
     }
 }
 
-/// The lines of a file without comments; a comment may also end a line.
+/// Iterates over the lines of a file without comments, which may also follow content in a line.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     Lines::new(bytes).filter_map(|line| {
         let end = line.bytes.iter().position(|byte| *byte == b'#').unwrap_or(line.bytes.len());
@@ -127,7 +124,7 @@ fn next_line<'a>(
     })
 }
 
-/// Reads a header's number of items, one line each, through `item`, which gets the item's index and fields.
+/// Reads `promised` items, one per line. `item` gets each item's index and fields.
 fn items<'a>(
     lines: &mut impl Iterator<Item = Line<'a>>,
     header: u64,
@@ -149,7 +146,6 @@ fn items<'a>(
     Ok(())
 }
 
-/// Checks that nothing follows the items that the header promised.
 fn no_more<'a>(
     lines: &mut impl Iterator<Item = Line<'a>>,
     header: u64,
@@ -165,7 +161,7 @@ fn no_more<'a>(
     }
 }
 
-/// Points, and the number of the first.
+/// Points, and the number of the first one.
 type Points = (Vec<Point>, u32);
 
 fn parse_node(bytes: &[u8]) -> Result<Points, LoadProblem> {
@@ -179,7 +175,7 @@ fn parse_node(bytes: &[u8]) -> Result<Points, LoadProblem> {
     })
 }
 
-/// Reads a header and its points; `None` for a count of 0. Also returns the header's line and count.
+/// Reads a header and its points; `None` if their number is 0. Also returns the header's line and the number.
 fn parse_points<'a>(
     lines: &mut impl Iterator<Item = Line<'a>>,
     least: u32,
@@ -214,7 +210,7 @@ fn parse_points<'a>(
     Ok(((promised > 0).then_some((points, first)), header.number, promised))
 }
 
-/// Triangles, counter-clockwise, and how many had to be turned for that.
+/// Reads the triangles. Reverses clockwise ones, and returns their number as well.
 fn parse_ele(
     bytes: &[u8],
     numbers: &Numbers,
@@ -250,7 +246,8 @@ fn parse_ele(
     Ok((triangles, turned))
 }
 
-/// A `.poly` file, its points read; its segments wait until the base of the numbers is known.
+/// A `.poly` file with its points parsed. Its segments are parsed later, when the base of the numbers is
+/// known.
 struct Poly<'a> {
     points: Option<Points>,
     after_points: Vec<Line<'a>>,
@@ -266,8 +263,8 @@ impl<'a> Poly<'a> {
         Ok(Self { points, after_points, last_line })
     }
 
-    /// The segments. Holes and regions that follow are checked for their form only: the triangles tell where
-    /// there is no mesh.
+    /// Parses the segments. Checks only the form of the holes, because the triangles define the domain.
+    /// Ignores the lines after the holes (regions).
     fn segments(&self, numbers: &Numbers) -> Result<Vec<[u32; 2]>, LoadProblem> {
         let mut lines = self.after_points.iter().copied();
         let header = next_line(&mut lines, self.last_line, "\"SEGMENTS MARKERS\"")?;

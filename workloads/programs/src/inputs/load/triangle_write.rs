@@ -7,12 +7,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1, points on the boundary and
-/// segments with a triangle on one side marked 1. Coordinates are written with the fewest digits that read
-/// back exactly.
+/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1. Points on the boundary, and
+/// segments with one triangle, have the marker 1. Coordinates have the fewest digits that read back exactly.
 ///
 /// # Errors
-/// [`WriteError::Io`] with the file that could not be written.
+/// [`WriteError::Io`] with the path of the file that could not be written.
 pub fn write_mesh(stem: impl AsRef<Path>, mesh: &Mesh) -> Result<(), WriteError> {
     let boundary = boundary_edges(mesh);
     let write = |extension: &str, content: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>| {
@@ -28,7 +27,7 @@ pub fn write_mesh(stem: impl AsRef<Path>, mesh: &Mesh) -> Result<(), WriteError>
     write("poly", &|file| write_segments(file, mesh, &boundary))
 }
 
-/// Edges with a triangle on one side only, lower point first, sorted.
+/// Returns the edges with one triangle, lower point first, sorted.
 fn boundary_edges(mesh: &Mesh) -> Vec<[u32; 2]> {
     let mut edges = Vec::new();
     for (corners, across) in mesh.triangles().iter().zip(mesh.adjacency()) {

@@ -1,27 +1,27 @@
-//! Which trace points placed by hand an automatic one stands for, read from the source that both are made of.
+//! Maps automatic trace points to those placed by hand, from their common source.
 
 use std::collections::BTreeMap;
 
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_workloads::ProgramInfo;
 
-/// Trace points that stand where branches have met again, and so tell of no decision. No automatic one stands
-/// there.
+/// Trace points after branches have reconverged. They mark no decision, so they have no automatic
+/// counterpart.
 pub(crate) const JOINS: [&str; 3] = ["COUNT_DONE", "EMIT_DONE", "VERIFY_DONE"];
 
-/// For the id of each automatic location those placed by hand that lanes pass next, in order.
+/// For each automatic location, the ids of the hand-placed locations that lanes pass next, in order.
 pub(crate) type Mapping = BTreeMap<u16, Vec<u16>>;
 
-/// Maps all locations of a program, over its files.
+/// Maps all locations of a program.
 ///
 /// # Panics
-/// If a trace point placed by hand has no automatic counterpart.
+/// If a hand-placed trace point has no automatic counterpart.
 pub(crate) fn mapping_of(program: &ProgramInfo) -> Mapping {
     let mut mapping = Mapping::new();
     for marked in program.modules {
         let module = program.automatic.iter().find(|module| module.file == marked.file);
         let module = module.unwrap_or_else(|| panic!("{}: it has no copy", marked.file));
-        // In the order of the source, in which lanes pass those of one counterpart.
+        // In source order, which is the order in which lanes pass the points of one counterpart.
         let mut points: Vec<_> =
             marked.locations.iter().filter(|point| !JOINS.contains(&point.name)).collect();
         points.sort_by_key(|point| (point.line, point.column));
@@ -32,8 +32,8 @@ pub(crate) fn mapping_of(program: &ProgramInfo) -> Mapping {
     mapping
 }
 
-/// The automatic location whose event says that lanes come to `point`: for the trace of a loop, the body of
-/// the loop that follows; else what stands last before it.
+/// Returns the automatic location whose event precedes `point`. For `trace_loop!`, this is the body of the
+/// loop that follows; otherwise, the last location before the point.
 fn counterpart<'m>(
     module: &'m KernelModule,
     marked: &KernelModule,
@@ -49,7 +49,7 @@ fn counterpart<'m>(
     } else {
         let before = locations.clone().filter(|location| position(location) < at);
         let last = before.map(position).max();
-        // An `else` that is not written stands where its `if` ends.
+        // The location of an implicit `else` is the end of its `if`.
         locations.find(|location| Some(position(location)) == last)
     };
     found.unwrap_or_else(|| panic!("{}: {} has no automatic counterpart", marked.file, point.name))

@@ -1,5 +1,5 @@
-//! Kernels with automatic trace points beside the same kernels with those placed by hand: same results, and
-//! each lane takes the same decisions in the same order.
+//! Compares kernels with automatic trace points with the same kernels with hand-placed ones: the results are
+//! equal, and each lane takes the same decisions in the same order.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod mapping;
@@ -26,7 +26,6 @@ fn simulator() -> SimDevice {
     SimDevice::new(SimOptions::default())
 }
 
-/// Records a program; checks the trace.
 fn record<T>(
     program: &ProgramInfo,
     counting: Counting,
@@ -49,7 +48,6 @@ fn record<T>(
     (result, file)
 }
 
-/// Records a program with both kinds of trace points; returns both traces, after comparing the results.
 fn both<T: PartialEq + std::fmt::Debug>(
     program: &ProgramInfo,
     counting: Counting,
@@ -64,8 +62,8 @@ fn both<T: PartialEq + std::fmt::Debug>(
     [first, second]
 }
 
-/// Checks that each lane passes the same trace points placed by hand: those of the one trace are what
-/// `mapping` makes of the other. `joins` are passed over.
+/// Checks that each lane passes the same hand-placed trace points in both traces. `mapping` converts the
+/// automatic ones. Ignores [`JOINS`].
 fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], mapping: &Mapping) {
     let joins = program.locations().filter(|point| JOINS.contains(&point.name));
     let joins: BTreeSet<u16> = joins.map(|point| point.id).collect();
@@ -89,7 +87,6 @@ fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], m
     }
 }
 
-/// Runs a program with both kinds of trace points and compares results and lanes.
 fn check<T: PartialEq + std::fmt::Debug>(program: &ProgramInfo, run: impl Fn(&mut dyn Launcher) -> T) {
     let mapping = mapping::mapping_of(program);
     for counting in [Counting::Never, Counting::All] {
@@ -122,7 +119,8 @@ fn stress_takes_the_same_decisions() {
 #[test]
 fn nbody_takes_the_same_decisions() {
     let program = &nbody::PROGRAM;
-    // By hand, the pulls of a round of eight are eight events; the loop of the rest follows.
+    // With hand-placed trace points, the loop over rounds has eight events per round; the loop over the rest
+    // follows.
     let mut mapping = mapping::mapping_of(program);
     let interact = warptrace_kernels::nbody::at::INTERACT;
     let loops: Vec<u16> = program.automatic[0]
@@ -166,8 +164,8 @@ fn dmr_takes_the_same_decisions() {
     dmr::check(&mesh, &options, &refined.refined).unwrap();
 }
 
-/// Lanes depend on each other where nodes of theirs are neighbours. Here each lane has its own star of four
-/// nodes, or one without neighbours.
+/// Lanes depend on each other if their nodes are neighbours. Here each lane has its own star of four nodes,
+/// or isolated nodes.
 #[test]
 fn mis_takes_the_same_decisions() {
     let rays = (0..30).flat_map(|lane| (1..4).map(move |ray| (lane, lane + 32 * ray)));
@@ -176,8 +174,8 @@ fn mis_takes_the_same_decisions() {
     check(&mis::PROGRAM, |launcher| mis::run(launcher, &stars, &options).unwrap().in_set);
 }
 
-/// The order of the list of edges depends on the order of lanes. Here all edges are alike: each is a tree of
-/// its own.
+/// The order of the list of edges depends on the order of lanes. Here all edges are equivalent: each is a
+/// separate tree.
 #[test]
 fn mst_takes_the_same_decisions() {
     let edges = graph(64, (0..32).map(|lane| (lane, lane + 32)));

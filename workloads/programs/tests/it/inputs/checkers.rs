@@ -1,4 +1,4 @@
-//! The references and checkers of graph programs.
+//! Tests of the references and checkers of graph programs.
 
 use proptest::prelude::*;
 use warptrace_workloads::check::mis::{self, MisError};
@@ -6,7 +6,7 @@ use warptrace_workloads::check::mst::{self, MstError};
 use warptrace_workloads::check::{DisjointSets, components};
 use warptrace_workloads::inputs::{Arc, ArcList, Cleaning, Graph};
 
-/// Two triangles joined by an edge, and a lone node: 0-1-2, 3-4-5, 2-3; 6.
+/// Two triangles joined by an edge, and an isolated node: 0-1-2, 3-4-5, 2-3; 6.
 fn graph() -> Graph {
     let mut list = ArcList::new(7, true);
     for (u, v, weight) in [(0, 1, 4), (1, 2, 1), (0, 2, 2), (2, 3, 9), (3, 4, 5), (4, 5, 5), (3, 5, 6)] {
@@ -50,7 +50,7 @@ fn forests_are_judged() {
     assert_eq!(mst::check(&graph, &forest.arcs), Ok(()));
 
     let at = |u, v| arc(&graph, u, v);
-    // The other arc of each edge, in another order.
+    // The opposite arc of each edge, in another order.
     let other = [at(5, 4), at(2, 1), at(3, 2), at(2, 0), at(4, 3)];
     assert_eq!(mst::check(&graph, &other), Ok(()));
     assert_eq!(
@@ -88,7 +88,7 @@ proptest! {
         let priorities: Vec<u64> = (0..u64::from(graph.nodes())).map(|v| (v ^ seed).wrapping_mul(seed | 1)).collect();
         let mut in_set = mis::greedy(&graph, &priorities);
         prop_assert_eq!(mis::check(&graph, &in_set), Ok(()));
-        // Any one change must be noticed.
+        // Every change of one node must be detected.
         for node in 0..in_set.len() {
             in_set[node] ^= true;
             prop_assert!(mis::check(&graph, &in_set).is_err());
@@ -101,7 +101,7 @@ proptest! {
         let forest = mst::kruskal(&graph);
         prop_assert_eq!(forest.components, components(&graph));
         prop_assert_eq!(forest.edges() + forest.components, graph.nodes());
-        // Every subset of the edges that spans, by brute force.
+        // Every spanning subset of the edges, by brute force.
         let edges: Vec<_> = graph.iter_arcs().filter(|(_, u, v, _)| u < v).collect();
         prop_assume!(edges.len() <= 12);
         let lightest = (0u32..1 << edges.len())

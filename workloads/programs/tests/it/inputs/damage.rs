@@ -1,4 +1,5 @@
-//! Wrong, damaged and hostile graph files: an error that says what is wrong where, and never a panic.
+//! Wrong, damaged and hostile graph files: each gives an error that states the problem and its place, and
+//! never a panic.
 
 use super::support::{gzip, load, load_error, words, xz};
 use proptest::prelude::*;
@@ -7,7 +8,6 @@ use warptrace_workloads::inputs::{
     load_graph_bytes, load_mesh_bytes,
 };
 
-/// Checks that each text fails with a message that has each of the parts.
 #[track_caller]
 fn expect_errors(cases: &[(&str, &[&str])]) {
     for (text, parts) in cases {
@@ -146,7 +146,7 @@ fn files_that_are_no_graph_are_told_so() {
     assert!(long.contains("\\xff...\"") && long.len() < 500, "{long}");
     assert!(load_error("g", gzip(b"")).contains("is empty"));
     assert!(load_error("g.gr", "hello").contains("p sp NODES ARCS"));
-    // One layer of compression is opened, not more.
+    // Only one layer of compression is opened.
     assert!(load_error("g", gzip(&xz(b"0 1\n"))).contains("format not recognised"));
 
     let missing = load_graph("no/such/file.gr", &LoadOptions::default()).unwrap_err();
@@ -165,7 +165,7 @@ fn a_small_file_cannot_unpack_into_a_large_one() {
         let error = load_graph_bytes("bomb", &bytes, &options).unwrap_err();
         assert!(matches!(error.problem, LoadProblem::TooLarge { limit: 0x10_0000, .. }), "{error}");
     }
-    // Exactly at the limit is not over it.
+    // A file exactly at the limit is accepted.
     let limits = Limits { bytes: 4, ..Limits::default() };
     let options = LoadOptions { limits, ..LoadOptions::default() };
     assert!(load_graph_bytes("g", b"0 1\n", &options).is_ok());
@@ -199,7 +199,8 @@ fn limits_hold_for_arcs_and_nodes() {
     ));
 }
 
-/// One small file of each format, with the extension that brings a damaged one to its parser.
+/// Returns one small file of each format, with an extension that selects its parser if the content is
+/// damaged.
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("g.egr", words(&[3, 2, 0, 1, 2, 2, 1, 0, 6, 6])),
@@ -229,7 +230,7 @@ fn a_file_cut_at_any_length_gives_an_error_or_a_graph() {
                 errors += u32::from(format.is_none() && outcome.is_err());
             }
         }
-        // Only a cut through the last number or the line's end after it can go unnoticed.
+        // Only a cut in the last number or the line end after it can go unnoticed.
         assert!(errors as usize >= bytes.len() - 3, "{name}: {errors} errors for {} lengths", bytes.len());
         for compressed in [gzip(&bytes), xz(&bytes)] {
             for length in 0..compressed.len() {
@@ -255,7 +256,7 @@ fn a_flipped_bit_gives_an_error_or_a_graph() {
             for bit in 0..content.len() * 8 {
                 let mut damaged = content.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                // Nodes that a damaged header invents must not be allocated.
+                // The loader must not allocate nodes that only a damaged header claims.
                 let limits = Limits { isolated_nodes: 1000, ..Limits::default() };
                 let options = LoadOptions { limits, ..LoadOptions::default() };
                 if let Ok((graph, _)) = load_graph_bytes(name, &damaged, &options) {
@@ -297,11 +298,11 @@ fn symmetry_is_found_not_believed() {
     assert!(!csr(&[0, 1, 1], &[1], &[3]), "no twin");
     assert!(!csr(&[0, 2, 3], &[1, 1, 0], &[3, 3, 3]), "one twin for two arcs");
     assert!(csr(&[0, 1, 1], &[0], &[3]), "a loop is its own twin");
-    // A cycle of three one-way arcs: as many in as out at each node.
+    // A cycle of three one-way arcs: each node has as many incoming as outgoing arcs.
     assert!(!csr(&[0, 1, 2, 3], &[1, 2, 0], &[1, 1, 1]));
 }
 
-/// Bytes that get far into a text parser: a start that some format has, then its alphabet.
+/// Bytes that get far into a text parser: the start of a format, then characters that occur in the formats.
 fn near_misses() -> impl Strategy<Value = Vec<u8>> {
     let start = prop::sample::select(vec![
         "",

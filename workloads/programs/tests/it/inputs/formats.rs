@@ -1,11 +1,11 @@
-//! Each graph format, by hand-written files.
+//! Hand-written files of each graph format.
 
 use super::support::{gzip, load, words, xz};
 use warptrace_workloads::inputs::{
     CleanReport, Cleaning, Compression, Graph, GraphFormat, LoadOptions, load_graph, load_graph_bytes,
 };
 
-/// The path 0 - 1 - 2 with the weights 5 and 7, and the lone node 3.
+/// The path 0 - 1 - 2 with the weights 5 and 7, and the isolated node 3.
 fn path_graph() -> Graph {
     Graph::from_csr(vec![0, 1, 3, 4, 4], vec![1, 0, 2, 1], Some(vec![5, 5, 7, 7])).unwrap()
 }
@@ -42,7 +42,7 @@ fn every_format_is_found_by_content_under_a_name_that_says_nothing() {
             (gzip(bytes), Compression::Gzip),
             (xz(bytes), Compression::Xz),
         ] {
-            // The names lie about the compression or say nothing.
+            // The names state a wrong compression or nothing.
             for name in ["data", "data.gz", "data.bin.xz"] {
                 let (graph, report) = load(name, &content).unwrap();
                 assert_eq!(graph, expected, "{format}, {compression}, {name}");
@@ -71,7 +71,7 @@ fn members_and_streams_that_follow_each_other_are_one_file() {
 
 #[test]
 fn cleaning_counts_what_it_changes() {
-    // A loop, the arc 0 to 1 three times, 1 to 0 lighter, and 2 to 0 without a twin.
+    // A self-loop, the arc 0 to 1 three times, a lighter arc 1 to 0, and an arc 2 to 0 without a twin.
     let text = "p sp 3 6\na 1 1 4\na 1 2 9\na 1 2 6\na 1 2 8\na 2 1 5\na 3 1 1\n";
     let (graph, report) = load("g.gr", text).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The generators: their promises, and fingerprints that freeze their outputs.
+//! Tests of the generators: documented properties, and fingerprints that freeze their outputs.
 
 use super::support::{fingerprint, graph_fingerprint};
 use warptrace_workloads::check::{components, mst};
@@ -15,7 +15,7 @@ fn mesh_fingerprint(mesh: &Mesh) -> u64 {
     fingerprint(points.chain(indices.map(|index| u64::from(*index))))
 }
 
-/// If this fails, seeds no longer give the inputs of earlier releases: results would not compare.
+/// A failure means that seeds no longer give the inputs of earlier releases, so results are not comparable.
 #[test]
 fn outputs_are_frozen() {
     let graphs = [
@@ -52,7 +52,6 @@ fn a_seed_decides_and_another_seed_differs() {
     assert!(first.iter().zip(&other).all(|(a, b)| a != b));
 }
 
-/// What every generated graph has.
 fn expect_undirected(graph: &Graph) {
     assert!(graph.is_symmetric() && graph.is_simple());
 }
@@ -86,7 +85,7 @@ fn rmat_skews_towards_its_first_quadrant() {
     assert!(graph.max_degree() < 30, "{}", graph.max_degree());
     let skewed = rmat(&Rmat { a: 0.7, b: 0.1, c: 0.1, d: 0.1, ..flat }, 3).unwrap();
     assert!(skewed.degree(0) > 60, "{}", skewed.degree(0));
-    // Every edge there can be.
+    // A complete graph.
     let full = rmat(&Rmat { scale: 3, edges: 28, ..flat }, 1).unwrap();
     assert!((0..8).all(|node| full.degree(node) == 7));
     let empty = rmat(&Rmat { edges: 0, ..flat }, 1).unwrap();
@@ -100,7 +99,7 @@ fn roads_are_connected_sparse_and_of_small_degree() {
     assert_eq!((graph.nodes(), components(&graph)), (10_000, 1));
     assert_eq!(graph.arcs(), 27_620);
     assert!((4..=8).contains(&graph.max_degree()));
-    // A tree, and every edge of the grid.
+    // A tree, and a full grid.
     let tree = road_grid(&RoadGrid { width: 7, height: 3, arcs_per_node: 40.0 / 21.0 }, 1).unwrap();
     assert_eq!((tree.arcs(), components(&tree)), (40, 1));
     let full = 2.0 * (6.0 * 3.0 + 7.0 * 2.0 + 6.0 * 2.0) / 21.0;
@@ -140,7 +139,7 @@ fn weights_are_uniform_and_the_same_in_both_directions() {
     weights.iter().for_each(|weight| tenths[(*weight as usize - 1) / 100] += 1);
     let expected = weights.len() as f64 / 10.0;
     let chi_squared: f64 = tenths.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum();
-    // Twice the 99.9th percentile for nine degrees of freedom: each edge counts twice.
+    // Twice the 99.9th percentile for nine degrees of freedom, because each edge counts twice.
     assert!(chi_squared < 56.0, "{chi_squared}");
     // A weight does not depend on the rest of the graph.
     let single = Graph::from_csr(vec![0, 1, 2], vec![1, 0], None).unwrap();

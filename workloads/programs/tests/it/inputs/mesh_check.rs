@@ -1,4 +1,4 @@
-//! The checker of refined meshes and the geometry under it.
+//! Tests of the checker of refined meshes and of its geometry.
 
 use warptrace_workloads::check::mesh::{Parameters, Problem, Report, area, check, count_bad};
 use warptrace_workloads::inputs::generate::{mesh_250k_like, mesh_r1m_like};
@@ -10,7 +10,6 @@ use warptrace_workloads::inputs::{Mesh, MeshView};
 
 const ANY_ANGLE: f64 = 0.0;
 
-/// A mesh in parts that a test may spoil.
 #[derive(Clone)]
 struct Parts {
     points: Vec<Point>,
@@ -25,7 +24,6 @@ impl Parts {
         check(view, input, &Parameters { bound, ..Parameters::default() })
     }
 
-    /// The problems of a mesh with this change.
     fn problems(&self, change: impl FnOnce(&mut Self)) -> Vec<Problem> {
         let mut changed = self.clone();
         change(&mut changed);
@@ -33,13 +31,13 @@ impl Parts {
     }
 }
 
-/// The unit square in two triangles.
+/// The unit square as two triangles.
 fn input() -> Mesh {
     let points = vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]];
     Mesh::new(points, vec![[0, 1, 2], [0, 2, 3]], vec![[0, 1], [1, 2], [2, 3], [3, 0]]).unwrap()
 }
 
-/// The square refined: its centre (4) and the middle of its lower side (5) added.
+/// The refined square: with its centre (4) and the middle of its lower side (5).
 fn refined() -> Parts {
     let mut points = input().points().to_vec();
     points.extend([[0.5, 0.5], [0.5, 0.0]]);
@@ -56,7 +54,7 @@ fn a_right_refinement_passes() {
     assert!(report.is_ok(), "{report}");
     assert_eq!((report.points, report.triangles, report.edges, report.boundary_edges), (6, 5, 10, 5));
     assert_eq!((report.bad_triangles, report.points_in_circles, report.area), (0, 0, 1.0));
-    // The input refines itself, but for the points on one circle.
+    // The input is a refinement of itself, although all its points lie on one circle.
     let report = check(input().view(), &input(), &Parameters::default());
     assert!(report.is_ok() && report.to_string().contains("no problems"), "{report}");
 }
@@ -66,7 +64,7 @@ fn bad_triangles_are_found_and_those_between_segments_told_apart() {
     let report = refined().report(&input(), 50.0);
     assert_eq!((report.bad_triangles, report.bad_between_segments, report.problem_count), (5, 0, 5));
     assert!(matches!(report.problems[0], Problem::BadTriangle { triangle: 0, corners: [0, 5, 4] }));
-    // A needle whose small angle is the domain's own.
+    // A needle whose small angle is prescribed by the domain.
     let needle = vec![[0.0, 0.0], [1.0, 0.0], [1.0, 0.1]];
     let needle = Mesh::new(needle, vec![[0, 1, 2]], vec![[0, 1], [1, 2], [2, 0]]).unwrap();
     let report = check(needle.view(), &needle, &Parameters::default());
@@ -96,12 +94,12 @@ fn each_kind_of_damage_is_reported() {
     let p = good.problems(|m| m.points[4] = [0.5, 0.0]);
     assert!(has(&p, |p| matches!(p, Problem::Orientation { degenerate: true, .. })), "{p:?}");
 
-    // A triangle lost: a gap, less area, another Euler number.
+    // A missing triangle: a gap and a smaller area.
     let p = good.problems(|m| _ = m.triangles.remove(2));
     assert!(has(&p, |p| matches!(p, Problem::OpenEdge { edge: [1, 4] })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::SegmentsNotEdges { segments: 1 })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Area { .. })), "{p:?}");
-    // A triangle there twice.
+    // A duplicate triangle.
     let p = good.problems(|m| m.triangles.push([1, 2, 4]));
     assert!(has(&p, |p| matches!(p, Problem::CrowdedEdge { triangles: 3, .. })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Euler { .. })), "{p:?}");
@@ -117,7 +115,7 @@ fn each_kind_of_damage_is_reported() {
     let p = good.problems(|m| m.segments.push([4, 5]));
     assert!(!p.is_empty(), "a branch of a chain");
 
-    // The middle of the side moved off it, and beyond its end.
+    // The split point away from its side, and beyond the side's end.
     let p = good.problems(|m| m.points[5] = [0.5, -0.01]);
     assert!(has(&p, |p| matches!(p, Problem::SplitAway { point: 5, ends: [0, 1], .. })), "{p:?}");
     let p = good.problems(|m| m.points[5] = [1.5, 0.0]);
@@ -150,7 +148,7 @@ fn a_mesh_that_is_not_delaunay_is_told_how_far() {
     assert!((depth - expected).abs() < 1e-12, "{depth} {expected}");
     let lenient = Parameters { circle_tolerance: 0.5, ..parameters };
     assert!(check(long.view(), &long, &lenient).is_ok());
-    // As a segment the long diagonal may stay.
+    // The long diagonal may stay if it is a segment.
     let mut segments = long.segments().to_vec();
     segments.push([0, 2]);
     let constrained = Mesh::new(long.points().to_vec(), long.triangles().to_vec(), segments).unwrap();
@@ -215,7 +213,7 @@ fn the_angle_test_agrees_with_angles() {
     }
     assert_eq!(AngleBound::from_degrees(30.0), Some(AngleBound::THIRTY_DEGREES));
     assert!([f64::NAN, -1.0, 60.1].iter().all(|degrees| AngleBound::from_degrees(*degrees).is_none()));
-    // Corners of exactly 45 degrees are not under 45 degrees in the order of operations that is documented.
+    // A corner of 45 degrees is not under the bound of 30; one of 26.6 is.
     let right = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]];
     assert!(!AngleBound::THIRTY_DEGREES.is_bad(right));
     assert!(AngleBound::THIRTY_DEGREES.is_bad([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]]));

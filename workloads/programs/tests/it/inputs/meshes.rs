@@ -1,4 +1,4 @@
-//! Mesh files and the mesh's invariants.
+//! Tests of mesh files and of the mesh's invariants.
 
 use super::support::{gzip, xz};
 use warptrace_workloads::inputs::{
@@ -6,13 +6,13 @@ use warptrace_workloads::inputs::{
     load_mesh_bytes,
 };
 
-/// A square with one diagonal, numbered from 1, with attributes, comments and a marker.
+/// A square with one diagonal, numbered from 1, with attributes, comments and markers.
 const NODE: &str = "# corners\n4 2 1 1\n1 0 0 9.5 1\n 2 1.0 0 9.5 1 # end\n3 1 1e0 9.5 1\n4 0 1 9.5 1\n";
 const ELE: &str = "2 3 1\n1 1 2 3 0.5\n2 1 4 3 0.5\n# the second turns clockwise\n";
 const POLY: &str = "0 2 0 1\n4 1\n1 1 2 1\n2 2 3 1\n3 3 4 1\n4 4 1 1\n1\n1 5 5\n";
 
 fn from_zero(text: &str) -> String {
-    // The item numbers and point numbers of the three files above, one lower.
+    // The same mesh, with item numbers and point numbers from 0.
     match text {
         NODE => "4 2 0 0\n0 0 0\n1 1 0\n2 1 1\n3 0 1\n".to_owned(),
         ELE => "2 3 0\n0 0 1 2\n1 0 3 2\n".to_owned(),
@@ -138,7 +138,7 @@ fn files_cut_at_any_length_and_flipped_bits_give_an_error_or_a_mesh() {
         };
         let length = files[which].len();
         let accepted = (0..length).filter(|cut| try_with(&files[which][..*cut])).count();
-        // Comments at the end of .node and .ele may go, and the line's end.
+        // Comments at the end of .node and .ele, and the last line end, may be lost.
         assert!(accepted <= 36, "file {which}: {accepted} of {length} cuts went unnoticed");
         for packed in [gzip(&files[which]), xz(&files[which])] {
             assert!((0..packed.len()).all(|cut| !try_with(&packed[..cut])), "file {which}");

@@ -1,4 +1,4 @@
-//! The real inputs, where they are.
+//! Tests with the real inputs, if they exist.
 
 use super::support::real_inputs;
 use warptrace_workloads::check::mesh::{Parameters, area, check, count_bad};

@@ -1,4 +1,4 @@
-//! What is written is read back the same.
+//! Tests that loaders read back what the writers wrote.
 
 use proptest::prelude::*;
 use warptrace_workloads::inputs::generate::{Rmat, points_in_square, rmat, triangulate};
@@ -7,7 +7,7 @@ use warptrace_workloads::inputs::{
     write_mesh,
 };
 
-/// Arcs among up to 20 nodes, loops and repeats among them.
+/// Arcs among up to 19 nodes, with self-loops and repeats.
 fn arc_lists() -> impl Strategy<Value = ArcList> {
     (1u32..20, any::<bool>()).prop_flat_map(|(nodes, weighted)| {
         let arc = (0..nodes, 0..nodes, 0u32..8).prop_map(|(from, to, weight)| Arc { from, to, weight });
@@ -15,7 +15,7 @@ fn arc_lists() -> impl Strategy<Value = ArcList> {
     })
 }
 
-/// The cleaned graph by definition, slowly.
+/// Computes the cleaned arcs by definition, slowly.
 fn model(list: &ArcList) -> Vec<(u32, u32, u32)> {
     let mut arcs = std::collections::BTreeMap::new();
     for arc in list.arcs.iter().filter(|arc| arc.from != arc.to) {
@@ -66,7 +66,7 @@ proptest! {
         let options = LoadOptions { cleaning, ..LoadOptions::default() };
         let (read, report) = load_graph(&path, &options).unwrap();
         prop_assert!(report.clean.is_clean());
-        // Without arcs the format cannot say that the graph is weighted.
+        // Without arcs, the format cannot represent that the graph is weighted.
         let expected = if graph.arcs() == 0 { graph.with_weights(None).unwrap() } else { graph };
         prop_assert_eq!(read, expected);
     }

@@ -1,15 +1,13 @@
-//! What the tests share.
+//! Helpers of the tests.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use warptrace_workloads::inputs::{Graph, GraphReport, LoadError, LoadOptions, load_graph_bytes};
 
-/// Loads a graph from text or bytes under a name, with default options.
 pub(crate) fn load(name: &str, bytes: impl AsRef<[u8]>) -> Result<(Graph, GraphReport), LoadError> {
     load_graph_bytes(name, bytes.as_ref(), &LoadOptions::default())
 }
 
-/// The message of a load that must fail.
 pub(crate) fn load_error(name: &str, bytes: impl AsRef<[u8]>) -> String {
     load(name, bytes).expect_err("this input is wrong").to_string()
 }
@@ -26,13 +24,12 @@ pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
     compressed
 }
 
-/// A number as little-endian words, as `.egr` has them.
 pub(crate) fn words(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// The folder of real inputs: `WARPTRACE_INPUTS`, or `../shared/inputs` beside the checkout. Says why a test
-/// is skipped where there is none.
+/// Returns the folder of real inputs: `WARPTRACE_INPUTS`, or `shared/inputs` next to the checkout. If it does
+/// not exist, prints that the test is skipped.
 pub(crate) fn real_inputs(test: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("WARPTRACE_INPUTS") {
         Some(folder) => PathBuf::from(folder),
@@ -45,14 +42,13 @@ pub(crate) fn real_inputs(test: &str) -> Option<PathBuf> {
     None
 }
 
-/// FNV-1a over words: a fingerprint that does not depend on any library.
+/// FNV-1a over words: a fingerprint that does not depend on a library.
 pub(crate) fn fingerprint(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().flat_map(u64::to_le_bytes).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// A fingerprint of everything in a graph.
 pub(crate) fn graph_fingerprint(graph: &Graph) -> u64 {
     let arrays = [graph.offsets(), graph.neighbours(), graph.weights().unwrap_or_default()];
     fingerprint(arrays.into_iter().flat_map(|array| {

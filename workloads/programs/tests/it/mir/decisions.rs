@@ -1,16 +1,16 @@
-//! Whether each decision of a function has its automatic trace point.
+//! Checks that each decision of a function has its automatic trace point.
 //!
-//! Rules, for the graph of a function's basic blocks (`first` of a block: the events that lanes may make next
-//! from there on):
+//! The rules refer to the graph of a function's basic blocks. The `first` events of a block are the events
+//! that lanes may produce next from that block.
 //!
-//! 1. `first` of the function's start is its entry.
-//! 2. Each way out of a switch has a `first` of one event, which tells of a decision (a branch, an arm, the
-//!    body or the end of a loop) and is no other way's of that switch. The event of a branch or an arm has no
-//!    other way before it: all ways back from it, through blocks without events, end at that switch. A way
-//!    that leads to the condition of an `else if` is decided there.
-//! 3. Switches that are operands of one `&&` or `||` in a condition are taken for one: two events in all.
-//! 4. Each circle has an event, and each block to which lanes jump back has the body of a loop in its
-//!    `first`, which no other such block has.
+//! 1. The `first` event of the function's start is its entry.
+//! 2. Each edge out of a switch has exactly one `first` event. It marks a decision (a branch, an arm, the
+//!    body or the end of a loop) and differs from the other edges' events. The event of a branch or an arm
+//!    has no other predecessor: all paths back from it, through blocks without events, end at that switch. An
+//!    edge to the condition of an `else if` is exempt, because the decision is made there.
+//! 3. Switches for the operands of one `&&` or `||` in a condition count as one switch with two events.
+//! 4. Each cycle has an event. Each target of a back edge has the body of a loop among its `first` events,
+//!    and no other such target has the same body.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,32 +18,27 @@ use warptrace_device::{LocationKind, SourceLocation};
 
 use super::parse::{Block, Function, Span};
 
-/// What is known beside the graph.
+/// Information in addition to the graph.
 pub(crate) struct Known<'a> {
-    /// The locations of the module.
     pub(crate) locations: &'a BTreeMap<u16, &'static SourceLocation>,
-    /// Whether a function leaves events when it is called.
+    /// Returns whether a function leaves events when it is called.
     pub(crate) is_traced: &'a dyn Fn(&str) -> bool,
-    /// The text of a source file.
     pub(crate) source: &'a dyn Fn(&str) -> String,
 }
 
-/// What lanes may do next that shows in a trace.
+/// A next step of a lane that is visible in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Point(u16),
-    /// A call of a function that is traced.
+    /// A call of a traced function.
     Call,
-    /// The function's end.
+    /// The end of the function.
     Return,
 }
 
-/// A decision without its point.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    /// What is wrong.
     pub(crate) what: String,
-    /// Where.
     pub(crate) span: Option<Span>,
 }
 
@@ -57,7 +52,6 @@ struct Graph<'a> {
     before: Vec<Vec<usize>>,
 }
 
-/// Returns what breaks the rules in a function.
 pub(crate) fn problems(function: &Function, known: &Known<'_>) -> Vec<Problem> {
     let blocks = &function.blocks;
     let mut before = vec![Vec::new(); blocks.len()];
@@ -104,20 +98,20 @@ pub(crate) fn problems(function: &Function, known: &Known<'_>) -> Vec<Problem> {
     problems
 }
 
-/// The offset in bytes of a line and column, which count from 1.
+/// Converts a line and column, which count from 1, to an offset in bytes.
 fn offset(source: &str, (line, column): (usize, usize)) -> usize {
     let before: usize = source.split_inclusive('\n').take(line - 1).map(str::len).sum();
     before + column - 1
 }
 
-/// Whether the text at a span follows `else if`.
+/// Returns true if the text at a span follows `else if`.
 fn is_chained(span: &Span, source: &str) -> bool {
     let before =
         source[..offset(source, span.start)].trim_end_matches(|letter: char| " \n(!".contains(letter));
     before.strip_suffix("if").is_some_and(|before| before.trim_end().ends_with("else"))
 }
 
-/// Whether the text at a span is an operand of `&&` or `||`.
+/// Returns true if the text at a span is an operand of `&&` or `||`.
 fn is_operand(span: &Span, source: &str) -> bool {
     let before =
         source[..offset(source, span.start)].trim_end_matches(|letter: char| " \n(!".contains(letter));
@@ -137,7 +131,7 @@ impl Graph<'_> {
         point.or_else(|| is_call().then_some(Event::Call)).or(block.is_return.then_some(Event::Return))
     }
 
-    /// The events that may come first from a block on.
+    /// Returns the events that may come first from a block on.
     fn first(&self, from: usize) -> BTreeSet<Event> {
         let (mut found, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
         while let Some(number) = next.pop() {
@@ -154,7 +148,7 @@ impl Graph<'_> {
         found
     }
 
-    /// The switch that a way leads to, if nothing happens before it.
+    /// Returns the switch at the end of a path without events.
     fn switches(&self, from: usize) -> Option<usize> {
         let mut number = from;
         for _ in 0..self.blocks.len() {
@@ -169,7 +163,6 @@ impl Graph<'_> {
         None
     }
 
-    /// The blocks that are reached from the start.
     fn reachable(&self) -> BTreeSet<usize> {
         let (mut seen, mut next) = (BTreeSet::new(), vec![0]);
         while let Some(number) = next.pop() {
@@ -180,7 +173,7 @@ impl Graph<'_> {
         seen
     }
 
-    /// The blocks to which lanes jump back.
+    /// Returns the targets of back edges.
     fn headers(&self) -> BTreeSet<usize> {
         let (mut found, mut seen, mut open) = (BTreeSet::new(), BTreeSet::from([0]), vec![(0, 0)]);
         while let Some((number, way)) = open.last_mut() {
@@ -198,13 +191,14 @@ impl Graph<'_> {
         found
     }
 
-    /// Ways that are not taken: to blocks that end nowhere.
+    /// Returns true for a block that is never executed: it has no successors, is not a return and has no
+    /// trace point.
     fn is_dead(&self, block: usize) -> bool {
         let block = &self.blocks[block];
         block.successors.is_empty() && !block.is_return && block.point.is_none()
     }
 
-    /// The one event of a way, if it tells of a decision.
+    /// Returns the only event of an edge, if it marks a decision.
     fn decided(&self, first: &BTreeSet<Event>) -> Option<u16> {
         let mut events = first.iter();
         match (events.next(), events.next()) {
@@ -218,8 +212,8 @@ impl Graph<'_> {
         matches!(self.kind(id), Some(Then | Else | Arm | LoopBody | LoopExit))
     }
 
-    /// Whether a switch decides if a loop, of which this is the body or the end, goes on: it is the loop's
-    /// condition, or it stands in a loop that is counted.
+    /// Returns true if a switch decides whether the loop with the body or end `id` continues: the switch is
+    /// the loop's condition, or is inside a counted loop.
     fn is_of_loop(&self, id: u16, switch: usize) -> bool {
         let locations = self.known.locations;
         let end =
@@ -243,7 +237,7 @@ impl Graph<'_> {
             && !source[offset(&source, span.end)..offset(&source, open)].contains(['{', '}', ';'])
     }
 
-    /// Whether an event tells of these switches alone.
+    /// Returns true if an event belongs only to these switches.
     fn is_theirs(&self, id: u16, switches: &dyn Fn(usize) -> bool) -> bool {
         if matches!(self.kind(id), Some(LocationKind::LoopBody | LocationKind::LoopExit)) {
             return (0..self.blocks.len()).any(|number| {
@@ -275,7 +269,7 @@ impl Graph<'_> {
         true
     }
 
-    /// Says what is wrong with a switch by itself.
+    /// Returns the violation of a switch that is not an operand.
     fn switch(&self, number: usize) -> Option<String> {
         let mut seen = BTreeSet::new();
         for &way in self.blocks[number].successors.iter().filter(|way| !self.is_dead(**way)) {
@@ -296,7 +290,7 @@ impl Graph<'_> {
         None
     }
 
-    /// Says what is wrong with a switch that is an operand.
+    /// Returns the violation of a switch that is an operand.
     fn compound(&self, number: usize) -> Option<String> {
         let first = self.first(number);
         let ids: Vec<u16> = first
@@ -314,11 +308,11 @@ impl Graph<'_> {
         Some(format!("location {other} is also reached without this condition"))
     }
 
-    /// A block of a circle without an event.
+    /// Returns a block that leads to a cycle without events, if one exists.
     fn silent_circle(&self) -> Option<usize> {
         let is_silent = |number: &usize| self.event(*number).is_none();
         let mut rest: BTreeSet<usize> = (0..self.blocks.len()).filter(is_silent).collect();
-        // Blocks that nothing silent comes from are on no circle.
+        // Repeatedly removes blocks without a silent successor.
         loop {
             let on_circle =
                 |number: &&usize| self.blocks[**number].successors.iter().any(|next| rest.contains(next));

@@ -1,13 +1,13 @@
-//! Holds the automatic trace points of the programs against the branches that the compiler sees: its own MIR,
-//! before it is optimised.
+//! Compares the automatic trace points of the programs with the branches in the compiler's MIR before
+//! optimisation.
 //!
-//! The rules are in `decisions.rs`. What is left out has no trace point by design:
+//! The rules are in `decisions.rs`. By design, the following have no trace point:
 //!
-//! - Checks of overflow, bounds and division (`assert` in MIR): lanes that fail do not go on.
-//! - Ways that unwind: device code does not.
-//! - `&&` and `||` where they make a value and no condition ([`VALUES`]).
-//! - Functions outside of the module, such as the plane geometry of DMR, which have no trace points by hand
-//!   either, closures, and functions without a decision.
+//! - Checks of overflow, bounds and division (`assert` in MIR): lanes that fail do not continue.
+//! - Unwinding: device code does not unwind.
+//! - `&&` and `||` that produce a value and not a condition ([`VALUES`]).
+//! - Functions outside the module (such as DMR's plane geometry, which has no hand-placed trace points
+//!   either), closures, and functions without a decision.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod decisions;
@@ -33,7 +33,7 @@ const PROGRAMS: [&ProgramInfo; 8] = [
     &triad::PROGRAM,
 ];
 
-/// Lines of operands of `&&` and `||` that make a value: in which file, and what the line has.
+/// Operands of `&&` and `||` that produce a value: end of the file name, and text of the line.
 const VALUES: [(&str, &str); 5] = [
     ("dmr/commit.rs", "won = state == state::HELD || state == state::CONTENDER;"),
     ("dmr/commit.rs", "let open = is_split && edges == triangles + 1;"),
@@ -42,14 +42,13 @@ const VALUES: [(&str, &str); 5] = [
     ("dmr/mark.rs", "let open = splitting && growth.edges == growth.triangles + 1;"),
 ];
 
-/// The locations of a module, by id.
 type Locations = BTreeMap<u16, &'static SourceLocation>;
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Compiles the kernels for the host, in a folder of its own, and returns their MIR.
+/// Compiles the kernels for the host, in a separate target folder, and returns their MIR.
 fn mir() -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mir");
     let output = folder.join("kernels.mir");
@@ -59,38 +58,37 @@ fn mir() -> String {
         .arg(&folder)
         .args(["--", "-Zmir-include-spans=on", "-Zmir-opt-level=0"])
         .arg(format!("--emit=mir={}", output.display()))
-        // Spans are printed on request, which the stable compiler grants this crate alone.
+        // Enables the unstable flags above for this crate on the stable compiler.
         .env("RUSTC_BOOTSTRAP", "warptrace_kernels")
         .env_remove("RUSTFLAGS")
         .current_dir(workspace());
     let made = command.output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    // Cargo makes it again when the kernels change, and knows nothing of it otherwise.
+    // Cargo does not track this file. It creates the file again only when the kernels change.
     let text = std::fs::read_to_string(&output);
     text.unwrap_or_else(|error| panic!("{}: {error}; remove {}", output.display(), folder.display()))
 }
 
-/// The programs' modules in which every decision is traced.
+/// Returns the programs' modules with a trace point at every decision.
 fn modules() -> Vec<&'static KernelModule> {
     PROGRAMS.iter().flat_map(|program| program.automatic).collect()
 }
 
-/// The path of a module's automatic copy, as the compiler shortens it: `mark::kernels::automatic::`.
+/// Returns the path of a module's automatic copy in the compiler's short form: `mark::kernels::automatic::`.
 fn path(module: &KernelModule) -> String {
     let (_, file) = module.file.rsplit_once('/').unwrap();
     format!("{}::kernels::automatic::", file.trim_end_matches(".rs"))
 }
 
-/// Functions of a module that are traced, by their names in it, as the compiler names their bodies.
+/// Returns the traced functions of a module: names of their bodies in the MIR, and names in the module.
 fn traced(module: &KernelModule) -> BTreeMap<String, &'static str> {
     let functions: BTreeSet<&str> = module.locations.iter().map(|location| location.function).collect();
     let is_kernel = |name: &str| module.kernels.contains(&format!("{name}_automatic").as_str());
-    // On the host, a kernel's body is a closure.
+    // On the host, the body of a kernel is a closure.
     let body = |name: &str| if is_kernel(name) { "::{closure#0}" } else { "" };
     functions.into_iter().map(|name| (format!("{}{name}{}", path(module), body(name)), name)).collect()
 }
 
-/// All traced functions with their module's locations.
 fn checked(text: &str) -> Vec<(Function, Locations)> {
     let functions = parse::functions(text);
     let mut found = Vec::new();
@@ -106,7 +104,7 @@ fn checked(text: &str) -> Vec<(Function, Locations)> {
     found
 }
 
-/// What is wrong with a function, but for [`VALUES`].
+/// Returns the violations in a function, except [`VALUES`].
 fn wrong(function: &Function, locations: &Locations) -> Vec<Problem> {
     let names: BTreeSet<String> = modules().into_iter().flat_map(traced).map(|(path, _)| path).collect();
     let is_traced = |callee: &str| names.contains(callee);
@@ -145,7 +143,7 @@ fn check_branches() {
     assert!(said.is_empty(), "{}", said.join("\n"));
     assert!(functions >= 25 && switches >= 100, "{functions} functions with {switches} switches are too few");
 
-    // The same must be said no more when a point is taken out: of whichever branch, arm, or loop.
+    // The check must fail if the point of any branch, arm or loop is removed.
     let mut taken = 0;
     for (function, locations) in &checked {
         let points: BTreeSet<u16> = function.blocks.iter().filter_map(|block| block.point).collect();
@@ -155,7 +153,7 @@ fn check_branches() {
                 block.point = None;
             }
             let is_noticed = !wrong(&changed, locations).is_empty();
-            // The end of a `loop` is behind a branch that has a point of its own, as `return` is.
+            // The end of a `loop`, like a `return`, follows a branch that has its own point.
             let may_be_missed = matches!(
                 locations.get(&id).map(|location| location.kind),
                 Some(LocationKind::Return | LocationKind::Marked | LocationKind::LoopExit)
@@ -170,7 +168,7 @@ fn check_branches() {
     assert!(taken >= 150, "{taken} points were missed");
 }
 
-/// Each `return` is told of: by a point of its own, or by that of the branch in which it comes first.
+/// Checks that each `return` has its own point, or is the first statement after the point of its branch.
 #[test]
 fn every_return_has_its_point() {
     let mut returns = 0;
@@ -195,7 +193,7 @@ fn every_return_has_its_point() {
             let between = text[at(last)..found].lines().map(|line| line.split("//").next().unwrap());
             let between: String = between.collect();
             let between = between.trim_start_matches("=>").trim_start_matches('{').trim();
-            // Marks are no part of the copy.
+            // The automatic copy does not contain hand-placed marks.
             let first =
                 between.split(';').all(|part| part.trim().is_empty() || part.trim().starts_with("trace!("));
             assert!(own || first, "{}: a `return` without a point: {line}", module.file);

@@ -1,6 +1,6 @@
-//! Reads what `rustc --emit=mir -Zmir-include-spans=on` prints: functions as graphs of basic blocks.
+//! Parser for the output of `rustc --emit=mir -Zmir-include-spans=on`: functions as graphs of basic blocks.
 
-/// A part of a source file: first line and column, and the column and line behind its end; all from 1.
+/// A part of a source file: line and column of its start and, exclusively, of its end. Both count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) file: String,
@@ -8,46 +8,43 @@ pub(crate) struct Span {
     pub(crate) end: (usize, usize),
 }
 
-/// A basic block, as far as control flow goes.
+/// Control flow of a basic block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Block {
-    /// The location that is traced where the block ends.
+    /// Location traced at the end of the block.
     pub(crate) point: Option<u16>,
-    /// Name of the function that is called where it ends.
     pub(crate) callee: Option<String>,
-    /// Where it goes; ways that unwind are left out.
+    /// Successors, without unwinding.
     pub(crate) successors: Vec<usize>,
     pub(crate) is_switch: bool,
     pub(crate) is_return: bool,
-    /// Of the instruction that ends it.
     pub(crate) span: Option<Span>,
 }
 
-/// A function.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
-    /// As the compiler names it.
+    /// Name in the MIR.
     pub(crate) name: String,
     pub(crate) blocks: Vec<Block>,
 }
 
-/// Reads all functions.
+/// Parses all functions.
 ///
 /// # Panics
-/// If the text is not what the compiler prints.
+/// If the text is not valid output of the compiler.
 pub(crate) fn functions(text: &str) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     let mut block: Option<usize> = None;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("fn ") {
-            // The name ends with the argument list; names of closures contain `{closure#0}`, and no
-            // parenthesis.
+            // The name ends at the argument list. Names of closures contain `{closure#0}`, but no
+            // parentheses.
             let name = rest.split('(').next().unwrap_or_default().to_owned();
             functions.push(Function { name, blocks: Vec::new() });
             continue;
         }
         if line.starts_with("const ") || line.starts_with("static ") || line.starts_with("promoted[") {
-            // Not a function, but its blocks look alike.
+            // Not a function, but its blocks have the same form.
             functions.push(Function { name: String::new(), blocks: Vec::new() });
             continue;
         }
@@ -66,7 +63,7 @@ pub(crate) fn functions(text: &str) -> Vec<Function> {
     functions
 }
 
-/// The number in `bb12: {` or `bb12 (cleanup): {`.
+/// Parses the number in `bb12: {` or `bb12 (cleanup): {`.
 fn label(code: &str) -> Option<usize> {
     let rest = code.strip_prefix("bb")?;
     let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
@@ -74,7 +71,7 @@ fn label(code: &str) -> Option<usize> {
         .then(|| rest[..digits].parse().ok())?
 }
 
-/// Takes in an instruction, if it ends a block.
+/// Parses an instruction, if it is a terminator.
 fn terminator(line: &str, block: &mut Block) {
     let (code, comment) = line.split_once("// ").unwrap_or((line, ""));
     let code = code.trim_end().trim_end_matches(';');
@@ -108,13 +105,12 @@ fn terminator(line: &str, block: &mut Block) {
     block.span = span(comment);
 }
 
-/// The number in `bb12`.
 fn number(target: &str) -> usize {
     let digits: String = target.trim_start_matches("bb").chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap_or_else(|_| panic!("`{target}` is no block"))
 }
 
-/// The span in `scope 0 at src/a.rs:3:9: 3:20`.
+/// Parses the span in `scope 0 at src/a.rs:3:9: 3:20`.
 fn span(comment: &str) -> Option<Span> {
     let (_, place) = comment.split_once(" at ")?;
     let (start, end) = place.trim_end().rsplit_once(": ")?;

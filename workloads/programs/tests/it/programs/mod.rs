@@ -1,5 +1,4 @@
-//! What the tests of several programs share: graphs of all shapes, and recordings that are checked on the
-//! way.
+//! Helpers for the tests of several programs: graphs of all shapes, and recordings with checks.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::ops::ControlFlow;
@@ -17,12 +16,13 @@ use warptrace_workloads::inputs::generate::{
 use warptrace_workloads::inputs::geometry::{Point, in_circle, orientation};
 use warptrace_workloads::inputs::{ArcList, Cleaning, Graph, LoadOptions, Mesh, load_graph};
 
-/// A simulator whose communicating blocks interleave as `seed` says.
+/// Creates a simulator whose communicating blocks interleave according to `seed`.
 pub(crate) fn simulator(seed: u64) -> SimDevice {
     SimDevice::new(SimOptions { seed, ..SimOptions::default() })
 }
 
-/// Runs a program traced and verifies the file: whole, nothing lost, both tracks equal in a dual recording.
+/// Runs a program traced and verifies the file: it is complete, nothing is lost, and both tracks of a dual
+/// recording are equal.
 pub(crate) fn record<T>(
     device: &mut SimDevice,
     program: &ProgramInfo,
@@ -33,7 +33,6 @@ pub(crate) fn record<T>(
     record_as(device, program, &Recording { codec, dual, counting: Counting::Never }, run)
 }
 
-/// A way to record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recording {
     codec: CodecSpec,
@@ -41,7 +40,7 @@ pub(crate) struct Recording {
     counting: Counting,
 }
 
-/// The ways to record, each codec in one of them.
+/// Ways to record; every codec occurs.
 pub(crate) const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never },
     Recording { codec: CodecSpec::Ecl(DEVICE_ECL), dual: true, counting: Counting::Never },
@@ -49,7 +48,7 @@ pub(crate) const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::All },
 ];
 
-/// As [`record`].
+/// Like [`record`], with a given way to record.
 pub(crate) fn record_as<T>(
     device: &mut SimDevice,
     program: &ProgramInfo,
@@ -70,7 +69,7 @@ pub(crate) fn record_as<T>(
     (result, file)
 }
 
-/// Lanes that passed each location, over all launches: by id.
+/// Number of lanes that passed each location over all launches, by id.
 pub(crate) struct LaneCounts([u64; 256]);
 
 impl LaneCounts {
@@ -93,7 +92,7 @@ impl LaneCounts {
     }
 }
 
-/// Ids of the program's locations are unique, and such that every codec carries them.
+/// Checks that the ids of the program's locations are unique and that every codec can encode them.
 pub(crate) fn assert_ids_are_unique(program: &ProgramInfo) {
     let mut ids: Vec<u16> = program.locations().map(|location| location.id).collect();
     let count = ids.len();
@@ -109,7 +108,7 @@ fn from_edges(nodes: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Graph 
     list.into_graph(&Cleaning::default()).unwrap().0
 }
 
-/// Graphs of all shapes, unweighted, symmetric, without self-loops.
+/// Graphs of many shapes; all are unweighted and symmetric, without self-loops.
 pub(crate) fn zoo() -> Vec<(&'static str, Graph)> {
     let grid = |width: u32, height: u32| {
         let at = move |x: u32, y: u32| y * width + x;
@@ -133,7 +132,7 @@ pub(crate) fn zoo() -> Vec<(&'static str, Graph)> {
     ]
 }
 
-/// A ring in which every third edge is there three times.
+/// A ring in which every third edge occurs three times.
 fn repeated() -> Graph {
     let mut list = ArcList::new(60, false);
     for node in 0..60 {
@@ -144,12 +143,12 @@ fn repeated() -> Graph {
     list.into_graph(&Cleaning::NONE).unwrap().0
 }
 
-/// The zoo with weights: few different ones (so that many are equal), many, and none.
+/// The graphs of [`zoo`] with few different weights (so that many are equal), with many, and without weights.
 pub(crate) fn weighted_zoo() -> Vec<(String, Graph)> {
     let mut all = Vec::new();
     for (name, graph) in zoo() {
         for most in [3, 1_000] {
-            // Repeated edges need an ascending order of weights, which random ones do not have.
+            // Rows with repeated edges must be sorted by weight, which random weights do not satisfy.
             if graph.duplicates() == 0 {
                 let weighted = random_weights(graph.clone(), 1..=most, 9).unwrap();
                 all.push((format!("{name}, weights to {most}"), weighted));
@@ -160,7 +159,7 @@ pub(crate) fn weighted_zoo() -> Vec<(String, Graph)> {
     all
 }
 
-/// A graph with one arc whose twin is missing.
+/// A graph with one arc without a twin.
 pub(crate) fn one_way() -> Graph {
     let mut list = ArcList::new(3, false);
     list.push_edge(0, 1, 0);
@@ -171,7 +170,7 @@ pub(crate) fn one_way() -> Graph {
     Graph::from_csr(offsets, graph.neighbours()[..3].to_vec(), None).unwrap()
 }
 
-/// A path of three nodes whose middle is also its own neighbour.
+/// A path of three nodes with a self-loop at the middle node.
 pub(crate) fn with_self_loop() -> Graph {
     let mut list = ArcList::new(3, false);
     list.push_edge(0, 1, 0);
@@ -180,8 +179,9 @@ pub(crate) fn with_self_loop() -> Graph {
     list.into_graph(&Cleaning::NONE).unwrap().0
 }
 
-/// Triangulates points of a unit square or of the triangle of `generate`, corners included. One point is inserted after
-/// the other, in quadratic time; the evaluation's own function needs a library that the fast tier does not build.
+/// Triangulates points of a unit square or of the triangle of `generate`, corners included. Inserts one point
+/// after another, in quadratic time. The evaluation's function needs a library that the fast test tier does
+/// not build.
 pub(crate) fn triangulate(points: Vec<Point>) -> Mesh {
     let at = |point: u32| points[point as usize];
     let corners = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.5, 0.75f64.sqrt()], [0.0, 1.0]];
@@ -204,8 +204,8 @@ pub(crate) fn triangulate(points: Vec<Point>) -> Mesh {
     Mesh::with_boundary(points, triangles, Vec::new()).unwrap().0
 }
 
-/// New York's road network with seeded weights, from `WARPTRACE_INPUTS` or `../shared/inputs` beside the
-/// checkout. Says so where it is not there.
+/// Loads New York's road network with seeded weights, from `WARPTRACE_INPUTS` or from `shared/inputs` next to
+/// the checkout. Prints a message and returns `None` if the file does not exist.
 pub(crate) fn new_york(test: &str) -> Option<Graph> {
     let folder = std::env::var_os("WARPTRACE_INPUTS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/inputs"), PathBuf::from);

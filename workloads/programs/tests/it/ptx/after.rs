@@ -1,4 +1,4 @@
-//! Kernels whose lanes are recorded from some visit of a location on.
+//! Kernels that record lanes from a given visit of a location on.
 
 use std::num::NonZeroU32;
 
@@ -8,7 +8,7 @@ use warptrace_ptx::splice::{LogKind, Recording};
 use super::stored_code::CodeStore;
 use super::{Assembled, RECORDINGS, kernels, ptx, store};
 
-/// From the thousandth visit of a location on that most programs have.
+/// Records from the thousandth visit of a location that most programs have.
 fn recording(recording: Recording, streamed: bool) -> Recording {
     let after = After { location: 2, count: NonZeroU32::new(1_000).expect("it is not 0") };
     let logs = if streamed { LogKind::Streamed } else { LogKind::Kept };

@@ -1,5 +1,5 @@
-//! NVIDIA's assembler takes all kernels, untraced and traced, for every architecture, and has registers for
-//! all.
+//! Checks that NVIDIA's assembler accepts all kernels, untraced and traced, for every architecture, within
+//! the limits on registers.
 
 use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{LogKind, Recording};
@@ -7,8 +7,8 @@ use warptrace_ptx::splice::{LogKind, Recording};
 use super::stored_code::CodeStore;
 use super::{Assembled, FEW_BYTES, RECORDINGS, ROOM, ptx, store};
 
-/// All recordings for one architecture, and one recording for each of the others; with logs that are rings
-/// one for each architecture.
+/// Returns all recordings for one architecture, one recording for each of the others, and one ring recording
+/// for each architecture.
 fn work() -> Vec<(&'static str, Recording)> {
     let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
     let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));

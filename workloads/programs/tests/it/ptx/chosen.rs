@@ -1,5 +1,5 @@
-//! Kernels that hold both what records and their own instructions, for launches of which some warps are
-//! chosen.
+//! Kernels that contain both the recording code and their original instructions, for launches in which only
+//! some warps are chosen.
 
 use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, TRACED_SUFFIX, splice};
@@ -8,7 +8,7 @@ use warptrace_ptx::{Body, Cfg, Module, fuzzing};
 use super::stored_code::CodeStore;
 use super::{Assembled, RECORDINGS, kernels, ptx, store};
 
-/// With kernels that look which of their warps record, if `chooses`.
+/// Makes kernels check whether a warp records, if `chooses` is set.
 fn choosing(recording: Recording, chooses: bool) -> Recording {
     Recording { chooses, ..recording }
 }
@@ -18,10 +18,9 @@ fn body<'m, 'a>(module: &'m Module<'a>, name: &str) -> &'m Body<'a> {
     function.and_then(|function| function.body.as_ref()).expect("a kernel")
 }
 
-/// The kernels' lines without blanks and without what declares variables that lanes share.
 fn instructions(text: &str) -> Vec<&str> {
     let is_shared = |line: &str| line.starts_with(".shared") || line.starts_with(".local");
-    // Comments at waits go where waits are no events.
+    // Omits comments: markers at waits are removed if waits are not events.
     let is_left_out = |line: &str| line.is_empty() || line.starts_with("//") || is_shared(line);
     text.lines().map(str::trim).filter(|line| !is_left_out(line)).collect()
 }
@@ -40,7 +39,7 @@ fn a_kernel_holds_its_own_instructions_as_they_are() {
             let (own, both) = (body(&original, kernel), body(&module, &format!("{kernel}{TRACED_SUFFIX}")));
             let scope = &text[both.open..both.close];
             let scope = &scope[scope.rfind("\n\t{\n").expect("a scope")..];
-            // Its brace, then the kernel's instructions, then its other brace.
+            // The first and the last line are the braces of the scope.
             let found = instructions(scope);
             let expected = instructions(&ptx[own.open + 1..own.close]);
             assert!(found[1..found.len() - 1] == expected, "{kernel}: not its own instructions");
@@ -66,7 +65,7 @@ fn they_assemble_for_all_architectures() {
 
 pub(crate) fn check_streamed(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
-    // Both ways to take a segment.
+    // Covers both ways to reserve a segment.
     for (architecture, recording) in ["sm_80", "sm_90"].into_iter().zip([RECORDINGS[0], RECORDINGS[3]]) {
         let logs = LogKind::Streamed;
         let recording = choosing(Recording { logs, ..recording }, true);
@@ -85,7 +84,7 @@ pub(crate) fn check_yields(store: &CodeStore) {
     let assembled = |chooses| Assembled::new(store, ptx, choosing(RECORDINGS[0], chooses), "sm_90");
     let (Some(without), Some(with)) = (assembled(false), assembled(true)) else { return };
     for kernel in kernels() {
-        // Those of the part that records, and those of the kernel's own instructions.
+        // The sum of the recording code's and the original instructions' YIELDs.
         let [own, traced] = without.both(kernel).map(|function| function.yields);
         assert_eq!(with.both(kernel)[1].yields, traced + own, "{kernel}");
     }

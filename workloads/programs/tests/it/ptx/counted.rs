@@ -1,4 +1,4 @@
-//! Which loops of the workloads are counted because that is proven to change no event.
+//! Loops of the workloads that are counted because counting provably changes no event.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,6 @@ use super::{PROGRAMS, hashes, ptx, workspace};
 const BEGIN: &str = "<!-- The table of the workloads. -->\n";
 const END: &str = "<!-- Its end. -->\n";
 
-/// The locations of each kernel's loops that have markers.
 fn loops(text: &str) -> BTreeMap<&str, Vec<u16>> {
     let module = Module::parse(text).expect("the compiler writes PTX");
     let entries = module.functions.iter().filter(|function| function.is_entry());
@@ -31,7 +30,6 @@ fn loops(text: &str) -> BTreeMap<&str, Vec<u16>> {
     loops.collect()
 }
 
-/// A row for each kernel that has loops which could be counted.
 fn table(text: &str) -> String {
     let options = Options { recording: Some(Recording::default()), architecture: 90, ..Options::default() };
     let spliced = splice(text, &options).expect("it can be spliced");

@@ -1,7 +1,7 @@
-//! The compiled kernels, what splicing makes of them, and the encoder's kernels are the same text as ever.
+//! Golden tests: the compiled kernels, the spliced kernels and the encoder's kernels must not change.
 //!
-//! Another device compiler writes another text. So the golden file names the one that it is of, and only that
-//! one's text is compared.
+//! The PTX depends on the device compiler. So the golden file names its compiler, and the tests compare only
+//! PTX from that compiler.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use warptrace_workloads::ProgramInfo;
 use super::hashes::{self, Ways};
 use super::{PROGRAMS, compiled};
 
-/// The line that names the compiler.
+/// Prefix of the line that names the compiler.
 const COMPILER: &str = "# compiled by ";
 
-/// Takes the hashes of crates out of mangled names, as in `Cs8PXYNMM2bC3_16warptrace_encode`: they depend on
-/// where cargo finds a crate, and on its manifest.
+/// Removes the hashes of crates from mangled names, as in `Cs8PXYNMM2bC3_16warptrace_encode`. They depend on
+/// the path of the crate and on its manifest.
 fn without_crate_hashes(text: &str) -> String {
     let mut parts = text.split("Cs");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -31,8 +31,8 @@ fn without_crate_hashes(text: &str) -> String {
     out
 }
 
-/// Puts the declarations of shared arrays, which stand together, in the order of their names. Theirs is that
-/// in which the compiler expands macros, and means nothing.
+/// Sorts the declarations of shared arrays, which are adjacent, by name. The compiler emits them in the order
+/// of macro expansion, which has no meaning.
 pub(crate) fn with_arrays_in_order(text: &str) -> String {
     let is_array = |line: &&str| line.starts_with(".shared .align 16 .b8 block_shared_");
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -49,7 +49,8 @@ fn hashes_of_crates_are_taken_out_of_names() {
     assert_eq!(without_crate_hashes(text), "call _RNvNtCs_16warptrace_encode5merge1f, Css, Csa_b;");
 }
 
-/// Compares hashes of the kernels and of what is spliced; in a part of the ways, each with one program.
+/// Compares hashes of the untraced and the spliced kernels. With `is_part`, checks only a part of the ways
+/// for each program.
 pub(crate) fn check(is_part: bool) {
     let Some(ptx) = compiled() else { return };
     let compiler = Compiler::find().expect("the kernels are compiled").version;

@@ -1,9 +1,9 @@
-//! Recording brings no `YIELD` into a program's loops.
+//! Checks that recording adds no `YIELD` to a program's loops.
 //!
-//! A `YIELD` lets lanes go that wait for others, and so parts lanes that the untraced kernel keeps in one
-//! group. The assembler puts one at the head of a loop with an atomic whose answer is used. Where it would
-//! stand in a program's loop, segments are claimed in a loop of their own, which is entered only when a
-//! segment is full.
+//! A `YIELD` releases lanes that wait for others, and so it can separate lanes that the untraced kernel keeps
+//! in one group. The assembler puts one at the head of a loop with an atomic whose result is used. To keep it
+//! out of a program's loops, recording code reserves segments in a separate loop, which lanes enter only when
+//! a segment is full.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn is_counted(recording: Recording) -> bool {
     recording.counting == Counting::All
 }
 
-/// A kernel's loops and the ends of its counted loops, in PTX.
+/// Number of a kernel's loops, and of the ends of its counted loops, in PTX.
 #[derive(Clone, Copy, Debug)]
 struct Loops {
     loops: usize,
@@ -40,17 +40,18 @@ fn loops(text: &str) -> BTreeMap<String, Loops> {
     loops.collect()
 }
 
-/// Checks the traced kernels, and returns how many of them have no more loops than untraced, and how many do.
+/// Checks the traced kernels. Returns the number of kernels with no more loops than untraced, and of kernels
+/// with more.
 fn check(recording: Recording, assembled: &Assembled) -> [usize; 2] {
     let loops = loops(&assembled.text);
     let mut kinds = [0; 2];
-    // The loop in which `fault` waits has a `YIELD` untraced, too; how many copies of it there are is the
-    // assembler's choice.
+    // The wait loop of `fault` has a `YIELD` in the untraced kernel as well. The assembler chooses the number
+    // of copies of that loop.
     for kernel in kernels().into_iter().filter(|kernel| *kernel != "fault") {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
         let [before, now] = assembled.both(kernel);
-        // The end of a counted loop records its runs in a loop, which is none of the program's; it may stand
-        // on several ways out of the kernel.
+        // The end of a counted loop records its runs in a loop that is not the program's. Copies of it may be
+        // on several paths out of the kernel.
         let ends = if is_counted(recording) { loops[&traced].leaves } else { 0 };
         assert!(
             now.yields - now.claims <= before.yields + ends,
@@ -73,7 +74,7 @@ pub(crate) fn check_yields(store: &CodeStore) {
     for recording in RECORDINGS {
         let Some(assembled) = Assembled::new(store, ptx, recording, ARCHITECTURE) else { return };
         let [plain, own_loops] = check(recording, &assembled);
-        // Or one of the two rules was tried on nothing.
+        // Otherwise, one of the two rules would be untested.
         assert!(is_counted(recording) || plain > 0 && own_loops > 0, "{plain} {own_loops}");
     }
 }
@@ -85,7 +86,7 @@ fn no_loop_of_a_program_lets_waiting_lanes_go() {
 
 pub(crate) fn check_yields_of_rings(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
-    // Claims would have loops of their own for the other one.
+    // On the other architecture of each pair, segments would be reserved in separate loops.
     for (architecture, recording) in [(ARCHITECTURE, RECORDINGS[0]), ("sm_80", RECORDINGS[3])] {
         let ring = Recording { logs: LogKind::Ring, ..recording };
         let Some(assembled) = Assembled::new(store, ptx, ring, architecture) else { return };
@@ -104,8 +105,8 @@ fn no_loop_lets_waiting_lanes_go_where_logs_are_rings() {
     check_yields_of_rings(&store());
 }
 
-/// Where lanes leave decides where others wait for each other: an epilogue that several ways out share would
-/// be a place to meet that the untraced kernel does not have.
+/// Checks that recording does not merge exits. Exits determine where lanes wait for each other: if several
+/// exits shared one epilogue, lanes would reconverge where the untraced kernel does not.
 pub(crate) fn check_exits(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
     let options =
@@ -114,8 +115,8 @@ pub(crate) fn check_exits(store: &CodeStore) {
     let Some(functions) = store.functions(&text, ARCHITECTURE) else { return };
     for kernel in kernels() {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
-        // The assembler may copy an end behind the code where a segment is claimed: all lanes of a group go there
-        // or none.
+        // The assembler may duplicate an exit after the code that reserves a segment. Either all lanes of a
+        // group go there or none.
         let [now, before] = [&traced, kernel].map(|name| functions[name].exits);
         assert!(now >= before, "{kernel}: {now} ways out, untraced {before}");
     }

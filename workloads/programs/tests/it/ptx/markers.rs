@@ -1,4 +1,4 @@
-//! Trace points are in the compiled kernels as comments: all of them, and nothing else of the tracer.
+//! Checks that the compiled kernels contain all trace points as comments, and nothing else of the tracer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,9 @@ use warptrace_ptx::{Module, call_graph, fuzzing};
 
 use super::{PROGRAMS, compiled, kernels, ptx, source};
 
-/// What a comment that is a marker begins with.
 const PREFIX: &str = "// warptrace.";
 
-/// Counts the markers of each kernel and of the functions that it calls, by kind (`loc`, `loop.tick`) and
+/// Counts the markers of each kernel, including the functions that it calls, by kind (`loc`, `loop.tick`) and
 /// location.
 fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     let module = Module::parse(text).expect("the compiler writes PTX");
@@ -38,7 +37,6 @@ fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     found
 }
 
-/// Takes the comments out, which all begin with `//` and end with their line.
 fn without_comments(text: &str) -> String {
     assert!(!text.contains("/*"), "the compiler writes no other comments");
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
@@ -59,8 +57,8 @@ fn every_kernel_is_there_and_no_other() {
     assert_eq!(entries, kernels().into_iter().map(str::to_owned).chain(sums).collect());
 }
 
-/// A marker may be copied with the code around it. So each stands in the kernel at least as often as in its
-/// source, and none that the source does not have.
+/// The compiler may duplicate a marker with the code around it. So a kernel must contain each marker at least
+/// as often as its source, and no other markers.
 #[test]
 fn each_trace_point_of_a_kernel_is_in_it() {
     let Some(ptx) = ptx() else { return };

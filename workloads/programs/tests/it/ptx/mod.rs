@@ -1,8 +1,7 @@
-//! The compiled kernels: is each trace point there, can all of them be traced in each way, and is the machine
-//! code what it should be?
+//! Tests of the compiled kernels: their trace points, all ways to trace them, and their machine code.
 //!
-//! Without a device compiler there are no kernels to look at: each test says so. What the assembler made of their
-//! texts is stored in `machine_code.txt`.
+//! Without a device compiler there are no kernels, and each test prints that it is skipped.
+//! `machine_code.txt` stores properties of the assembled texts.
 
 mod after;
 mod assembled;
@@ -45,7 +44,7 @@ const PROGRAMS: [ProgramInfo; 9] = [
     triad::PROGRAM,
 ];
 
-/// Recordings that differ in all that they may differ in.
+/// Recordings that cover all values of `counting` and `dual`.
 const RECORDINGS: [Recording; 4] = [
     Recording { counting: Counting::Never, ..Recording::DEFAULT },
     Recording::DEFAULT,
@@ -53,12 +52,12 @@ const RECORDINGS: [Recording; 4] = [
     Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT },
 ];
 
-/// A kernel whose limit leaves recording fewer registers than this may spill a little: stores and loads, in bytes
-/// of a lane.
+/// A kernel may spill up to `FEW_BYTES` (stores and loads, in bytes per lane) if its limit leaves fewer than
+/// `ROOM` registers for recording.
 const ROOM: u32 = 16;
 const FEW_BYTES: u32 = 272;
 
-/// Returns the compiled module, or `None` after saying why there is none.
+/// Returns the compiled module. Prints a message and returns `None` if it does not exist.
 fn compiled() -> Option<&'static str> {
     static IN_ORDER: LazyLock<String> = LazyLock::new(|| golden::with_arrays_in_order(PTX));
     if PTX.is_empty() {
@@ -68,7 +67,8 @@ fn compiled() -> Option<&'static str> {
     Some(&IN_ORDER)
 }
 
-/// Returns a module of the kernels that have trace points, or `None` after saying why there is none.
+/// Returns a module with the kernels that have trace points. Prints a message and returns `None` if it does
+/// not exist.
 fn ptx() -> Option<&'static str> {
     static CHOSEN: LazyLock<String> = LazyLock::new(|| {
         let kernels: Vec<&str> = kernels().into_iter().collect();
@@ -78,42 +78,39 @@ fn ptx() -> Option<&'static str> {
     compiled().map(|_| CHOSEN.as_str())
 }
 
-/// The workspace's root.
 fn workspace() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The names of all kernels, with trace points of either kind.
 fn kernels() -> BTreeSet<&'static str> {
     let both = PROGRAMS.iter().flat_map(|program| [Some(*program), program.automatic()]);
     both.flatten().flat_map(|program| program.kernels().collect::<Vec<_>>()).collect()
 }
 
-/// `90` for `sm_90`.
+/// Returns `90` for `sm_90`.
 fn number(architecture: &str) -> u32 {
     let number = architecture.strip_prefix("sm_").and_then(|number| number.parse().ok());
     number.unwrap_or_else(|| panic!("`{architecture}` is one of {ARCHITECTURES:?}"))
 }
 
-/// The file with the machine code of the kernels' texts.
 const STORE: &str = "tests/it/ptx/machine_code.txt";
 
 fn store() -> CodeStore {
     CodeStore::open(STORE)
 }
 
-/// All kernels, untraced and traced, as a device of an architecture gets them.
+/// All kernels, untraced and traced, as a device of an architecture receives them.
 struct Assembled {
     text: String,
     functions: Functions,
-    /// How many registers each traced kernel may have.
     limits: Vec<(&'static str, u32)>,
     /// The traced copies.
     traced: Vec<TracedKernel>,
 }
 
 impl Assembled {
-    /// Splices a module and looks its machine code up. Returns `None`, and says why, if that is not possible.
+    /// Splices a module and looks up its machine code. Prints a message and returns `None` if the machine
+    /// code is unavailable.
     fn new(store: &CodeStore, text: &str, recording: Recording, architecture: &str) -> Option<Self> {
         let untraced = store.functions(text, architecture)?;
         let limit = |kernel: &'static str| (kernel, traced_registers(untraced[kernel].registers));
@@ -130,13 +127,12 @@ impl Assembled {
         Some(Self { text, functions, limits, traced })
     }
 
-    /// A kernel's own code and that of its traced copy.
     fn both(&self, kernel: &str) -> [Function; 2] {
         [kernel, &format!("{kernel}{TRACED_SUFFIX}")].map(|name| self.functions[name])
     }
 
-    /// Checks that each traced kernel has registers, no more than its limit, and spills no more than its own
-    /// instructions do; a little more where the limit leaves recording few registers.
+    /// Checks that each traced kernel stays within its limit on registers and spills no more than the
+    /// untraced kernel, or slightly more if the limit leaves few registers for recording.
     fn check_registers(&self) {
         for (kernel, limit) in &self.limits {
             let [untraced, traced] = self.both(kernel);

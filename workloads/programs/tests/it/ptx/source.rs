@@ -1,24 +1,21 @@
-//! The trace points of a kernel, read from its source: its body and the functions that it calls.
+//! Finds the trace points of a kernel in its source: in its body and in the functions that it calls.
 //!
-//! Knows just enough of Rust for that: functions, braces, calls by a plain name.
+//! The parser understands only functions, braces and calls by a plain name.
 
 use warptrace_device::{KernelModule, SourceLocation};
 use warptrace_workloads::ProgramInfo;
 
-/// A trace point's use in the source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointUse {
-    /// Its trace point.
     pub(crate) point: SourceLocation,
-    /// Whether it is a traced loop.
     pub(crate) is_loop: bool,
 }
 
-/// Finds the trace points that `kernel` uses: one use for each in the source, and each call that leads there.
+/// Returns the uses of trace points by `kernel`: one for each use in the source, on each call path.
 ///
 /// # Panics
-/// If there is no such kernel, the source names a trace point that is not declared, or something ticks that
-/// is no traced loop.
+/// If the kernel does not exist, the source names an undeclared trace point, or `tick` is called on something
+/// that is not a traced loop.
 pub(crate) fn uses(program: &ProgramInfo, kernel: &str) -> Vec<PointUse> {
     let functions: Vec<Function> = program.modules.iter().flat_map(functions).collect();
     let kernel = functions.iter().find(|function| function.name == kernel);
@@ -34,7 +31,6 @@ struct Function {
 }
 
 impl Function {
-    /// The trace point that `arguments` begin with.
     fn point(&self, arguments: &str) -> SourceLocation {
         let name = arguments.split('"').nth(1).unwrap_or_default();
         let point = self.module.locations.iter().find(|point| point.name == name);
@@ -75,7 +71,7 @@ fn collect(function: &Function, functions: &[Function], depth: u32, uses: &mut V
             let opened = format!("let mut {} = trace_loop!(", guard.unwrap_or_default());
             assert!(before.contains(&opened), "{}: no `{opened}`", function.name);
         } else if !before[..name_at].ends_with('.') {
-            // The file's own functions first, as Rust has it.
+            // Prefers functions of the same file, as Rust does.
             let of_file = |called: &&Function| called.module.file == function.module.file;
             let mut named = functions.iter().filter(|called| called.name == name);
             if let Some(called) = named.clone().find(of_file).or_else(|| named.next()) {

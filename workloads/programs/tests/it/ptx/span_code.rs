@@ -1,4 +1,4 @@
-//! What saying where and when warps run adds to machine code.
+//! Machine code added by the recording of where and when warps run.
 
 use std::fmt::Write;
 
@@ -8,11 +8,11 @@ use super::stored_code::CodeStore;
 use super::{Assembled, RECORDINGS, kernels, ptx, store};
 
 const ARCHITECTURE: &str = "sm_90";
-/// Instructions that the median kernel has more at most. What the assembler makes of loops may differ, too,
-/// so of a single one this says little.
+/// Maximum number of additional instructions of the median kernel. For a single kernel the number means
+/// little, because the assembler may also change loops.
 const MOST_IN_MEDIAN: u32 = 120;
 
-/// Prints a table, which `results/spans-sass.md` has.
+/// Prints the table of `results/spans-sass.md`.
 pub(crate) fn check(store: &CodeStore) {
     let Some(ptx) = ptx() else { return };
     let assembled = |spans| Assembled::new(store, ptx, Recording { spans, ..RECORDINGS[1] }, ARCHITECTURE);
@@ -25,7 +25,7 @@ pub(crate) fn check(store: &CodeStore) {
         let [before, now] = [&without, &with].map(|assembled| assembled.both(kernel)[1]);
         assert_eq!(now.yields, before.yields, "{kernel}: YIELDs");
         assert_eq!(now.exits, before.exits, "{kernel}: ways out");
-        // Of each end two: clock and timer.
+        // Two reductions per exit: clock and timer.
         assert!(
             now.reductions >= before.reductions + 2,
             "{kernel}: reductions {} and {}",

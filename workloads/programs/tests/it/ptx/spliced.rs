@@ -1,4 +1,4 @@
-//! All kernels can be traced in all ways.
+//! Checks that all kernels can be traced in all ways.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,11 @@ use warptrace_ptx::{Module, fuzzing};
 
 use super::{RECORDINGS, kernels, ptx};
 
-/// No architecture that is known, one with and one without a `YIELD` where a segment is claimed.
+/// An unknown architecture, and one with and one without a `YIELD` where a segment is reserved.
 const ARCHITECTURES: [u32; 3] = [0, 80, 90];
-/// The instruction by which hardware counts events.
+/// Instruction by which hardware counts events.
 const MARK: &str = "pmevent.mask ";
 
-/// The lines of each kernel that begin with this.
 fn lines_of(text: &str, prefix: &str) -> BTreeMap<String, usize> {
     let module = Module::parse(text).expect("it is PTX");
     let of = |text: &str| text.lines().filter(|line| line.trim_start().starts_with(prefix)).count();
@@ -20,7 +19,7 @@ fn lines_of(text: &str, prefix: &str) -> BTreeMap<String, usize> {
     entries.map(|entry| (entry.name.to_owned(), of(entry.span.text(text)))).collect()
 }
 
-/// The events that one passage of each marker of a kernel stands for.
+/// Returns the number of events for one pass over all markers of a kernel.
 fn events_of(text: &str) -> BTreeMap<String, usize> {
     let mut events = lines_of(text, "// warptrace.loc ");
     for count in 1..=64 {
@@ -79,8 +78,8 @@ pub(crate) fn check(step: usize) {
                     assert!(placement.is_none_or(|placement| placement == kernel.placement), "{options:?}");
                     assert_eq!(kernel.shared_bytes > 0, kernel.placement == Placement::Shared, "{options:?}");
                     assert!(kernel.markers > 0, "{}: {options:?}", kernel.name);
-                    // The untraced kernel stays; the copy has its markers, those on the way to an end once
-                    // for each branch that leads there.
+                    // The untraced kernel does not change. The copy contains its markers; those before an
+                    // exit occur once per branch to the exit.
                     let [untraced, copy] = [&kernel.name, &kernel.traced_name].map(|name| found[name]);
                     assert!(marks || untraced == markers[&kernel.name], "{}: {options:?}", kernel.name);
                     assert!(copy >= markers[&kernel.name], "{}: {options:?}", kernel.name);
@@ -92,7 +91,7 @@ pub(crate) fn check(step: usize) {
 
 #[test]
 fn all_kernels_can_be_recorded_in_some_ways() {
-    // No divisor of 144: each option has each of its values.
+    // 11 does not divide 144, so every value of every option occurs.
     check(11);
 }
 
@@ -122,7 +121,7 @@ fn marks_stand_for_each_event() {
     assert!(more > 0 && more < events.len() && marks.iter().all(|(kernel, marks)| *marks >= events[kernel]));
     let options = Options { marks: 1, recording: Some(RECORDINGS[0]), ..Options::default() };
     let both = lines_of(&splice(ptx, &options).expect("it can be spliced").text, MARK);
-    // Where several branches lead to the kernel's end, each has the marks on its way.
+    // If several branches lead to the kernel's end, each has the marks on its path.
     for (kernel, marks) in &marks {
         assert_eq!((both[kernel], both[&format!("{kernel}{TRACED_SUFFIX}")]), (*marks, *marks), "{kernel}");
     }

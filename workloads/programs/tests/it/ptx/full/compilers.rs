@@ -1,5 +1,5 @@
-//! Kernels of each device compiler that is installed: they can be traced, and what they take is told beside
-//! what the build's own compiler makes of them.
+//! Kernels from every installed device compiler: checks that they can be traced, and prints their sizes next
+//! to the sizes with the build's compiler.
 
 use std::path::Path;
 
@@ -11,7 +11,6 @@ use super::super::{Assembled, STORE, compiled, kernels, workspace};
 
 const ARCHITECTURE: &str = "sm_90";
 
-/// Compiles the kernels with another compiler.
 fn compile(compiler: &Compiler, folder: &Path) -> String {
     let build = Build {
         crate_folder: workspace().join("workloads/kernels"),
@@ -24,7 +23,6 @@ fn compile(compiler: &Compiler, folder: &Path) -> String {
     std::fs::read_to_string(compiled.ptx).expect("it was written")
 }
 
-/// Assembles all kernels, untraced and traced.
 fn assemble(store: &CodeStore, text: &str) -> Option<Assembled> {
     let names: Vec<&str> = kernels().into_iter().collect();
     let chosen = splice(text, &Options { kernels: Some(&names), ..Options::default() });

@@ -1,4 +1,4 @@
-//! Everything that the assembler has to say of the kernels, and all ways to splice them, however long that takes.
+//! All checks with the assembler and all ways to splice. Takes long.
 
 mod compilers;
 
@@ -12,7 +12,6 @@ use super::{
     spliced,
 };
 
-/// All checks of machine code.
 const CHECKS: [fn(&CodeStore); 11] = [
     assembled::check,
     machine_code::check_yields,
