@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "decoder/referen
 from accesses import pieces, warps  # noqa: E402
 from trace import Trace  # noqa: E402
 
-# Of longer streams the beginning is compressed.
+# Only the beginning of longer streams is compressed.
 MOST_BYTES = 64 << 20
 
 

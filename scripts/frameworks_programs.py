@@ -59,7 +59,7 @@ def kernel_timed(run):
 
 
 def triton_kernels():
-    # Kernels find them among the names of the module.
+    # Triton kernels look up these names in the globals of the module.
     global triton, tl
     import triton
     import triton.language as tl
@@ -404,7 +404,7 @@ def jax_part(cached=False):
 def numba_part():
     import numpy
 
-    # Numba still asks for a name that NumPy 2.5 has dropped.
+    # Numba uses a name that NumPy 2.5 has removed.
     if not hasattr(numpy, "row_stack"):
         numpy.row_stack = numpy.vstack
     import numba
@@ -499,7 +499,7 @@ PARTS |= {
     "torch-graphs": (functools.partial(training, "graphs"), "torch"),
     "hugging-face": (hugging_face, "transformers"),
 }
-# What compiles for a long time, on cores that are otherwise idle.
+# Programs that compile for a long time. They run together, because most cores are idle.
 TOGETHER = ["torch-compile", "torch-training", "torch-graphs", "hugging-face"]
 
 

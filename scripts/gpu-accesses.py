@@ -25,11 +25,11 @@ KERNELS = {
     "gpu-accesses.cu": ["transpose_naive", "transpose_tiled", "transpose_padded", "matmul_naive", "matmul_tiled", "stencil", "stencil_named", "pairs", "histogram", "gather"],
     "gpu-graphs.cu": [f"{kernel}_{graph}" for graph in ["road", "rmat"] for kernel in ["spmv_row", "spmv_warp", "bfs"]],
 }
-# Options of `run`: nothing but the kernel's entry, that with addresses.
+# Options of `run`: kernel entries only, and kernel entries with addresses.
 WAYS = {"entry": ["--points", "functions"], "accesses": ["--points", "functions", "--accesses", "all"]}
-# Options for kernels that name values: those alone.
+# Options for kernels that name values: only the values.
 VALUES = ["--points", "functions", "--accesses", "values"]
-# Of all launches: name in ncu, and which sites' figure it is.
+# Sums over all launches: counter of ncu, and the figure of sites that it corresponds to.
 COUNTERS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("global", "load", "sectors"),
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("global", "store", "sectors"),
@@ -126,7 +126,7 @@ def main():
         one = traced(folder, program, kernel, trace)
         if keep:
             shutil.copy(trace, Path(keep) / f"{kernel}.wtrc")
-        # Of a search, counters would see the first level alone.
+        # For a search, counters would cover only the first level.
         sums, hardware = figures(one), counted(program, kernel) if not kernel.startswith("bfs") else {}
         found[kernel] = {"times": times, "same_result": len(answers) == 1, "reports": reports, "trace": one, "hardware": hardware}
         lanes = sum(value for (_, _, figure), value in sums.items() if figure == "lanes")

@@ -1,4 +1,4 @@
-// Ends a program with the name of the call that failed.
+// If a CUDA call fails, prints the call and returns 1 from the enclosing function.
 #pragma once
 
 #include <cstdio>

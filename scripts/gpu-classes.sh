@@ -1,8 +1,9 @@
 #!/bin/sh
-# What a recording costs with a tool and with an earlier one: launches whose warps repeat, launches whose warps differ,
-# irregular programs, and the steps of a training. Usage: gpu-classes.sh BASE NEW OUT; BASE and NEW hold `warptrace` and `warptrace-bench`.
-# ROUNDS: how often a program is recorded; POINTS: what is recorded of the training; NEW_OPTIONS: options of the recordings
-# with NEW, so that the two may be one tool in two folders.
+# Compares the cost of recording between two versions of the tool: launches with repeating warps, launches
+# with different warps, irregular programs, and steps of a training.
+# Usage: gpu-classes.sh BASE NEW OUT. BASE and NEW contain `warptrace` and `warptrace-bench`.
+# ROUNDS: recordings of each program. POINTS: trace points of the training. NEW_OPTIONS: options of recordings
+# with NEW, so that both folders may contain the same version.
 set -u
 base=$1 new=$2 out=$3
 here=$(dirname "$0")

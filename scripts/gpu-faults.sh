@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Records kernels that trap, write out of bounds or hang, on a machine with a GPU, and looks at what the traces have.
+# Records kernels that trap, write out of bounds or hang, and checks the traces. Needs a GPU.
 #
 #   scripts/gpu-faults.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace` and `warptrace-bench`, built with GPU code. The report goes to $OUT/faults.md (default out).
-# DEVICE=sim tries the script on the simulator.
+# FOLDER (default .device) contains `warptrace` and `warptrace-bench`, built with GPU code. The report is
+# $OUT/faults.md (default out). DEVICE=sim tests the script on the simulator.
 set -uo pipefail
 
 tool=${1:-.device}/warptrace
@@ -21,7 +21,7 @@ warp=$((culprit / 32 % 4)) block=$((culprit / 128))
 
 now() { date +%s%N; }
 
-# What the trace has: its events, and the last events of the culprit's lane.
+# Prints the events in the trace and the last events of the culprit's lane.
 look() {
     local last
     "$tool" verify "$trace" 2>&1 | sed -n 's/^decoded *//p; s/^accounts *//p' | paste -sd ';' | sed 's/;/; /g'

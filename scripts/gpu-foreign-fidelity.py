@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ["fractal", "nbody", "matmul", "spmv", "reduction", "constant_texture", "dynamic_shared", "calls", "bfs"]
-# Small inputs: ncu runs each kernel several times.
+# Inputs are small because ncu runs each kernel several times.
 ARGUMENTS = {"fractal": ["512", "256", "256", "1"], "nbody": ["4096", "1", "256", "1"], "matmul": ["512", "1"]}
 METRICS = "inst_executed,thread_inst_executed,thread_inst_executed_true"
 LIMIT = 60
@@ -97,7 +97,7 @@ def row(name, tool, ncu, points, scratch, log):
     text = page.read_text(errors="replace") if page.is_file() else ""
     log.write(done.stdout + done.stderr + text[:3000])
     theirs, pages = counted(text)
-    # Of a program with several kernels ncu prints each launch's page more than once.
+    # For a program with several kernels, ncu prints the page of each launch more than once.
     told = subprocess.run([tool, "info", trace, "--json"], capture_output=True, text=True, timeout=LIMIT)
     launches = len(json.loads(told.stdout)["launches"])
     log.write(f"{name}: {pages} pages of {launches} launches\n")

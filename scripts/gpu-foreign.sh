@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Runs CUDA programs of all kinds alone and under `warptrace run`, on a machine with a GPU and nvcc.
+# Runs CUDA programs of all kinds with and without `warptrace run`. Needs a GPU and nvcc.
 #
 #   scripts/gpu-foreign.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace`, built with GPU code, and `libwarptrace_shim.so`. The programs are
-# examples/cuda and workloads/baseline; more can be given in PROGRAMS, one `NAME|COMPILE COMMAND|RUN COMMAND` a line.
-# Needs neither Rust nor a network. The table goes to $OUT/foreign.md (default out), what each program said to
-# $OUT/foreign.log.
+# FOLDER (default .device) contains `warptrace`, built with GPU code, and `libwarptrace_shim.so`. The programs
+# are examples/cuda and workloads/baseline. PROGRAMS adds programs, one `NAME|COMPILE COMMAND|RUN COMMAND` per
+# line. Rust and a network are not needed. The table is $OUT/foreign.md (default out); $OUT/foreign.log has
+# the output of the programs.
 #
 # Variables:
 #   OUT      folder for the results
-#   OPTIONS  how they are traced: lists of options of `warptrace run`, separated by semicolons (default
+#   OPTIONS  lists of options of `warptrace run`, separated by semicolons (default
 #            "--points blocks;--points loops")
-#   ROUNDS   runs of each program with each list, in turns; the table has medians (default 1)
-#   ONLY     only these programs, separated by blanks
+#   ROUNDS   runs of each program with each list, alternating; the table has medians (default 1)
+#   ONLY     programs to run, separated by blanks (default all)
 #   ARCH     architecture for nvcc (default sm_90)
-#   LIMIT    seconds for one program (default 60)
+#   LIMIT    time limit of one program in seconds (default 60)
 set -uo pipefail
 
 folder=$(realpath "${1:-.device}")
@@ -42,7 +42,7 @@ wanted() {
     [ -z "${ONLY:-}" ] || [[ " $ONLY " == *" $1 "* ]]
 }
 
-# The program's own figure of its kernel's time, in milliseconds.
+# Prints the kernel time that the program reports, in milliseconds.
 kernel_ms() {
     case $1 in
         fractal | nbody | matmul) awk -F, -v name="$1" '$1 == name { print $(NF - (name == "fractal" ? 2 : 1)) }' "$2" ;;
@@ -50,7 +50,7 @@ kernel_ms() {
     esac
 }
 
-# What a program says, without times.
+# Prints the output of a program without times.
 answer() {
     case $1 in
         fractal) awk -F, '{ $6 = $7 = ""; print }' "$2" ;;
@@ -63,7 +63,7 @@ ratio() {
     awk -v traced="$1" -v alone="$2" 'BEGIN { if (traced > 0 && alone > 0) printf "%.2f", traced / alone; else printf "-" }'
 }
 
-# The median of the numbers in a file, if there is one, and on standard input.
+# Prints the median of the numbers in an optional file and on standard input.
 median() {
     cat "$1" - 2> /dev/null | grep . | sort -g | awk '{ of[NR] = $1 } END { if (NR) print NR % 2 ? of[(NR + 1) / 2] : (of[NR / 2] + of[NR / 2 + 1]) / 2 }'
 }
@@ -72,13 +72,13 @@ now() {
     date +%s%N
 }
 
-# row NAME COMMAND...: runs a program alone and traced, and prints its rows.
+# row NAME COMMAND...: runs a program untraced and traced, and prints its table rows.
 row() {
     local name=$1 options code begun alone_wall traced_wall same verified events launches alone traced inside round
     shift
     {
         echo "== $name: $*"
-        # Once, so that the driver has compiled what it must.
+        # The first run fills the compilation cache of the driver.
         timeout "$LIMIT" "$@" > /dev/null 2>&1
         begun=$(now)
         timeout "$LIMIT" "$@" > "$scratch/alone.out" 2> "$scratch/alone.err"
@@ -89,7 +89,7 @@ row() {
     } >> "$log"
     alone=$(kernel_ms "$name" "$scratch/alone.out" "$scratch/alone.err")
     rm -f "$scratch"/kernels.*
-    # In turns, so that what the card does meanwhile is shared by all. The table's own run follows.
+    # Runs alternate, so that changes of the GPU's state affect all of them. The run for the table follows.
     for ((round = 1; round < ROUNDS; round++)); do
         timeout "$LIMIT" "$@" > "$scratch/a" 2> "$scratch/b"
         kernel_ms "$name" "$scratch/a" "$scratch/b" >> "$scratch/kernels.alone"

@@ -67,7 +67,7 @@ def one(name, warptrace, options, folder, log):
         lines = [line.strip() for line in messages.splitlines() if line.strip()] or ["no message"]
         last = next((line for line in reversed(lines) if "Error" in line), lines[-1])
         return result | {"problem": f"alone it ends with {code}: {last}"}
-    # Once more, with what it has compiled.
+    # Run again with warm compilation caches.
     code, alone, messages, result["alone_s"] = ran(program, environment, log)
     result["same_alone"] = before == alone
     figures = figures_of(messages)

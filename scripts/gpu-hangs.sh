@@ -1,7 +1,8 @@
 #!/bin/sh
-# Where programs hang: what `run` prints when they get SIGINT, and what `top` and `verify` say of the files.
-# Usage: gpu-hangs.sh TOOL PROGRAMS OUT; TOOL is `warptrace`. PROGRAMS holds the binaries lock, roles, named and fault, the
-# kernel of Triton flag.py, and hangs, which is tracer-host/shim/tests/programs/hangs.c linked with the driver.
+# Records programs that hang: output of `run` after SIGINT, and output of `top` and `verify` for the files.
+# Usage: gpu-hangs.sh TOOL PROGRAMS OUT. TOOL is `warptrace`. PROGRAMS contains the binaries lock, roles,
+# named and fault, the Triton kernel flag.py, and hangs, which is tracer-host/shim/tests/programs/hangs.c
+# linked with the driver.
 set -u
 tool=$1 programs=$2 out=$3
 ptx=$(cd "$(dirname "$0")/.." && pwd)/tracer-host/shim/tests/data/hangs.ptx
@@ -10,7 +11,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 now() { date +%s%N; }
 since() { echo "$((($(now) - $1) / 1000000)) ms"; }
 
-# The program and the tool get SIGINT, as from a keyboard.
+# Both the program and the tool receive SIGINT, as from a keyboard.
 hang() {
     echo "== $*"
     "$tool" run -o "$out/h.wtrc" -- "$@" >"$out/log" 2>&1 &
@@ -40,7 +41,7 @@ echo "== fault"
 "$tool" run -o "$out/h.wtrc" -- "$programs/fault"
 "$tool" top "$out/h.wtrc" 2>&1 | head -2
 
-# Python does not end by SIGINT while it waits for the GPU. It is asked until it has launched the kernel.
+# Python does not end by SIGINT while it waits for the GPU. Ask for its position until the kernel is launched.
 echo "== python3 flag.py 0"
 "$tool" run -o "$out/h.wtrc" -- python3 "$programs/flag.py" 0 >"$out/log" 2>&1 &
 process=$!

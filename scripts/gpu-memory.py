@@ -60,7 +60,7 @@ def peak(command):
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     done.set()
     watcher.join()
-    # The driver takes its time to give memory back.
+    # The driver frees memory with a delay.
     started = time.time()
     while used() > idle and time.time() - started < 2:
         time.sleep(0.01)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Records ranks on two cards, side by side and in one process, and what that costs.
+# Records ranks on two GPUs, as two processes and in one process, and measures the cost.
 #
 #     scripts/gpu-ranks.sh FOLDER OUT
 #
-# FOLDER holds `warptrace`, built with GPU code. Needs nvcc, PyTorch with Triton and NCCL, and two cards that reach each other's memory. Writes OUT/ranks.md,
-# what the tool said. ROUNDS (default 50): how often ranks meet; TURNS (default 5): runs of each kind, in turns.
+# FOLDER contains `warptrace`, built with GPU code. Needs nvcc, PyTorch with Triton and NCCL, and two GPUs
+# with peer access. Writes the output to OUT/ranks.md. ROUNDS (default 50): rounds in which ranks synchronise.
+# TURNS (default 5): alternating runs of each kind.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tool=$(cd "$1" && pwd)/warptrace
@@ -23,7 +24,8 @@ nvidia-smi --query-gpu=index,name,uuid,driver_version --format=csv,noheader
 nvidia-smi topo -m | head -4
 command -v mpirun || echo "no mpirun on this machine"
 
-# Two ranks, of which those that $3 names are traced; the last works $2 times as long as 4. Leaves files in $1.
+# ranks FOLDER SLOW TRACED [OPTION...]: runs two ranks and traces those in TRACED. The last rank has SLOW / 4
+# times the work of the first. Writes files to FOLDER.
 ranks() {
     local folder=$1 slow=$2 traced=$3 rank pids=()
     shift 3
@@ -36,7 +38,7 @@ ranks() {
             timeout 60 "${before[@]}" "$PROGRAM" "$folder" "$rounds" "$slow" > "$folder/rank.$rank.txt" 2>&1 &
         pids+=($!)
     done
-    # Not for what prints.
+    # Waits only for the ranks, not for the background process that prints.
     wait "${pids[@]}"
 }
 figure() { sed -n "s/^$1 //p" "$2"; }
@@ -72,7 +74,7 @@ import json, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
 said = dict(line.split() for line in (folder / "rank.0.txt").read_text().splitlines() if line.startswith(("offset_ns", "within_ns")))
 readings = [json.loads((folder / f"info.{rank}").read_text())["host"]["readings"] for rank in range(2)]
-# By how much each device's timer is ahead of its host's clock: by the first and by the last reading.
+# Difference between each device timer and its host clock, at the first and at the last reading.
 ahead = [[int(reading["timer"]) - int(reading["realtime"]) for reading in (of[0], of[-1])] for of in readings]
 print("messages", said["offset_ns"], "within", said["within_ns"], "first readings", ahead[1][0] - ahead[0][0], "last readings", ahead[1][1] - ahead[0][1])
 PYTHON

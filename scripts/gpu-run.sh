@@ -1,39 +1,42 @@
 #!/usr/bin/env bash
-# Checks and measures the tracer on a machine with a GPU, from binaries that were built elsewhere.
+# Checks and measures the tracer on a machine with a GPU. The binaries are built elsewhere.
 #
 #   scripts/gpu-run.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace-bench` and `warptrace`, both built with GPU code, and perhaps
-# `inputs` with real graphs and meshes.
-# Needs neither Rust nor a network. Everything goes to $OUT (default out), with run.log.
+# FOLDER (default .device) contains `warptrace-bench` and `warptrace`, both built with GPU code, and
+# optionally `inputs` with real graphs and meshes. Rust and a network are not needed. Results are written to
+# $OUT (default out), with run.log.
 #
 #   step       does                                                                 writes
-#   check      proves results, events and lanes right                               check.md
+#   check      checks results, events and lanes                                     check.md
 #   sanitizer  compute-sanitizer's memcheck and racecheck on small inputs           sanitizer.log
-#   fidelity   Nsight Compute counts what traced and untraced kernels do            fidelity.md, fidelity*.csv
+#   fidelity   compares with Nsight Compute's counts of traced and untraced kernels fidelity.md, fidelity*.csv
 #   profile    Nsight Compute on one launch of the traced fractal and N-body        ncu-*.txt, ncu-*.csv
-#   bench      times, sizes, other compressors, and pictures of them                bench.*, figure-*, overview-*
+#   bench      times, sizes, other compressors, and figures                         bench.*, figure-*, overview-*
 #   grid192    the bench of MIS, MST and DMR on the thesis's grid                   grid192/bench.*
 #
-# A step that fails or takes too long does not keep the next from running; the exit code is that of the first
-# failure. A run that is cut off leaves what it had: what was printed until then is in run.log, and check, fidelity and bench
-# write their tables after each program and input.
+# After a step fails or reaches its limit, the next step runs. The script returns the first nonzero code.
+# An interrupted run keeps its results: run.log has the output so far, and check, fidelity and bench write
+# their tables after each program and input.
 # Variables:
 #   OUT        folder for the results
-#   DEVICE     cuda (default), cuda:N or sim; sim takes small inputs and leaves NVIDIA's tools out
-#   LIMIT      seconds for everything (default 510)
-#   CHECK_LIMIT  seconds for the checks (default 420); half a minute before, checks that have not begun are left out, and fail
-#   STEPS      which steps to run, always in the order above (default "check sanitizer fidelity bench")
-#   FIDELITY_LIMIT  seconds for fidelity (default 180); 40 s before, what has not begun is left out, and fails
+#   DEVICE     cuda (default), cuda:N or sim; sim uses small inputs and skips NVIDIA's tools
+#   LIMIT      time limit of the whole run in seconds (default 510)
+#   CHECK_LIMIT  time limit of the checks in seconds (default 420); 30 s before it, the remaining checks are
+#              skipped and count as failed
+#   STEPS      steps to run, always in the order above (default "check sanitizer fidelity bench")
+#   FIDELITY_LIMIT  time limit of fidelity in seconds (default 180); 40 s before it, the remaining parts are
+#              skipped and count as failed
 #   RUNS       measured runs of each codec (default 5)
 #   CHECKERS   compute-sanitizer's tools (default "memcheck racecheck")
 #   PROFILE_CODECS  codecs to profile (default "predict")
 #   GRID       grid of the step grid192 (default 192x256, on the simulator 6x64)
-#   PREFIX_MIB most MiB of a raw trace that other compressors are given (default 256)
-#   PROGRAMS   check, compare and measure only these programs, separated by commas
-#   CODECS     check and bench only these codecs and `raw`, separated by semicolons, as in "predict;predict, counted loops"
-#   SCRATCH    folder for traces; the system's if not given
-#   WARPTRACE_COMMIT   commit of the binaries, for the tables; the checkout's if not given
+#   PREFIX_MIB maximum MiB of a raw trace for other compressors (default 256)
+#   PROGRAMS   programs to check, compare and measure, separated by commas (default all)
+#   CODECS     codecs to check and bench in addition to `raw`, separated by semicolons (default all), as in
+#              "predict;predict, counted loops"
+#   SCRATCH    folder for traces (default: the system's)
+#   WARPTRACE_COMMIT   commit of the binaries, for the tables (default: the checkout's)
 set -uo pipefail
 
 folder=${1:-.device}
@@ -44,7 +47,7 @@ STEPS=${STEPS:-check sanitizer fidelity bench}
 RUNS=${RUNS:-5}
 export WARPTRACE_COMMIT=${WARPTRACE_COMMIT:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)}
 
-# Where the toolkit puts nvcc, ncu and compute-sanitizer, if they are not on the path.
+# Default folder of nvcc, ncu and compute-sanitizer.
 [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
 
 mkdir -p "$OUT"
@@ -82,7 +85,7 @@ wants() {
     [[ " $STEPS " == *" $1 "* ]]
 }
 
-# step NAME SECONDS COMMAND...: runs a command for at most so long, and no longer than what is left.
+# step NAME SECONDS COMMAND...: runs a command with a time limit, at most the remaining time.
 step() {
     local name=$1 limit=$2 status
     shift 2
@@ -112,7 +115,7 @@ step devices 60 "$tool" devices
 if wants check; then
     limit=${CHECK_LIMIT:-420}
     [ "$limit" -gt "$(left)" ] && limit=$(left)
-    # The checks end by themselves before they would be stopped: what has begun then takes half a minute at most.
+    # The checks end before the limit. A check that has begun takes at most half a minute.
     enough=$((limit > 40 ? limit - 30 : limit))
     step check "$limit" "$bench" check "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"} --out "$OUT" \
         --time-limit "$((enough > 0 ? enough : 1))"
@@ -122,26 +125,26 @@ has() {
     command -v "$1" > /dev/null
 }
 
-# missing STEP TOOL: a step that needs a tool which is not there has failed.
+# missing STEP TOOL: reports that a step failed because a tool is missing.
 missing() {
     echo "FAILED $1: $2 is not on the path"
     [ "$code" -eq 0 ] && code=127
 }
 
-# small PROGRAM: arguments of `record` for an input that takes a moment, also under NVIDIA's tools.
+# small PROGRAM: prints arguments of `record` for an input that is fast under NVIDIA's tools too.
 small() {
     case $1 in
         fractal) echo "fractal --width 64 --depth 64" ;;
         mis) echo "mis --graph internet:400 --grid 2x64" ;;
         mst) echo "mst --graph road:400 --grid 2x64" ;;
         dmr) echo "dmr --points 30 --grid 2x64" ;;
-        # Three blocks, with a warp that has a walk for some of its lanes, and one that has none.
+        # Three blocks: one warp has a walk for only some of its lanes, and one warp has none.
         stress) echo "stress --walks 150 --rounds 2 --block 64" ;;
     esac
 }
 
-# sanitize CHECKER PROGRAM NAME ARGUMENTS...: compute-sanitizer on a small recording. On the simulator the same
-# recording without it, so that the arguments are tried.
+# sanitize CHECKER PROGRAM NAME ARGUMENTS...: runs compute-sanitizer on a small recording. On the simulator,
+# makes the same recording without it to test the arguments.
 sanitize() {
     local checker=$1 program=$2 name=$3 prefix=() input
     shift 3
@@ -181,7 +184,7 @@ if wants fidelity; then
     elif has ncu || compgen -G '/opt/nvidia/nsight-compute/*/ncu' > /dev/null; then
         limit=${FIDELITY_LIMIT:-180}
         [ "$limit" -gt "$(left)" ] && limit=$(left)
-        # It ends by itself before it would be stopped.
+        # fidelity ends before the limit.
         enough=$((limit > 50 ? limit - 40 : limit))
         step fidelity "$limit" "$bench" fidelity --device "$DEVICE" ${PROGRAMS:+--programs "$PROGRAMS"} \
             ${SCRATCH:+--scratch "$SCRATCH"} --out "$OUT" --time-limit "$((enough > 0 ? enough : 1))"
@@ -190,9 +193,9 @@ if wants fidelity; then
     fi
 fi
 
-# hottest CSV: the instructions at which warps were found most often, from Nsight Compute's source page.
+# hottest CSV: prints the instructions with the most samples, from Nsight Compute's source page.
 hottest() {
-    # Fields hold commas, but not the three characters between two fields.
+    # Fields contain commas, but not the three characters between two fields.
     awk -F '","' '
         function number(text) { gsub(/[",]/, "", text); return text + 0 }
         !samples {
@@ -209,7 +212,8 @@ hottest() {
     ' "$1" | sort -k 1,1 -rn | head -n 60
 }
 
-# profile CODEC KERNEL PROGRAM ARGUMENTS...: Nsight Compute on the first launch of a kernel, as text.
+# profile CODEC KERNEL PROGRAM ARGUMENTS...: profiles the first launch of a kernel with Nsight Compute, as
+# text.
 profile() {
     local codec=$1 kernel=$2 name=$3-$1
     shift 2
@@ -250,8 +254,8 @@ if wants profile; then
     fi
 fi
 
-# bench NAME SECONDS FOLDER ARGUMENTS...: the bench ends by itself a little before it would be stopped, so that its
-# tables are whole.
+# bench NAME SECONDS FOLDER ARGUMENTS...: runs the bench. It ends before the limit, so that its tables are
+# complete.
 bench() {
     local name=$1 limit=$2 out=$3
     shift 3
@@ -267,7 +271,7 @@ bench() {
 
 if wants bench; then
     limit=$(left)
-    # Leave time for what comes after.
+    # Reserve time for the next step.
     wants grid192 && limit=$((limit * 2 / 3))
     bench bench "$limit" "$OUT" "${common[@]}" ${PROGRAMS:+--programs "$PROGRAMS"}
 fi

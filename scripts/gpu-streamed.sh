@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Measures streamed recordings, windows and interruptions on a machine with a GPU.
+# Measures streamed recordings, windows and interruptions. Needs a GPU.
 #
 #   scripts/gpu-streamed.sh [FOLDER]
 #
-# FOLDER (default .device) holds `warptrace` and `warptrace-bench`, built with GPU code. Traces go to SCRATCH (default /dev/shm, so that no disk
-# is measured), the table to $OUT/streamed.md (default out). DEVICE=sim takes small inputs, to try the script.
+# FOLDER (default .device) contains `warptrace` and `warptrace-bench`, built with GPU code. Traces are written
+# to SCRATCH (default /dev/shm, to exclude the disk), the table to $OUT/streamed.md (default out). DEVICE=sim
+# tests the script with small inputs.
 #
-# Untraced is the same program with a window that no launch is in. Device memory is measured by gpu-memory.py.
+# Untraced runs are the same program with an empty window. gpu-memory.py measures device memory.
 set -uo pipefail
 
 folder=${1:-.device}
@@ -27,17 +28,17 @@ else
 fi
 code=0
 
-# Value of a line of `record`.
+# Prints the value of a line in the output of `record`.
 value() {
     awk -v name="$1" '$1 == name { sub(/^[a-z ]*[a-z] +/, ""); sub(/, .*/, ""); print; exit }' "$scratch/out"
 }
 
-# record ARGUMENTS...: into the scratch folder.
+# record ARGUMENTS...: records into the scratch folder.
 record() {
     timeout 100 "$tool-bench" record "$@" --device "$DEVICE" --no-check -o "$scratch/trace" > "$scratch/out" 2> "$scratch/error"
 }
 
-# row NAME MEMORY ARGUMENTS...: a row of the table.
+# row NAME MEMORY ARGUMENTS...: records a program and appends its row to the table.
 row() {
     local name=$1 memory=$2 lost result
     shift 2

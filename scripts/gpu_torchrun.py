@@ -21,7 +21,7 @@ def search(found, turns, BLOCK: tl.constexpr):
     number = at.to(tl.int64) + 1
     steps = tl.zeros([BLOCK], dtype=tl.int64)
     turn = 0
-    # Each program has a different number of turns.
+    # The number of turns differs between programs.
     while turn < turns + tl.program_id(0) % 7:
         number = tl.where(number % 2 == 1, 3 * number + 1, number // 2)
         steps += (number > 1).to(tl.int64)

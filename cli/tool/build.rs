@@ -12,19 +12,19 @@ fn main() {
     }
 }
 
-/// Where cargo leaves the library of `warptrace-shim`, on which the tool depends, before it builds the tool:
-/// `None` if it is not for this target, or cargo gives the file another name.
+/// Returns the path to which cargo writes the library of `warptrace-shim`, which it builds before the tool.
+/// Returns `None` for other targets, and where cargo uses another file name.
 fn shim() -> Option<PathBuf> {
     let is = |name: &str, value: &str| var(name).is_ok_and(|found| found == value);
     let is_for = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
-    // Of packages that are no folder of the user's, file names have a hash.
+    // Cargo adds a hash to the file names of packages that are not in a local folder.
     let package = PathBuf::from(var("CARGO_MANIFEST_DIR").ok()?);
     let is_path = |path: &Path| {
         let text = path.to_string_lossy();
         !["/registry/src/", "/git/checkouts/"].iter().any(|folder| text.contains(folder))
             && !path.join(".cargo-checksum.json").exists()
     };
-    // `target/PROFILE/build/PACKAGE/out`.
+    // `OUT_DIR` is `target/PROFILE/build/PACKAGE/out`.
     let deps = PathBuf::from(var("OUT_DIR").ok()?).ancestors().nth(3)?.join("deps");
     (is_for && is_path(&package) && deps.is_dir()).then(|| deps.join("libwarptrace_shim.so"))
 }

@@ -1,4 +1,4 @@
-// What the examples share: checked calls, the time of kernels, a sum to compare, numbers that look random.
+// Helpers of the examples: checked calls, kernel times, a digest to compare, and pseudorandom numbers.
 #pragma once
 
 #include <cstdio>
@@ -15,7 +15,7 @@ inline void check(cudaError_t error, const char *what)
     }
 }
 
-// Runs `launch` `runs` times and answers the median time in milliseconds between device events around it.
+// Runs `launch` `runs` times. Returns the median time between device events around it, in milliseconds.
 template <typename Launch>
 float median_ms(int runs, Launch launch)
 {
@@ -41,13 +41,13 @@ float median_ms(int runs, Launch launch)
     return times[times.size() / 2];
 }
 
-// How often an example runs its kernel: its first argument, 5 if there is none.
+// Returns how often an example runs its kernel: its first argument, or 5.
 inline int runs(int count, char **values)
 {
     return count > 1 ? std::atoi(values[1]) : 5;
 }
 
-// Says on standard error how long the kernel took.
+// Prints the kernel time to standard error.
 inline void say_time(float ms)
 {
     std::fprintf(stderr, "kernel_ms %.4f\n", ms);
@@ -70,14 +70,14 @@ std::vector<T> download(const T *device, size_t count)
     return values;
 }
 
-// The next of a sequence of numbers that look random.
+// Returns the next pseudorandom number.
 inline unsigned next_random(unsigned &state)
 {
     state = state * 1664525u + 1013904223u;
     return state >> 8;
 }
 
-// A sum over bytes that differs where one of them does.
+// Returns an FNV-1a style hash of the bytes.
 template <typename T>
 unsigned long long digest(const std::vector<T> &values)
 {

@@ -1,4 +1,4 @@
-//! Damage for files: of any kind, and of traces by their sections, with checksums that fit again.
+//! Damages inputs: arbitrary bytes, and the sections of traces with repaired checksums.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use warptrace_format::file::{PREAMBLE_BYTES, SECTION_HEADER_BYTES};
 
 use crate::random::Random;
 
-/// Changes that one input gets at most.
+/// Maximum number of changes of an input.
 const MAX_CHANGES: usize = 4;
-/// Bytes of a fixed part in which fields are looked for.
+/// Size of the part of a section in which fields are changed, in bytes.
 const FIELDS: usize = 64;
 
-/// Bytes with some of them changed, taken out, put in or repeated.
+/// Returns `seed` with some bytes changed, removed or repeated.
 pub(crate) fn any_bytes(seed: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=random.below(MAX_CHANGES) {
@@ -35,9 +35,8 @@ pub(crate) fn any_bytes(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// A trace with damaged sections: fields, lengths, indexes, accounts and payloads are changed, sections are
-/// repeated, moved, taken out or cut. Mostly all checksums are made right afterwards, so that readers look at
-/// what is behind them.
+/// Returns a trace with damaged sections: changed fields, lengths, indexes, accounts and payloads; repeated,
+/// removed or cut sections. Checksums are usually repaired, so that readers process the data that they cover.
 pub fn damaged(seed: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=random.below(MAX_CHANGES) {
@@ -48,7 +47,7 @@ pub fn damaged(seed: &[u8], random: &mut Random) -> Vec<u8> {
         let section = sections[random.below(sections.len())].clone();
         let body = section.start + SECTION_HEADER_BYTES..section.end;
         match random.below(12) {
-            // Mostly the places of other sections stay, so that the index goes on to fit.
+            // Most changes keep the positions of other sections, so that the index stays valid.
             0..=3 => set_field(&mut bytes, body, random),
             4 | 5 => change_bytes(&mut bytes, body, random),
             6 => set_field(&mut bytes, section.start..section.start + SECTION_HEADER_BYTES, random),
@@ -65,11 +64,11 @@ pub fn damaged(seed: &[u8], random: &mut Random) -> Vec<u8> {
             _ => unfit_tag(&mut bytes, &section, random),
         }
     }
-    // Some are left as they are.
+    // An eighth of the inputs keeps wrong checksums.
     if random.below(8) == 0 { bytes } else { repaired(bytes) }
 }
 
-/// Where the sections are, as far as they can be followed.
+/// Returns the sections, up to the first with an invalid length.
 fn sections(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), PREAMBLE_BYTES);
     while let Some(length) = bytes.get(at + 8..at + 16) {
@@ -83,7 +82,7 @@ fn sections(bytes: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Sets an aligned field of 1, 4 or 8 bytes near the start of a part.
+/// Sets an aligned field of 1, 4 or 8 bytes near the start of `part`.
 fn set_field(bytes: &mut [u8], part: Range<usize>, random: &mut Random) {
     let width = [1, 4, 8][random.below(3)];
     let places = part.len().min(FIELDS) / width;
@@ -94,7 +93,7 @@ fn set_field(bytes: &mut [u8], part: Range<usize>, random: &mut Random) {
     }
 }
 
-/// Changes one to four bytes of a part: a bit, a byte, or by one.
+/// Changes one to four bytes of `part`: flips a bit, sets a byte, or adds one.
 fn change_bytes(bytes: &mut [u8], part: Range<usize>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = part.start + random.below(part.len());
@@ -107,7 +106,7 @@ fn change_bytes(bytes: &mut [u8], part: Range<usize>, random: &mut Random) {
     }
 }
 
-/// Takes bytes out of a body, or repeats some; the header's length follows, or does not.
+/// Removes or repeats bytes of a body. Usually updates the length in the header.
 fn cut_body(bytes: &mut Vec<u8>, section: &Range<usize>, random: &mut Random) {
     let body = section.start + SECTION_HEADER_BYTES..section.end;
     let at = body.start + random.below(body.len());
@@ -125,7 +124,7 @@ fn cut_body(bytes: &mut Vec<u8>, section: &Range<usize>, random: &mut Random) {
     }
 }
 
-/// Gives a section another tag, version or flags.
+/// Changes tag, version or flags of a section.
 fn unfit_tag(bytes: &mut [u8], section: &Range<usize>, random: &mut Random) {
     let header = &mut bytes[section.start..section.start + SECTION_HEADER_BYTES];
     match random.below(3) {
@@ -147,7 +146,7 @@ mod tests {
         assert_eq!(all[7], damaged(&seed, &mut Random::new(7)));
         let opens = |bytes: &&Vec<u8>| warptrace_decoder::TraceFile::from_bytes((*bytes).clone()).is_ok();
         let opened = all.iter().filter(opens).count();
-        // Neither is all of it refused at the door, nor is nothing damaged.
+        // Neither all inputs are refused at opening, nor are all intact.
         assert!((40..=199).contains(&opened), "{opened} of 200 open");
     }
 }

@@ -1,5 +1,5 @@
-//! Fuzzing on stable Rust: targets, each a call of a library, and inputs made of a corpus by numbers, so that
-//! the same number gives the same input everywhere.
+//! Fuzzing on stable Rust. A target calls a library with bytes. Inputs are derived from a corpus and a
+//! number; the same number produces the same input on every machine.
 
 mod damage;
 mod random;
@@ -10,26 +10,27 @@ use std::{fs, io};
 pub use damage::damaged;
 pub use random::Random;
 
-/// Something that takes any bytes, and panics on a finding.
+/// A function that accepts any bytes and panics on a finding.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Target {
-    /// Its name, and that of its folder of the corpus.
+    /// Name of the target, and of its corpus folder except for `analyse` and `ptx_parse`.
     pub name: &'static str,
-    /// Runs it.
+    /// Runs the target on an input.
     pub run: fn(&[u8]),
-    /// Makes an input of one of the corpus.
+    /// Derives an input from an input of the corpus.
     pub damage: fn(&[u8], &mut Random) -> Vec<u8>,
 }
 
-/// Gives the list of targets to a macro: of each its name, what runs it, and what makes an input of one of the corpus.
+/// Passes the list of targets to a macro: name, function to run, and function to derive inputs.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! with_targets {
     ($list:ident) => {
         $list! {
             open_file: warptrace_decoder::fuzzing::open, damaged;
-            // Traces with times, apart, so that inputs of the others keep their numbers.
+            // Traces with times are a separate target, so that inputs of the other targets keep their
+            // numbers.
             times: warptrace_analysis::fuzzing::analyse_arbitrary, damaged;
             data: warptrace_decoder::fuzzing::open, damaged;
             runs: warptrace_decoder::fuzzing::open, damaged;
@@ -52,15 +53,15 @@ macro_rules! targets {
 }
 with_targets!(targets);
 
-/// Reads the inputs from which a target begins, in the order of their names.
+/// Reads the corpus of a target, in the order of file names.
 ///
 /// # Errors
-/// The system's, and if there are none.
+/// Returns an error if a file cannot be read or if the corpus is empty.
 pub fn corpus(target: &str) -> io::Result<Vec<(PathBuf, Vec<u8>)>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = match target {
         "ptx_parse" => root.join("../tracer-device/ptx/tests/golden"),
-        // The same files, as both read traces.
+        // `analyse` also reads traces and uses the same files.
         "analyse" => root.join("corpus/open_file"),
         name => root.join("corpus").join(name),
     };

@@ -1,16 +1,16 @@
-//! Numbers that look random, the same from the same seed.
+//! Reproducible pseudorandom numbers.
 
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// The generator SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins at a seed.
+    /// Creates a generator from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,12 +19,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; 0 if that is 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub const fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.bits() % end as u64) as usize }
     }
 
-    /// A number as it stands in damaged files: small, at an edge, or any.
+    /// Returns a number that is useful in damaged files: small, at a limit, or arbitrary.
     pub const fn number(&mut self) -> u64 {
         let bits = self.bits();
         match self.below(6) {

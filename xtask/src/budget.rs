@@ -1,4 +1,4 @@
-//! What the project costs, compared with `results/budget.json`: lines of Rust, crates, the size of the tool.
+//! Project budget: compares lines of Rust, crates and the size of the tool with `results/budget.json`.
 
 mod lines;
 
@@ -13,24 +13,23 @@ use crate::steps::Outcome;
 use crate::{process, workspace};
 
 const FILE: &str = "results/budget.json";
-/// Percent by which a figure may exceed its limit.
+/// Percentage by which a figure may exceed its limit.
 const MARGIN: u64 = 2;
 
-/// The limits of the file, by name. It also records the seconds that each tier took; other machines take other times.
+/// Limits of the file, by name. The file also records the seconds of each tier, which depend on the machine.
 type Budget = BTreeMap<String, Limit>;
 
-/// The limit of one figure.
 #[derive(Debug, PartialEq)]
 struct Limit {
     limit: u64,
-    /// Why it was raised last.
+    /// Reason of the last increase.
     reason: String,
 }
 
-/// Compares the figures with the file; with `build`, builds the tool to learn its size.
+/// Compares the figures with the file. With `build`, builds the tool first to measure its size.
 ///
 /// # Errors
-/// If a figure exceeds its limit by more than 2%, or a limit was raised without a new reason.
+/// Returns an error if a figure exceeds its limit by more than 2% or a limit was raised without a new reason.
 pub(crate) fn check(build: bool) -> anyhow::Result<Outcome> {
     let text =
         fs::read_to_string(workspace::root().join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
@@ -70,7 +69,7 @@ fn parse(text: &str) -> anyhow::Result<Budget> {
     limits.iter().map(entry).collect()
 }
 
-/// Names the figures that exceed their limits.
+/// Lists the figures that exceed their limits.
 fn exceeded(budget: &Budget, figures: &BTreeMap<&str, u64>) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
     for (name, &value) in figures {
@@ -85,7 +84,7 @@ fn exceeded(budget: &Budget, figures: &BTreeMap<&str, u64>) -> anyhow::Result<Ve
     Ok(faults)
 }
 
-/// Names the limits that were raised without a new reason.
+/// Lists the limits that were raised without a new reason.
 fn raised(previous: &Budget, now: &Budget) -> Vec<String> {
     let is_unexplained = |(name, limit): &(&String, &Limit)| {
         previous.get(*name).is_some_and(|before| {
@@ -97,8 +96,8 @@ fn raised(previous: &Budget, now: &Budget) -> Vec<String> {
     now.iter().filter(is_unexplained).map(said).collect()
 }
 
-/// Returns the file as it was before the last change: in the last commit if the file was changed since, otherwise in
-/// the commit before. `None` if git does not know it.
+/// Returns the previous version of the file: the last commit if the file was changed since, otherwise the
+/// commit before. Returns `None` if both are the same as now or missing.
 fn previous(now: &str) -> anyhow::Result<Option<String>> {
     for commit in ["HEAD", "HEAD~1"] {
         let mut git = Command::new("git");
@@ -112,13 +111,12 @@ fn previous(now: &str) -> anyhow::Result<Option<String>> {
     Ok(None)
 }
 
-/// Counts the packages of `Cargo.lock`.
 fn crates() -> anyhow::Result<u64> {
     let lock = fs::read_to_string(workspace::root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
     Ok(lock.lines().filter(|line| *line == "[[package]]").count() as u64)
 }
 
-/// Returns the size of the stripped release build of the tool; `None` if it is not built, unless `build` is set.
+/// Returns the size of the stripped release build of the tool, or `None` if it is not built.
 fn tool_size(build: bool) -> anyhow::Result<Option<u64>> {
     if build {
         process::run(workspace::cargo().args(["build", "--release", "--package", "warptrace-cli"]))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: from a fresh checkout to a verified trace.
+//! `cargo xtask demo`: records and verifies a trace from a fresh checkout.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,7 +9,6 @@ use warptrace_build::SETUP_LOCK_VARIABLE;
 
 use crate::{process, setup, workspace};
 
-/// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let target = workspace::target()?;
     build(&target)?;
@@ -32,7 +31,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         "\nA kernel was traced: each control-flow decision of each warp is in {trace_shown}.\n\nWhat next:"
     );
     for (command, what) in [
-        // Pixels at the edge of the set, whose lanes leave the loop one after the other.
+        // Pixels at the edge of the set, where lanes leave the loop one after the other.
         (format!("{tool_shown} decode {trace_shown} --block 200 --warp 2"), "what one warp did"),
         (format!("{tool_shown} decode {trace_shown} --format csv | head"), "the same for a program to read"),
         (format!("{tool_shown} demo --help"), "what can be recorded, and how"),
@@ -44,18 +43,18 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the tool while tools for the GPU are installed. Build scripts that need these wait for a lock.
+/// Builds the tool while GPU tools are installed. Build scripts that need these tools wait for a lock.
 fn build(target: &Path) -> anyhow::Result<()> {
     let path = target.join("setup.lock");
     std::fs::create_dir_all(target).with_context(|| format!("cannot create {}", target.display()))?;
     let lock = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
     lock.lock().context("cannot lock the file")?;
     let set_up = std::thread::spawn(move || {
-        // Without a device compiler the simulator still runs, and setup has said so.
+        // Setup prints missing tools. The simulator runs without a device compiler.
         let _ = setup::all(setup::For::Users);
         drop(lock);
     });
-    // Two build scripts may wait.
+    // Two build scripts may wait for the lock.
     let jobs = std::thread::available_parallelism().map_or(1, usize::from) + 2;
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--release", "--package", "warptrace-cli", "--jobs", &jobs.to_string()]);

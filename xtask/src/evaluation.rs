@@ -1,11 +1,10 @@
-//! `cargo xtask bench` and `cargo xtask gpu-test`: forwarded to the package `warptrace-bench`.
+//! `cargo xtask bench` and `cargo xtask gpu-test`: run commands of the package `warptrace-bench`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::{process, workspace};
 
-/// Runs its `command` with `arguments`; ends as it ends.
 pub(crate) fn run(command: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut cargo = workspace::cargo();
     cargo.args(["run", "--release", "--package", "warptrace-bench", "--", command]).args(arguments);

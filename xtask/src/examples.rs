@@ -1,4 +1,4 @@
-//! Examples of changes: pages `docs/contributors/add-*.md`, each with a patch that it explains.
+//! Tests of the example changes: pages `docs/contributors/add-*.md`, each with a patch.
 
 #[cfg(test)]
 mod tests {
@@ -19,10 +19,10 @@ mod tests {
         fs::read_to_string(page).expect("the page can be read")
     }
 
-    /// Runs git on a patch, in a folder.
+    /// Runs `git apply` on a patch in a folder.
     fn apply(folder: &Path, option: &str, name: &str) {
         let mut git = Command::new("git");
-        // A copy lies in no repository of its own, and git looks for one above.
+        // The copy is not a repository. Without the ceiling, git would use a repository above it.
         git.args(["apply", option])
             .arg(patch(name))
             .current_dir(folder)

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs the fuzz targets with more inputs than the tests do.
+//! `cargo xtask fuzz`: runs the fuzz targets with more inputs than the tests.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,6 @@ pub(crate) struct Options {
     targets: Vec<String>,
 }
 
-/// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut command = workspace::cargo();
     command

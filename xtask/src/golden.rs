@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use crate::{process, workspace};
 
-/// Tells the tests that own golden files to write them instead of comparing.
+/// Variable that makes tests write golden files instead of comparing them.
 const OVERWRITE: &str = "WARPTRACE_OVERWRITE_GOLDEN";
 
-/// The tests that own golden files: package, and part of the test's name.
+/// Tests with golden files: package, and part of the test name.
 const OWNERS: [[&str; 2]; 9] = [
     ["warptrace-decoder", "frame_runs::"],
     ["warptrace-host", "golden::"],
@@ -19,7 +19,7 @@ const OWNERS: [[&str; 2]; 9] = [
     ["warptrace-bench", "fixtures::"],
     ["warptrace-cli", "golden"],
 ];
-/// The folders and files.
+/// Folders and files with golden data.
 const FILES: [&str; 6] = [
     "cli/tool/tests",
     "decoder",
@@ -29,7 +29,6 @@ const FILES: [&str; 6] = [
     "results/counted-loops.md",
 ];
 
-/// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     for [package, owner] in OWNERS {
         let arguments = ["test", "--package", package, "--test", "it", owner];

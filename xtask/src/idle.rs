@@ -1,28 +1,26 @@
-//! How busy other processes keep the machine, so that times are judged only on an idle one.
+//! Measures the load by other processes, so that times are judged only on an idle machine.
 
 use std::fs;
 
-/// A reading of the processor's clocks.
+/// First reading of the processor clocks.
 pub(crate) struct Load(Option<Reading>);
 
-/// Clock ticks since the machine started.
 #[derive(Clone, Copy)]
 struct Reading {
-    /// Of all processors, busy and idle.
+    /// Busy and idle time of all processors.
     all: u64,
     busy: u64,
-    /// Used by children of this process that have ended.
+    /// Time of terminated child processes of this process.
     own: u64,
 }
 
 impl Load {
-    /// Takes the first reading.
     pub(crate) fn start() -> Self {
         Self(read())
     }
 
-    /// Returns the share of the processors' time since `start` that other processes used, 0 to 1; `None` where the
-    /// system does not tell.
+    /// Returns the share of processor time since `start` that other processes used, from 0 to 1. Returns
+    /// `None` if the system does not report it.
     pub(crate) fn of_others(&self) -> Option<f64> {
         let (before, now) = (self.0?, read()?);
         let all = now.all.saturating_sub(before.all).max(1);
@@ -36,10 +34,10 @@ fn read() -> Option<Reading> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let all: Vec<u64> =
         stat.lines().next()?.split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time.
+    // Fields: user, nice, system, idle, iowait, irq, softirq, steal. Guest time is part of user time.
     let [user, nice, system, idle, wait, irq, soft, ..] = all[..] else { return None };
     let own = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may hold blanks; cutime and cstime are fields 16 and 17.
+    // The program name may contain blanks. cutime and cstime are fields 16 and 17.
     let fields: Vec<&str> = own.rsplit_once(')')?.1.split_whitespace().collect();
     let own = fields.get(13..15)?.iter().map_while(|field| field.parse::<u64>().ok()).sum();
     let busy = user + nice + system + irq + soft;

@@ -1,4 +1,4 @@
-//! Times of steps and tests: what nextest measured, a JUnit file of all, and the slowest tests.
+//! Times of steps and tests: reads the report of nextest, writes a JUnit file, and prints the slowest tests.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -8,36 +8,33 @@ use anyhow::Context;
 use crate::steps::{Outcome, Steps};
 use crate::workspace;
 
-/// Tests that are printed at the end.
 const SHOWN: usize = 30;
-/// Seconds that a test may take, unless it is in a module called `full`.
+/// Time limit of a test in seconds. Tests in a module `full` have no limit.
 const LIMIT: f64 = 5.0;
-/// Share of the processors' time that other processes may use on a machine that counts as idle.
+/// Maximum share of processor time of other processes on an idle machine.
 const IDLE: f64 = 0.1;
 
-/// How long one test took.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Test {
-    /// Its test binary and name, as nextest prints them.
+    /// Test binary and name, in nextest's form.
     name: String,
     seconds: f64,
     has_failed: bool,
-    /// True if other processes used so much of the machine that the time says little.
+    /// Whether other processes used so much of the machine that the time is unreliable.
     is_on_busy_machine: bool,
 }
 
 impl Test {
-    /// Returns true if the test is marked as one of the full tier.
+    /// Returns true if the test belongs to the full tier only.
     fn is_full(&self) -> bool {
         self.name.split([' ', ':']).any(|part| part == "full")
     }
 }
 
-/// Reads what nextest wrote when it ran with `profile`; `of_others` is the share of the machine that other processes
-/// used.
+/// Reads the report of nextest for `profile`. `of_others` is the processor share of other processes.
 ///
 /// # Errors
-/// If the file is missing or is not XML.
+/// Returns an error if the file is missing or is not XML.
 pub(crate) fn read(profile: &str, of_others: Option<f64>) -> anyhow::Result<Vec<Test>> {
     let path = workspace::target()?.join("nextest").join(profile).join("junit.xml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -57,7 +54,6 @@ fn parse(text: &str, is_on_busy_machine: bool) -> anyhow::Result<Vec<Test>> {
     cases.map(test).collect()
 }
 
-/// Prints the slowest tests.
 pub(crate) fn print_slowest(tests: &[Test]) {
     if tests.is_empty() {
         return;
@@ -75,12 +71,12 @@ fn by_time(tests: &[Test]) -> Vec<&Test> {
     sorted
 }
 
-/// The tests that take longer than the limit and are not marked as those of the full tier, the slowest first.
+/// Returns the tests of the fast tier that exceed the time limit, slowest first.
 fn slow(tests: &[Test]) -> Vec<&Test> {
     by_time(tests).into_iter().filter(|test| test.seconds > LIMIT && !test.is_full()).collect()
 }
 
-/// Returns nextest's expression for the tests that take longer than they may; `None` if there are none.
+/// Returns a nextest filter for the tests that exceed the limit, or `None` if there are none.
 pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
     let slow = slow(tests);
     let names = slow.iter().filter_map(|test| test.name.split_once(' '));
@@ -89,7 +85,7 @@ pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
     (!each.is_empty()).then(|| each.join(" | "))
 }
 
-/// Replaces tests by those of `again` with the same names.
+/// Replaces tests by the entries of `again` with the same names.
 pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
     for test in tests {
         if let Some(found) = again.iter().find(|found| found.name == test.name) {
@@ -98,7 +94,7 @@ pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
     }
 }
 
-/// Fails if a test that is not marked as one of the full tier took longer than the limit on an idle machine.
+/// Fails if a test of the fast tier exceeded the time limit on an idle machine.
 pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
     let slow = slow(tests);
     let list: String = slow.iter().fold(String::new(), |mut list, test| {
@@ -118,10 +114,10 @@ pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
     Outcome::Skipped(format!("{} tests took more than {LIMIT} s, on a busy machine:{list}", slow.len()))
 }
 
-/// Writes steps and tests into one JUnit file in the target folder.
+/// Writes steps and tests into a JUnit file in the target folder.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn write(steps: &Steps, tests: &[Test]) -> anyhow::Result<()> {
     let folder: PathBuf = workspace::target()?.join("test");
     std::fs::create_dir_all(&folder)?;

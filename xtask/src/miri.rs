@@ -1,4 +1,4 @@
-//! `cargo xtask miri`: runs tests under Miri, which notices what is undefined.
+//! `cargo xtask miri`: runs tests under Miri, which detects undefined behaviour.
 
 use std::process::{Command, ExitCode};
 
@@ -6,25 +6,23 @@ use anyhow::bail;
 
 use crate::{process, workspace};
 
-/// What Miri can run of the code that dereferences pointers: no lanes of the simulator, which switch stacks
-/// in assembler; no CUDA; no zstd, which is C.
+/// Tests of code that dereferences pointers and that Miri can run. Miri cannot run lanes of the simulator,
+/// which switch stacks in assembly, nor CUDA, nor zstd, which is written in C.
 const TESTS: [&[&str]; 2] = [
     &["--package", "warptrace-device", "--test", "it", "memory::"],
     &["--package", "warptrace-encode", "--tests"],
 ];
 
 const FLAGS: [&str; 4] = [
-    // Addresses in device memory are numbers, as a GPU takes them.
+    // Addresses in device memory are integers, as on a GPU.
     "-Zmiri-permissive-provenance",
-    // Rayon's queues break the older model of borrows, which is Miri's default; its threads outlive the
-    // tests.
+    // Rayon's queues violate Stacked Borrows, Miri's default model. Rayon's threads outlive the tests.
     "-Zmiri-tree-borrows",
     "-Zmiri-ignore-leaks",
-    // Tests look at their environment and at the time.
+    // Tests read their environment and the time.
     "-Zmiri-disable-isolation",
 ];
 
-/// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let miri = Command::new("rustup").args(["run", "nightly", "cargo", "miri", "--version"]).output();
     if !miri.is_ok_and(|output| output.status.success()) {
@@ -32,7 +30,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     for arguments in TESTS {
         println!("\n== {}", arguments.join(" "));
-        // Through rustup: cargo itself takes no `+nightly`.
+        // Cargo run through `CARGO` does not accept `+nightly`, so rustup selects it.
         let mut command = Command::new("rustup");
         command
             .current_dir(workspace::root())

@@ -1,4 +1,4 @@
-//! Running other programs.
+//! Execution of other programs.
 
 use std::io::Read;
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,24 +9,23 @@ use wait_timeout::ChildExt;
 
 const PIP_LIMIT: Duration = Duration::from_secs(600);
 
-/// How a quiet program ended.
+/// Result of [`quietly`].
 pub(crate) struct Quiet {
-    /// Whether it succeeded.
     pub(crate) success: bool,
-    /// Both of its outputs, for the case that it did not.
+    /// Standard output, then standard error.
     pub(crate) said: String,
 }
 
 impl Quiet {
-    /// The last line that says something.
+    /// Returns the last line that is not blank.
     pub(crate) fn last_line(&self) -> &str {
         self.said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing")
     }
 }
 
-/// Runs `command` without a terminal and collects what it says; ends it after `limit`.
+/// Runs `command` without a terminal, collects its output, and ends it after `limit`.
 ///
-/// Package managers wait long for a network that swallows packets, hence the limit.
+/// The limit is necessary because package managers wait for a long time if a network drops packets.
 pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result<Quiet> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let outputs = [
@@ -39,7 +38,7 @@ pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result
         .map(|mut stream| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
-                // What was read before an error is still worth showing.
+                // Output before an error is still useful.
                 let _ = stream.read_to_end(&mut bytes);
                 String::from_utf8_lossy(&bytes).into_owned()
             })
@@ -51,20 +50,20 @@ pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result
         child.wait()?;
     }
     let Some(status) = status else {
-        // Its own children may hold the pipes open, so the readers are not waited for.
+        // Child processes of the program may hold the pipes open, so the readers are not joined.
         return Ok(Quiet { success: false, said: format!("no end after {} s", limit.as_secs()) });
     };
     let said: String = readers.into_iter().map(|reader| reader.join().unwrap_or_default()).collect();
     Ok(Quiet { success: status.success(), said })
 }
 
-/// Runs `command` on this terminal.
+/// Runs `command` on this terminal and returns its status.
 pub(crate) fn status(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.status().with_context(|| format!("cannot run {program}"))
 }
 
-/// Runs `command` on this terminal; an error if it fails.
+/// Like [`status`], but returns an error if the program fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = status(command)?;
     if !status.success() {
@@ -73,15 +72,13 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs packages of PyPI into a folder of their own, outside of every Python environment. `what` may also be options
-/// of `pip install`.
+/// Installs PyPI packages outside every Python environment. `what` may contain options of `pip install`.
 pub(crate) fn pip_install(folder: &std::path::Path, what: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new("python3");
     command.args(["-m", "pip", "install", "--upgrade", "--target"]).arg(folder).args(what);
     pip(&mut command)
 }
 
-/// Runs pip.
 pub(crate) fn pip(command: &mut Command) -> anyhow::Result<()> {
     command.args(["--quiet", "--disable-pip-version-check"]).env("PIP_ROOT_USER_ACTION", "ignore");
     let ended = quietly(command, PIP_LIMIT).context("cannot run Python with pip")?;
@@ -89,7 +86,7 @@ pub(crate) fn pip(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command as a line to type.
+/// Returns the command as a line of text.
 pub(crate) fn line(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut line = program.to_string_lossy().into_owned();

@@ -1,7 +1,7 @@
-//! The rules of which package may depend on which, as a test over `cargo metadata`.
+//! Tests the dependency rules between packages with `cargo metadata`.
 //!
-//! A package's room is the folder in which it lies. Tests of readers depend on nothing that records: they read
-//! committed traces. Other dependencies of tests are left out.
+//! The room of a package is its top folder. Tests of readers do not depend on packages that record: they read
+//! committed traces. Other dependencies of tests are not checked.
 
 #[cfg(test)]
 mod tests {
@@ -12,13 +12,12 @@ mod tests {
 
     use crate::workspace;
 
-    /// A package of the workspace.
     struct Package {
-        /// The folder below the workspace's root.
+        /// Path below the root of the workspace.
         folder: String,
-        /// Names of what it depends on, tests apart.
+        /// Normal and build dependencies, by name.
         needs: BTreeSet<String>,
-        /// Names of what its tests depend on besides.
+        /// Additional dependencies of tests, by name.
         tests_need: BTreeSet<String>,
     }
 
@@ -28,7 +27,6 @@ mod tests {
         }
     }
 
-    /// The workspace's packages by name.
     fn packages() -> BTreeMap<String, Package> {
         let mut command = workspace::cargo();
         command.args(["metadata", "--no-deps", "--format-version", "1", "--offline"]);
@@ -51,7 +49,7 @@ mod tests {
         metadata["packages"].as_array().expect("a list").iter().map(package).collect()
     }
 
-    /// What `name` depends on, directly or not, within the workspace.
+    /// Returns direct and indirect dependencies of `name` within the workspace.
     fn reached<'a>(packages: &'a BTreeMap<String, Package>, name: &str) -> BTreeMap<&'a str, &'a Package> {
         let (mut found, mut open) = (BTreeMap::new(), vec![name.to_owned()]);
         while let Some(name) = open.pop() {
@@ -93,7 +91,7 @@ mod tests {
 
     #[test]
     fn columns_depend_on_nothing_of_traces() {
-        // Kernels, the file and readers may all depend on it.
+        // Kernels, the file format and readers may all depend on this package.
         let packages = packages();
         let reached = reached(&packages, "warptrace-columns");
         assert!(reached.is_empty(), "{:?}", reached.keys());
@@ -117,7 +115,7 @@ mod tests {
             file.ends_with(".rs") && text.contains("cudarc::")
         };
         let files = workspace::files().expect("git runs");
-        // The library takes its user's own context and arrays; a chore writes a user's package that does so.
+        // The library accepts a context and arrays of its user. `xtask` writes a user's package that does so.
         let may = [
             "tracer-host/recorder/src/cuda/",
             "tracer-host/shim/",

@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How a step ended.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It did what it should; something worth saying, or nothing.
+    /// The step passed, with an optional remark.
     Passed(String),
-    /// It could not be done here, and why.
+    /// The step cannot run here, with the reason.
     Skipped(String),
-    /// What is wrong.
+    /// The step failed, with a description.
     Failed(String),
 }
 
@@ -26,14 +25,13 @@ impl From<anyhow::Result<()>> for Outcome {
     }
 }
 
-/// The steps so far.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<(&'static str, Outcome, Duration)>,
 }
 
 impl Steps {
-    /// Runs a step; a failure does not keep the next ones from running.
+    /// Runs a step. Later steps also run after a failure.
     pub(crate) fn step<O: Into<Outcome>>(
         &mut self,
         name: &'static str,
@@ -52,12 +50,11 @@ impl Steps {
         &self.done[self.done.len() - 1].1
     }
 
-    /// Returns the name, outcome and duration of each step so far.
     pub(crate) fn done(&self) -> &[(&'static str, Outcome, Duration)] {
         &self.done
     }
 
-    /// Prints what became of each step; returns whether none failed.
+    /// Prints the outcome of each step. Returns true if none failed.
     pub(crate) fn summary(&self) -> bool {
         let width = self.done.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         println!("\n== summary");
@@ -80,9 +77,9 @@ impl Steps {
     }
 }
 
-/// Children write to the same outputs: ours must come before theirs.
+/// Flushes standard output. Child processes write to the same output, so earlier text must come first.
 fn flush() {
-    // A closed output is no reason to stop testing.
+    // A closed output does not stop the tests.
     let _ = std::io::stdout().flush();
 }
 

@@ -1,7 +1,6 @@
 //! `cargo xtask test`: the checks of a change, in two tiers.
 //!
-//! The fast tier is what CI runs: everything that protects a change. `--all` runs every suite in full. Each part
-//! can be run by itself with `--only`.
+//! CI runs the fast tier. `--all` runs every suite in full. `--only` runs single parts.
 
 use std::process::{Command, ExitCode};
 
@@ -60,9 +59,9 @@ impl Part {
     }
 }
 
-/// The packages of the fast tier, with the features that only tests need. Every command of a tier takes the same list,
-/// because cargo builds a crate again when another set of features is selected. Of the evaluation, only the programs
-/// are in it, on small inputs, without the feature `evaluation`.
+/// Packages of the fast tier, with features that only tests need. All commands of a tier use the same list,
+/// because cargo rebuilds a crate for a different set of features. Of the evaluation, the list contains only
+/// the programs, on small inputs, without the feature `evaluation`.
 const FAST: [&str; 11] = [
     "--workspace",
     "--exclude",
@@ -77,7 +76,7 @@ const FAST: [&str; 11] = [
     "warptrace-ptx/interpreter,warptrace-analysis/bytes",
 ];
 
-/// The packages of the full tier: also `warptrace-bench`, those that need Arrow, and the tool with all optional features.
+/// Packages of the full tier: also `warptrace-bench`, packages that need Arrow, and all optional features.
 const FULL: [&str; 5] = [
     "--workspace",
     "--exclude",
@@ -86,8 +85,8 @@ const FULL: [&str; 5] = [
     "warptrace-ptx/interpreter,warptrace-analysis/bytes,warptrace-cli/full",
 ];
 
-/// `warptrace-query` and the tool with all features. They are built apart from the others, because DataFusion
-/// takes longer to build than all the rest.
+/// `warptrace-query` and the tool with all features. They are built separately, because DataFusion takes
+/// longer to build than all other packages together.
 const QUERY: [&str; 6] = [
     "--package",
     "warptrace-query",
@@ -97,10 +96,8 @@ const QUERY: [&str; 6] = [
     "warptrace-cli/full,warptrace-cli/query",
 ];
 
-/// The tests that need them.
 const OF_QUERY: &str = "package(warptrace-query) | test(/^query/)";
 
-/// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let mut steps = Steps::default();
     let mut tests = Vec::new();
@@ -123,7 +120,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs one part as one step or more; `full` selects the full tier of the part.
+/// Runs one part as one or more steps. `full` selects its full tier.
 fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Test>) {
     let packages = if full { &FULL[..] } else { &FAST };
     match part {
@@ -161,7 +158,7 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             steps.step("lints", || {
                 let mut command = workspace::cargo();
                 command.arg("clippy").args(packages).args(["--all-targets", "--", "-D", "warnings"]);
-                // Clippy runs build scripts of its own, which would compile all kernels a second time.
+                // Clippy runs build scripts separately. They would compile all kernels a second time.
                 process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
             });
         }
@@ -183,8 +180,8 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             suite.add_steps(full, steps, tests);
         }
         Part::Wheel => {
-            // The tests of `query` make its programs. Alone, cargo would choose other features of a few
-            // dependencies, and compile DataFusion once more.
+            // The tests of `query` build the programs of the wheel. Alone, cargo would select other features
+            // of a few dependencies and compile DataFusion again.
             steps.step("wheel", || {
                 process::run(with_compiler(workspace::cargo().args(["test", "--no-run"]).args(QUERY), true))?;
                 wheel::check_debug()
@@ -208,33 +205,31 @@ fn check_format() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Chooses the compiler of the workspace's packages: rustc, or Clippy's, which lints what it compiles. The full tier takes
-/// rustc, and `lints` is a part of its own; the fast tier and `query` take Clippy's. All commands of a tier take the same
-/// one, or cargo would compile the packages twice.
+/// Selects the compiler of the workspace's packages: rustc, or Clippy's driver, which also lints. The full
+/// tier uses rustc and has a separate part for lints. The fast tier and `query` use Clippy's driver. All
+/// commands of a tier must use the same compiler; otherwise cargo compiles the packages twice.
 fn with_compiler(command: &mut Command, lints: bool) -> &mut Command {
     if lints {
         command.args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"]);
-        // As `cargo clippy` hands over `-D warnings`.
+        // The form in which `cargo clippy` passes `-D warnings`.
         command.env("CLIPPY_ARGS", "-Dwarnings__CLIPPY_HACKERY__");
     }
     command
 }
 
-/// Tests of some packages.
 struct Suite<'a> {
-    /// Names of the two steps.
     build: &'static str,
     run: &'static str,
     packages: &'a [&'a str],
-    /// Of nextest; all tests if there is none.
+    /// Filter of nextest; all tests if `None`.
     filter: Option<&'a str>,
-    /// Whether Clippy's compiler compiles them.
+    /// Whether Clippy's driver compiles the packages.
     lints: bool,
 }
 
 impl Suite<'_> {
-    /// Builds and runs the tests; adds their times to `tests`. Without nextest, `cargo test` runs the tests, with the
-    /// filter left out, and measures no times.
+    /// Builds and runs the tests, and adds their times to `tests`. Without nextest, `cargo test` runs the
+    /// tests without the filter and without times.
     fn add_steps(&self, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Test>) {
         let has_nextest = workspace::has_subcommand("nextest");
         let command = |more: &[&str]| {
@@ -266,7 +261,7 @@ impl Suite<'_> {
         }
         let mut found = times(profile, &load);
         if let Some(filter) = junit::slow_filter(&found).filter(|_| full) {
-            // Beside another test each takes up to twice as long.
+            // Next to other tests, a test takes up to twice as long.
             let load = idle::Load::start();
             steps.step("slow tests alone", || {
                 let alone = ["--no-fail-fast", "--profile", profile, "--test-threads", "1", "-E", &filter];
@@ -278,7 +273,7 @@ impl Suite<'_> {
     }
 }
 
-/// Reads what nextest measured in its last run; says why if it cannot be read.
+/// Reads the times of the last run of nextest. Prints the error if they cannot be read.
 fn times(profile: &str, load: &idle::Load) -> Vec<junit::Test> {
     junit::read(profile, load.of_others()).unwrap_or_else(|error| {
         eprintln!("times of tests: {error:#}");
@@ -304,7 +299,7 @@ mod tests {
             names.into_iter().filter(|name| tree.contains(&format!("\n{name} v"))).collect::<Vec<_>>()
         };
         assert_eq!(found(&tree(&[], "normal,build")), Vec::<&str>::new(), "what `cargo build` compiles");
-        // Meshes are made of exact predicates.
+        // Meshes are built with exact predicates.
         assert_eq!(found(&tree(&FAST, "normal,build,dev")), ["robust"]);
         assert_eq!(found(&tree(&FULL, "normal,build,dev")).len(), 6);
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask wheel`: the wheel of `cli/python`, with the tool and `warptrace-query` in it.
+//! `cargo xtask wheel`: builds the wheel of `cli/python`, including the tool and `warptrace-query`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,8 @@ use warptrace_build::TOOLCHAIN_FOLDER;
 
 use crate::{process, workspace};
 
-/// What builds wheels, on PyPI.
 const MATURIN: &str = "maturin>=1.9,<2";
-/// What reads tables in the check, on PyPI.
+/// Packages that read tables in the check, on PyPI.
 const READERS: [&str; 5] = ["pandas>=2.2", "pyarrow>=16", "polars>=1.9", "duckdb>=1.3", "numpy>=1.26"];
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -27,7 +26,6 @@ pub(crate) struct Options {
     profile: String,
 }
 
-/// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let build = ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins"];
     process::run(workspace::cargo().args(build).args(["--profile", &options.profile]))?;
@@ -39,12 +37,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the wheel of the profile `dev`, with the programs that lie there, and checks it.
+/// Builds and checks the wheel of the profile `dev`, with programs that are already built.
 pub(crate) fn check_debug() -> anyhow::Result<()> {
     check(&pack("dev")?)
 }
 
-/// Builds the wheel with the programs of the profile, which are built already; returns its path.
+/// Builds the wheel with the programs of the profile, which must be built already. Returns its path.
 fn pack(profile: &str) -> anyhow::Result<PathBuf> {
     let package = workspace::root().join("cli/python");
     let scripts = package.join("warptrace.data/scripts");
@@ -73,7 +71,7 @@ fn pack(profile: &str) -> anyhow::Result<PathBuf> {
     Ok(found.path())
 }
 
-/// Returns maturin, which is installed into the project's own folder if it is not there.
+/// Returns the path of maturin. Installs it into the toolchain folder if necessary.
 fn maturin() -> anyhow::Result<PathBuf> {
     let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("maturin");
     let program = folder.join("bin/maturin");
@@ -87,8 +85,8 @@ fn maturin() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Installs the wheel into an empty environment, and runs the check there: without any other package, then
-/// with all that it knows.
+/// Installs the wheel into an empty environment and runs the check there, first without other packages, then
+/// with all supported readers.
 fn check(wheel: &Path) -> anyhow::Result<()> {
     let folder = workspace::target()?.join("wheel-check");
     if folder.exists() {

@@ -1,4 +1,4 @@
-//! Where things are, and cargo.
+//! Paths of the workspace, and cargo.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,22 @@ use std::process::Command;
 
 use anyhow::Context;
 
-/// The workspace's root.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace's root")
 }
 
-/// Cargo, run in the workspace's root.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Whether cargo has the subcommand `name` (`nextest`, `fuzz`).
+/// Returns true if cargo has the subcommand `name` (`nextest`, `fuzz`).
 pub(crate) fn has_subcommand(name: &str) -> bool {
     cargo().args([name, "--version"]).output().is_ok_and(|output| output.status.success())
 }
 
-/// The folder that holds cargo's outputs, wherever settings have put it: this program lies in it, under its
-/// profile.
+/// Returns cargo's target folder, wherever settings have put it. This program is in it, under its profile.
 pub(crate) fn target() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let target =
@@ -32,10 +29,11 @@ pub(crate) fn target() -> anyhow::Result<PathBuf> {
     Ok(target.to_owned())
 }
 
-/// The repository's files, relative to its root: all that git tracks, and new ones that it does not ignore.
+/// Returns the files of the repository, relative to its root: tracked files, and new files that git does not
+/// ignore.
 ///
 /// # Errors
-/// If git cannot be run here.
+/// Returns an error if git cannot be run.
 pub(crate) fn files() -> anyhow::Result<BTreeSet<String>> {
     let mut command = Command::new("git");
     command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());
@@ -46,11 +44,11 @@ pub(crate) fn files() -> anyhow::Result<BTreeSet<String>> {
         String::from_utf8_lossy(&output.stderr).trim()
     );
     let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
-    // Git still lists a file that was just removed.
+    // Git also lists files that were just removed.
     Ok(names.split_terminator('\0').filter(|name| root().join(name).is_file()).map(str::to_owned).collect())
 }
 
-/// `path` as a person in the workspace's root would type it.
+/// Returns `path` relative to the root of the workspace, for messages.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -1,4 +1,4 @@
-//! Exceptions.
+//! Python exceptions and conversions of errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,10 +17,10 @@ create_exception!(
     "The trace lacks events, or assumes something of the kernel."
 );
 
-/// The exception of a file that cannot be opened.
+/// Converts an error of opening a file.
 pub(crate) fn of_open(error: &OpenError) -> PyErr {
     match error {
-        // `FileNotFoundError` and the like, which Python chooses by the system's number.
+        // Python chooses a subclass such as `FileNotFoundError` by the error number of the system.
         OpenError::File { path, source } if source.raw_os_error().is_some() => {
             PyOSError::new_err((source.raw_os_error(), source.to_string(), path.clone()))
         }
@@ -31,7 +31,7 @@ pub(crate) fn of_open(error: &OpenError) -> PyErr {
     }
 }
 
-/// The exception of a trace that cannot be analysed.
+/// Converts an error of the analysis.
 pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -44,12 +44,12 @@ pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
     }
 }
 
-/// The exception of a trace that cannot be decoded.
+/// Converts an error of decoding.
 pub(crate) fn of_decode(error: &DecodeError) -> PyErr {
     TraceError::new_err(error.to_string())
 }
 
-/// The error of a batch, which the reader of the stream turns into an exception of its own.
+/// Converts an error of a batch. The reader of the stream raises its own exception from it.
 pub(crate) fn of_table(error: TableError) -> ArrowError {
     match error {
         TableError::Columns(error) => error,
@@ -57,7 +57,7 @@ pub(crate) fn of_table(error: TableError) -> ArrowError {
     }
 }
 
-/// Runs `work` without the interpreter's lock; a panic becomes an exception.
+/// Runs `work` without the interpreter lock. Converts a panic into an exception.
 pub(crate) fn unlocked<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T, PyErr> {
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
     done.map_err(|_| {

@@ -1,14 +1,13 @@
-//! The module `warptrace._native`: traces as tables that data frames take.
+//! The module `warptrace._native`: traces as tables for data frames.
 //!
 //! ```text
-//! open ── Trace ──┬─ summary                        what `warptrace info --json` prints
+//! open ── Trace ──┬─ summary                        output of `warptrace info --json`
 //!                 ├─ kernels, lines, causes, ...    Table of figures
 //!                 ├─ accesses, values, ...          Table of addresses ┐
 //!                 └─ events, runs                   Table of events ───┴─ __arrow_c_stream__ ─ pandas, Polars
 //! ```
 //!
-//! Nothing is computed before a table is read. A table that is read is made batch by batch, on a thread of
-//! its own, without the interpreter's lock.
+//! A table is computed when it is read, batch by batch, on a separate thread without the interpreter lock.
 
 mod error;
 mod stream;

@@ -1,4 +1,4 @@
-//! Batches that a thread makes while a consumer takes them.
+//! Batches produced by a thread while a consumer reads them.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -10,10 +10,10 @@ use warptrace_tables::{Sink, TableError};
 
 use crate::error;
 
-/// Batches that wait to be taken.
+/// Maximum number of batches that wait for the consumer.
 const WAITING: usize = 2;
 
-/// A reader of batches. When it is dropped, the thread ends with its next batch.
+/// A reader of batches. If it is dropped, the thread ends at its next batch.
 pub(crate) struct Batches {
     schema: SchemaRef,
     batches: Receiver<RecordBatch>,

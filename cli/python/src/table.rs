@@ -1,4 +1,4 @@
-//! A table that is made when it is read.
+//! Tables that are computed when they are read.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,13 +21,13 @@ pub(crate) struct RowTable {
     opened: Arc<Opened>,
     rows: TraceTable,
     selection: Selection,
-    /// Numbers of the columns in `rows`.
+    /// Indices of the columns in `rows`.
     columns: Vec<usize>,
     schema: SchemaRef,
 }
 
 impl RowTable {
-    /// All columns but the first, which is the trace's name.
+    /// Returns a table of all columns except the first, which is the name of the trace.
     pub(crate) fn new(opened: &Arc<Opened>, rows: TraceTable, selection: Selection) -> Self {
         let columns = (1..rows.schema().fields().len()).collect();
         Self::with_columns(opened, rows, selection, columns)
@@ -44,7 +44,7 @@ impl RowTable {
         Self { opened: Arc::clone(opened), rows, selection, columns, schema }
     }
 
-    /// The same with only some columns.
+    /// Returns a table with only the named columns.
     pub(crate) fn with_columns(&self, names: &[String]) -> PyResult<Self> {
         let all = self.columns();
         let number = |name: &String| match all.iter().position(|known| known == name) {
@@ -55,7 +55,7 @@ impl RowTable {
         Ok(Self::with_columns(&self.opened, self.rows, self.selection.clone(), columns))
     }
 
-    /// Starts to make the rows.
+    /// Starts a thread that computes the rows.
     fn batches(&self) -> PyResult<Batches> {
         let (opened, selection) = (Arc::clone(&self.opened), self.selection.clone());
         let (rows, columns, schema) = (self.rows, self.columns.clone(), Arc::clone(&self.schema));
@@ -85,7 +85,7 @@ impl RowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol allows to give the columns as they are.
+        // The protocol allows ignoring the requested schema.
         drop(requested_schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(self.batches()?));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

@@ -13,7 +13,7 @@ use warptrace_tables::{AccessTable, EventTable, FigureTable, TraceTable};
 use crate::error::{self, LossWarning};
 use crate::table::RowTable;
 
-/// A trace, and the figures that were asked for last.
+/// A trace, and the figures of the last selection.
 pub(crate) struct Opened {
     pub(crate) path: String,
     pub(crate) trace: TraceFile,
@@ -21,9 +21,10 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Computes the figures of a selection, unless they are those that were asked for last.
+    /// Returns the figures of a selection. The figures of the last selection are cached.
     pub(crate) fn analysis(&self, selection: &Selection) -> Result<Arc<Analysis>, Arc<AnalysisError>> {
-        // Held meanwhile, so that two tables of the same figures do not compute them twice.
+        // The lock is held during the computation, so that two tables of the same figures do not compute them
+        // twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, analysis)) = last.as_ref().filter(|(known, _)| known == selection) {
             return Ok(Arc::clone(analysis));
@@ -35,7 +36,7 @@ impl Opened {
     }
 }
 
-/// A block as it is given: x alone, or x and y, or all three.
+/// Coordinates of a block: x, or x and y, or all three.
 #[derive(FromPyObject)]
 enum Block {
     X(u32),
@@ -84,7 +85,7 @@ impl Trace {
         selection: Selection,
         columns: Option<Vec<String>>,
     ) -> PyResult<RowTable> {
-        // What is not there is said here, where it was asked for, not when the table is read.
+        // A selection that the trace does not have is reported here, not when the table is read.
         selection.launches(&self.0.trace).map_err(|error| error::of_analysis(&error))?;
         let table = RowTable::new(&self.0, table, selection);
         match columns {
@@ -104,8 +105,8 @@ fn selection(
     Selection { kernel, launch, block, warp, focus: None }
 }
 
-/// Writes the methods of `Trace`: getters of tables without a selection, methods of those with one, which take columns
-/// where they have many rows, and others as they are.
+/// Declares the methods of `Trace`: getters of tables without a selection, methods with a selection, methods
+/// with a selection and columns for tables with many rows, and other methods verbatim.
 macro_rules! trace_methods {
     (
         getters { $($(#[$getter_doc:meta])* $getter:ident: $getter_table:ident;)* }
@@ -233,7 +234,7 @@ trace_methods! {
     }
 }
 
-/// The exception of a column that a table does not have.
+/// Returns the exception for an unknown column.
 pub(crate) fn no_column(name: &str, known: &[String]) -> PyErr {
     PyValueError::new_err(format!("there is no column `{name}`; there are {}", known.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! Columns as Python values.
+//! Conversion of columns to Python values.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 
 use crate::error::TraceError;
 
-/// Appends the values of a column to a list; one that is not known is `None`.
+/// Appends the values of a column to a list. Null values become `None`.
 pub(crate) fn append(list: &Bound<'_, PyList>, column: &ArrayRef) -> PyResult<()> {
     fn all<'a, T: IntoPyObject<'a>>(
         list: &Bound<'a, PyList>,

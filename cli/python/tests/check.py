@@ -16,7 +16,7 @@ import warptrace
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TOOL = os.path.join(sysconfig.get_path("scripts"), "warptrace")
-# Traces of all kinds are in the repository: whole and lossy ones, of several launches, with chosen warps only.
+# The repository has traces of all kinds: whole and lossy, with several launches, and with chosen warps only.
 TRACES = sorted(
     [*(ROOT / "decoder/query/tests/traces").glob("*.wtrc"), *(ROOT / "decoder/decode/tests/golden").glob("*.wtrc")]
 )
@@ -82,18 +82,18 @@ def check_events(path, trace):
     assert list(found) == names
     events = list(zip(*found.values()))
     assert events == [key(row) for row in expected], path
-    # Runs are the same events.
+    # Runs expand to the same events.
     runs, expanded = trace.runs().to_pydict(), []
     for values in zip(*(runs[name] for name in [*names, "count"])):
         *head, event, location, mask, count = values
         expanded += [(*head, event + number, location, mask) for number in range(count)]
     assert expanded == events, path
-    # The first event of a run has its begin, the last one that of the next.
+    # The first event of a run has its begin time. The last event of a run ends at the begin of the next run.
     known = [row["begin"] for row in expected if row.get("begin") is not None]
     for table in [trace.events(), trace.runs()]:
         assert [time for time in table.to_pydict()["t_begin"] if time is not None] == known, path
     assert set(trace.runs().to_pydict()["t_end"]) <= {*known, None}, path
-    # Of one warp only.
+    # The events of one warp.
     if events:
         launch, x, y, z, warp = events[-1][:5]
         chosen = trace.events(launch=launch, block=(x, y, z), warp=warp, columns=["mask"]).to_pydict()["mask"]
@@ -141,7 +141,7 @@ def check_figures(path, trace):
     found = [(row["launch"], row["warp_index"], row["visits"], str(row["path"])) for row in rows(trace.warps())]
     expected = [(row["launch"], row["warp"], row["visits"], row["path"]) for row in warps]
     assert sorted(found) == sorted(expected), path
-    # Where and when warps ran, and their runs.
+    # Block times and multiprocessors of warps, and their runs.
     found = {(row["launch"], row["warp_index"]): [row["sm"], row["begin_ns"], row["end_ns"]] for row in rows(trace.warps())}
     for row in warps:
         begin, length = row.get("begin_nanoseconds"), row.get("nanoseconds")
@@ -279,10 +279,10 @@ def check_readers(path, trace):
         columns = pyarrow.table(table)
         fetched = duckdb.sql("FROM columns").fetchall()
         assert fetched == list(zip(*expected.values())), path
-    # pandas 3 takes tables itself.
+    # pandas 3 accepts tables directly.
     if hasattr(pandas.DataFrame, "from_arrow"):
         assert len(pandas.DataFrame.from_arrow(trace.lines())) == len(trace.lines().to_pandas()), path
-    # A reader that has seen enough ends the decoding. A trace without events has no batch.
+    # A reader that stops early ends the decoding. A trace without events has no batch.
     reader = pyarrow.RecordBatchReader.from_stream(trace.events())
     next(iter(reader), None)
     del reader

@@ -1,5 +1,4 @@
-//! Where and when blocks ran: the launches in figures, and a row for each multiprocessor, along the time that
-//! all of them share.
+//! Block schedules: figures of each launch, and rows of blocks for each SM along a common time axis.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,52 +16,46 @@ use crate::page::cut;
 use crate::table::{Columns, PageTable};
 use crate::warps::kernel_of;
 
-/// Rows of a multiprocessor at most: it runs no more blocks at once.
+/// Maximum number of rows of a multiprocessor: it runs at most this many blocks at the same time.
 const MOST_ROWS: usize = 32;
-/// Rows of a launch after which no more multiprocessors are drawn.
+/// Number of rows of a launch after which no further multiprocessors are drawn.
 const ALL_ROWS: usize = 192;
 
-/// When blocks ran, in words and as a drawing.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// Those whose multiprocessors waited longest.
+    /// Launches, longest waits of their multiprocessors first.
     pub(crate) launches: PageTable,
     pub(crate) drawn: Vec<Drawn>,
 }
 
 impl Blocks {
-    /// Returns the locations that are drawn.
     pub(crate) fn locations(&self) -> impl Iterator<Item = u16> {
         let blocks = self.drawn.iter().flat_map(|drawn| &drawn.sms).flat_map(|sm| &sm.blocks);
         blocks.map(|block| block.location).filter(|location| *location > 0)
     }
 }
 
-/// A launch whose blocks are drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct Drawn {
     pub(crate) name: String,
-    /// The kernel's place in the analysis.
+    /// Index of the kernel in the analysis.
     kernel: usize,
     launch: u32,
     grid: [u32; 3],
     warps_per_block: u32,
-    /// From when it began to when it ended.
     nanoseconds: u64,
-    /// All of its blocks that began, and the multiprocessors on which they did.
+    /// Number of blocks that began, and of multiprocessors on which they began.
     blocks: usize,
     multiprocessors: usize,
-    /// The multiprocessors that are drawn, by number.
+    /// Drawn multiprocessors, by number.
     sms: Vec<Sm>,
 }
 
-/// A multiprocessor.
 #[derive(Debug, Serialize)]
 struct Sm {
     sm: u32,
-    /// Rows: as many as blocks ran at once.
+    /// Number of rows: the most blocks that ran at the same time.
     rows: usize,
-    /// The blocks, in the order in which they began.
     blocks: Vec<DrawnBlock>,
 }
 
@@ -71,11 +64,12 @@ struct DrawnBlock {
     #[serde(flatten)]
     ran: BlockRan,
     row: usize,
-    /// Where its warps were most; 0 if they have no events.
+    /// Location with the most cycles of its warps, or the most visits without times; 0 if there are no
+    /// events.
     location: u16,
 }
 
-/// Describes when blocks ran; `None` if the trace does not say it.
+/// Describes the block schedules; returns `None` if the trace has none.
 pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<Blocks>, DecodeError> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let Some(schedule) = analysis.schedule.as_ref().filter(|found| !found.launches.is_empty()) else {
@@ -92,7 +86,7 @@ pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<
     Ok(Some(Blocks { launches: launch_table(guide, schedule), drawn: drawn.collect::<Result<_, _>>()? }))
 }
 
-/// The launches whose multiprocessors waited longest for their ends, these first.
+/// Tabulates the launches, longest waits for their end first.
 fn launch_table(guide: &Guide<'_>, schedule: &Schedule) -> PageTable {
     let Guide { trace, analysis, limits, .. } = *guide;
     let launches = schedule.longest_waits(usize::MAX).launches;
@@ -128,7 +122,6 @@ fn launch_table(guide: &Guide<'_>, schedule: &Schedule) -> PageTable {
         })
 }
 
-/// Chooses multiprocessors, and puts their blocks into rows.
 fn drawn(
     guide: &Guide<'_>,
     selection: &Selection,
@@ -170,15 +163,15 @@ fn drawn(
     })
 }
 
-/// Orders multiprocessors as they find room: that of the last block, those whose last blocks ended first and
-/// last, and then others evenly spread.
+/// Orders multiprocessors by priority: first the one with the launch's last block, then those whose last
+/// blocks ended first and last, then the others, evenly spread.
 fn in_order<'a>(all: &[&'a [BlockRan]], launch: &LaunchSchedule) -> Vec<&'a [BlockRan]> {
     let until = |at: &usize| all[*at].iter().filter_map(BlockRan::end_nanoseconds).max();
     let last = launch.last.and_then(|last| all.iter().position(|blocks| blocks[0].sm == last.sm));
     let mut order: Vec<usize> = last.into_iter().collect();
     order.extend((0..all.len()).min_by_key(until));
     order.extend((0..all.len()).max_by_key(until));
-    // Each halves what is between those before.
+    // Each step halves the distance between multiprocessors.
     let mut step = all.len().next_power_of_two();
     while step > 0 {
         order.extend((0..all.len()).step_by(step));
@@ -188,9 +181,8 @@ fn in_order<'a>(all: &[&'a [BlockRan]], launch: &LaunchSchedule) -> Vec<&'a [Blo
     order.into_iter().filter(|at| seen.insert(*at)).map(|at| all[at]).collect()
 }
 
-/// Puts blocks of a multiprocessor, in the order in which they began, into as many rows as ran at once.
+/// Assigns blocks of one multiprocessor, sorted by begin time, to as many rows as ran at the same time.
 fn rows(blocks: &[BlockRan], launch_end: u64) -> Sm {
-    // When each row is free again.
     let mut free: Vec<u64> = Vec::new();
     let block = |ran: &BlockRan| {
         let row = match free.iter().position(|free| *free <= ran.begin_nanoseconds) {

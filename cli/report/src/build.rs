@@ -1,4 +1,4 @@
-//! From a trace to its page.
+//! Builds the page of a trace.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -18,23 +18,23 @@ use crate::lines::{self, Files};
 use crate::page::{Page, cut};
 use crate::{blocks, graph, loops, memory, parts, picture, strips, timeline, warps};
 
-/// Launches that ended early that are named.
+/// Number of launches that ended early and are named.
 const ENDS: usize = 5;
 
-/// What goes onto a page.
+/// Options of a page.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// What the page calls the trace: the name of its file.
+    /// Name of the trace on the page: its file name.
     pub name: String,
-    /// Which warps to look at.
+    /// Warps to analyse.
     pub selection: Selection,
-    /// Folders in which sources are looked for before the current directory.
+    /// Folders to search for sources. The current directory is searched after them.
     pub sources: Vec<PathBuf>,
 }
 
 impl Options {
-    /// Options for the whole of a trace that is called `name`.
+    /// Returns options for a whole trace called `name`.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl Options {
 pub struct Base<'a> {
     /// The trace.
     pub trace: &'a TraceFile,
-    /// What the page calls it.
+    /// Name of the trace on the page.
     pub name: &'a str,
 }
 
@@ -53,19 +53,19 @@ pub struct Base<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The page: HTML with everything that it needs, at most [`MAX_BYTES`] bytes.
+    /// HTML with all its resources, at most [`MAX_BYTES`] bytes.
     pub html: String,
-    /// What the trace lacks, in a sentence; `None` if it is whole. The page says it first.
+    /// One sentence about missing data, shown first on the page; `None` if the trace is complete.
     pub lacks: Option<String>,
-    /// Whether there is an event on the page.
+    /// Whether the page has an event.
     pub has_events: bool,
-    /// What could not be shown and why, a sentence each. The page says it, too.
+    /// Parts that could not be shown and the reasons, one sentence each. The page lists them too.
     pub notes: Vec<String>,
-    /// The files that parts of the page were read from, besides the traces; each once.
+    /// Source files on the page, without duplicates.
     pub embedded: Vec<PathBuf>,
 }
 
-/// What the page is made of, whatever its limits.
+/// Contents of the page before limits apply.
 struct Parts<'a> {
     trace: &'a TraceFile,
     options: &'a Options,
@@ -73,19 +73,21 @@ struct Parts<'a> {
     names: Names,
     files: Files,
     compared: Option<Compared<'a>>,
-    /// Of a trace with addresses.
+    /// Present for traces with addresses.
     accessed: Option<Accesses>,
 }
 
-/// Makes the page of a trace, with a section that compares it with `base` if there is one.
+/// Renders the page of a trace, with a comparison section if `base` is given.
 ///
-/// Goes once over the trace for its figures, and once more over the warps that the page can draw; with a base
-/// once more over both traces. Reads the source files that the table of locations names if they lie in the
-/// current directory or in one of the options' folders.
+/// Reads the trace once for its figures and again for the warps that the page draws. If the page is larger
+/// than [`MAX_BYTES`], the second step repeats with smaller limits. With `base`, both traces are read once
+/// more. Source files named by the table of locations are read if they lie in the current directory or in one
+/// of the options' folders.
 ///
 /// # Errors
-/// Something was selected that the trace does not have; a trace is damaged; the two have no location in
-/// common.
+/// Returns an error if the trace does not have the selected kernel, launch, block or warp, if a trace is
+/// damaged, if the two traces have no location in common, or if the smallest page is larger than
+/// [`MAX_BYTES`].
 pub fn report<'a>(
     trace: &'a TraceFile,
     options: &'a Options,
@@ -126,7 +128,7 @@ impl Parts<'_> {
         let json = in_html(&value)?;
         let packed = packed(strips.as_ref(), &timelines, blocks.as_ref(), limits.text)?;
         let source = lines::source(&guide, files);
-        // Spelt in several ways, a file is still one.
+        // One file may be spelt in several ways.
         let embedded: BTreeSet<PathBuf> =
             files.values().flatten().filter_map(|source| source.path.clone()).collect();
         let mut notes = source.notes;
@@ -193,7 +195,7 @@ impl Parts<'_> {
         })
     }
 
-    /// How the trace was recorded, and what of it is shown.
+    /// Describes how the trace was recorded and the selection.
     fn recorded(&self, limits: Limits) -> String {
         let metadata = self.trace.metadata();
         let mut text = format!("recorded by {} on {}", metadata.tool, metadata.device.name);

@@ -1,4 +1,4 @@
-//! What is different in another trace.
+//! Differences from another trace.
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, count};
@@ -12,14 +12,13 @@ use crate::limits::Limits;
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 
-/// A comparison with the base, which is the first trace of it.
+/// Comparison with the base. The base is the first trace of the comparison.
 pub(crate) struct Compared<'a> {
     pub(crate) traces: [&'a TraceFile; 2],
     pub(crate) base: String,
     pub(crate) comparison: Comparison,
 }
 
-/// The section, in words and as JSON.
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) base: String,
@@ -37,7 +36,7 @@ pub(crate) struct Changes {
 /// Compares the trace with `base`.
 ///
 /// # Errors
-/// Either cannot be analysed; they have no location in common.
+/// Returns an error if a trace cannot be analysed or if the traces have no location in common.
 pub(crate) fn compared<'a>(
     trace: &'a TraceFile,
     options: &Options,
@@ -51,7 +50,6 @@ pub(crate) fn compared<'a>(
     Ok(Compared { traces, base: base.name.to_owned(), comparison })
 }
 
-/// Describes the comparison.
 pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes, ReportError> {
     let Compared { traces, base, comparison } = compared;
     let names = traces.map(Names::new);
@@ -87,7 +85,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     })
 }
 
-/// The difference of two numbers, with a minus sign as texts have it.
+/// Formats the difference of two numbers with a typographic minus sign.
 fn difference(numbers: [u64; 2]) -> String {
     words::signed(numbers).replace('-', "−")
 }

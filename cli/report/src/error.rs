@@ -1,21 +1,21 @@
-//! Why there is no page.
+//! Errors of the report.
 
 use warptrace_analysis::AnalysisError;
 use warptrace_decoder::DecodeError;
 
 use crate::limits::MAX_BYTES;
 
-/// A trace of which no page can be made.
+/// Reasons why no page can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// The figures of the trace, or of the one to compare it with, cannot be had.
+    /// The figures of the trace or of its base cannot be computed.
     #[error(transparent)]
     Analysis(#[from] AnalysisError),
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Decode {
-        /// What is wrong, and where.
+        /// Defect and its position.
         #[from]
         source: DecodeError,
     },
@@ -35,7 +35,7 @@ pub enum ReportError {
         "the page would take {bytes} bytes, more than {MAX_BYTES}, even with few rows: choose a kernel or a launch"
     )]
     TooLarge {
-        /// Bytes that it would take.
+        /// Size of the page.
         bytes: usize,
     },
     /// A template failed.

@@ -1,4 +1,4 @@
-//! The figures of the page as JSON: rows as the commands print them with `--json`.
+//! Figures of the page as JSON, in the form that the commands print with `--json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::strips::Strips;
 use crate::timeline::Timeline;
 use crate::{loops, warps};
 
-/// The figures that the page shows, as many rows of each kind as the limits allow.
+/// Returns the figures on the page. The limits bound the number of rows of each kind.
 pub(crate) fn figures(
     guide: &Guide<'_>,
     parts: &Parts,
@@ -83,8 +83,8 @@ pub(crate) fn figures(
     value
 }
 
-/// The warps that can be drawn, lane by lane and along their time, as JSON, compressed by `deflate`, in
-/// base64: they are most of what a page has, and wait until they are drawn.
+/// Returns the strips, timelines and blocks as JSON, compressed with DEFLATE and encoded in base64. They are
+/// most of the page and are unpacked when they are first drawn.
 pub(crate) fn packed(
     strips: Option<&Strips>,
     timelines: &[Timeline],
@@ -105,7 +105,7 @@ pub(crate) fn packed(
     Ok(BASE64.encode(encoder.finish().map_err(serde_json::Error::io)?))
 }
 
-/// Cuts texts that are longer than `most` characters: a table of locations may hold any.
+/// Cuts all texts to `most` characters. A table of locations may contain texts of any length.
 pub(crate) fn shorten(value: &mut Value, most: usize) {
     match value {
         Value::String(text) => *text = crate::page::cut(text, most),
@@ -115,7 +115,7 @@ pub(crate) fn shorten(value: &mut Value, most: usize) {
     }
 }
 
-/// JSON that can stand in a `script` element: nothing in it ends the element or begins a comment.
+/// Returns JSON that is safe inside a `script` element: it cannot end the element or begin a comment.
 pub(crate) fn in_html(value: &Value) -> Result<String, serde_json::Error> {
     let text = serde_json::to_string(value)?;
     Ok(text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"))

@@ -1,4 +1,4 @@
-//! What all parts of the page refer to: where a location stands on it, in which kernels, and in which colour.
+//! Data shared by all sections: link, kernels and colour of each location.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,27 +10,25 @@ use warptrace_decoder::TraceFile;
 
 use crate::limits::Limits;
 
-/// Locations with a colour of their own.
+/// Number of locations with a separate colour.
 pub(crate) const COLOURS: usize = 10;
-/// Causes with a colour of their own, before all other locations.
+/// Number of causes that get a colour before all other locations.
 const CAUSES: usize = 5;
 
-/// What all parts of the page refer to.
 pub(crate) struct Guide<'a> {
     pub(crate) trace: &'a TraceFile,
     pub(crate) analysis: &'a Analysis,
-    /// The warps one by one.
     pub(crate) warps: Vec<WarpFigures>,
     pub(crate) names: &'a Names,
     pub(crate) limits: Limits,
-    /// Ranks of the lines that are shown, by location.
+    /// Ranks of the lines on the page, by location.
     ranks: BTreeMap<u16, usize>,
-    /// Kernels that came to a location, by their places in the analysis.
+    /// Kernels that visited a location, by their index in the analysis.
     kernels: BTreeMap<u16, Vec<usize>>,
     colours: BTreeMap<u16, usize>,
 }
 
-/// A location, as a link to its line where the page has it.
+/// A location, with a link to its line if the page has it.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -39,12 +37,11 @@ pub(crate) struct Guide<'a> {
 pub(crate) struct LocationLink {
     pub(crate) name: String,
     pub(crate) line: String,
-    /// Rank of its line.
     pub(crate) rank: Option<usize>,
 }
 
-/// The lines in the order of `lines`: those with the most warp-cycles first, or if the trace has no times
-/// those that caused the most idle slots.
+/// Returns the lines in the order of `lines`: by warp-cycles, or by idle slots that they caused if the trace
+/// has no times; most first.
 pub(crate) fn by_heat(analysis: &Analysis) -> Vec<&LineFigures> {
     if analysis.time.is_some() { words::hottest(analysis) } else { words::causing(analysis) }
 }
@@ -86,7 +83,7 @@ impl<'a> Guide<'a> {
         }
     }
 
-    /// Orders launches so that the first of each kernel come before all second ones, and so on.
+    /// Orders launches in rounds: the first launch of each kernel, then the second of each, and so on.
     pub(crate) fn by_turns<T>(&self, launches: Vec<T>, number: impl Fn(&T) -> u32) -> Vec<T> {
         let mut turns: BTreeMap<&str, usize> = BTreeMap::new();
         let mut order: Vec<(usize, T)> = launches
@@ -102,7 +99,7 @@ impl<'a> Guide<'a> {
         order.into_iter().map(|(_, launch)| launch).collect()
     }
 
-    /// A location with a link; `None` has the name `outside`.
+    /// Returns a location with a link; `None` gets the name `outside`.
     pub(crate) fn place(&self, id: Option<u16>, outside: &str) -> LocationLink {
         let Some(id) = id else {
             return LocationLink { name: outside.to_owned(), line: String::new(), rank: None };
@@ -112,12 +109,11 @@ impl<'a> Guide<'a> {
         LocationLink { name: self.names.name(id), line: line.unwrap_or_default(), rank: self.rank(id) }
     }
 
-    /// The rank of a location's line, if the page has it.
     pub(crate) fn rank(&self, id: u16) -> Option<usize> {
         self.ranks.get(&id).copied()
     }
 
-    /// The kernels that came to any of these locations: their places in the analysis, with blanks between.
+    /// Returns the indices of the kernels that visited any of these locations, separated by blanks.
     pub(crate) fn kernels(&self, ids: &[u16]) -> String {
         let mut found: Vec<usize> =
             ids.iter().filter_map(|id| self.kernels.get(id)).flatten().copied().collect();
@@ -126,7 +122,7 @@ impl<'a> Guide<'a> {
         found.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// The number of a location's colour; [`COLOURS`]: that of all others.
+    /// Returns the colour number of a location; [`COLOURS`] for all locations without a separate colour.
     pub(crate) fn colour(&self, id: u16) -> usize {
         self.colours.get(&id).copied().unwrap_or(COLOURS)
     }

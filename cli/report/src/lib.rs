@@ -1,22 +1,22 @@
-//! One HTML page that answers "what did my warps do?", of a `.wtrc` trace.
+//! Renders a `.wtrc` trace as one HTML page that shows how its warps executed.
 //!
 //! ```text
-//! TraceFile ── analyse ──┬─ figures   JSON on the page: what the commands print with `--json`
-//!              decode ───┼─ picture   slots of kernels by cause    ┐
-//!                        ├─ source    each line with its heat           │
-//!                        ├─ loops     trips over lanes and over warps   │
-//!           accesses ────┼─ memory    sectors and passes of lines       │
-//!                        ├─ warps     work, groups with the same path   ├─ templates ── one file
-//!                        ├─ parts     sums by kernel, function and loop │
-//!                        ├─ strips    warps, lane by lane               │
-//!                        ├─ timeline  warps along their own time        │
-//!                        ├─ graph     where lanes of each kernel went   │
-//!                        └─ changes   what is different in another trace┘
+//! TraceFile ── analyse ──┬─ figures   JSON: output of the commands with `--json` ┐
+//!              decode ───┼─ picture   slots of kernels, by cause                  │
+//!                        ├─ source    heat of each line                           │
+//!                        ├─ loops     trips of lanes and visits of warps          │
+//!           accesses ────┼─ memory    sectors and passes of lines                 │
+//!                        ├─ warps     work, groups with the same path             ├─ templates ── one file
+//!                        ├─ parts     sums by kernel, function and loop           │
+//!                        ├─ strips    warps, lane by lane                         │
+//!                        ├─ timeline  warps along their own time                  │
+//!                        ├─ graph     control flow of each kernel                 │
+//!                        └─ changes   differences from another trace              ┘
 //! ```
 //!
-//! The page needs no server and loads nothing. It has at most [`MAX_BYTES`], however large the trace is: what
-//! it leaves out it says. All figures are those of [`warptrace_analysis`]; `docs/reference/answers.md`
-//! defines them.
+//! The page needs no server and loads no other files. It takes at most [`MAX_BYTES`] for a trace of any size,
+//! and lists the rows that it leaves out. All figures come from [`warptrace_analysis`];
+//! `docs/reference/answers.md` defines them.
 //!
 //! ```no_run
 //! use warptrace_report::{Options, report};

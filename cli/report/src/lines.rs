@@ -1,4 +1,4 @@
-//! The source, each line with its heat.
+//! Source lines with their heat.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,50 +16,46 @@ use crate::svg::{Histogram, lane_histogram};
 
 /// Lines of context before and after each trace point.
 const CONTEXT: usize = 5;
-/// Bytes of source after which no more files are read.
+/// Bytes of source in memory after which no further files are read.
 const MAX_SOURCE_BYTES: usize = 32 << 20;
-/// Targets of a location that are named.
+/// Maximum number of targets, and of locations with targets, that are named for a line.
 const TARGETS: usize = 4;
 
-/// A file, or the locations of one that was not found.
+/// A source file, or the locations in a file that was not found.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// Its path in the trace; empty if the locations name none.
+    /// Path in the trace; empty if the locations have none.
     pub(crate) path: String,
-    /// Whether the source is shown.
     pub(crate) is_found: bool,
-    /// Why it is not, if there is one.
     pub(crate) lack: String,
-    /// The part of all idle slots that its lines caused.
+    /// Share of all idle slots that its lines caused.
     pub(crate) caused: String,
     pub(crate) rows: Vec<LineRow>,
 }
 
 #[derive(Debug)]
 pub(crate) enum LineRow {
-    /// Lines that are folded, and how many; if none are there, they are not on the page.
+    /// Folded lines, preceded by their number in words. The list is empty if the lines are not on the page.
     Fold(String, Vec<Folded>),
     Line(Box<Line>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Number of the line; empty if it is not known.
+    /// Line number; empty if it is not known.
     pub(crate) number: String,
     pub(crate) code: String,
     pub(crate) heat: Option<Heat>,
-    /// Trace points here to which no warp came.
+    /// Names of unvisited trace points on this line.
     pub(crate) unvisited: String,
 }
 
-/// A line in a fold.
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) number: usize,
     pub(crate) code: String,
 }
 
-/// Time of a line, in words.
 #[derive(Debug)]
 pub(crate) struct LineTime {
     pub(crate) cycles: String,
@@ -67,21 +63,19 @@ pub(crate) struct LineTime {
     pub(crate) idle: String,
 }
 
-/// What happened at a line, in words.
 #[derive(Debug)]
 pub(crate) struct Heat {
-    /// 1 for the hottest line of the page.
     pub(crate) rank: usize,
-    /// Its heat over that of the hottest line.
+    /// Heat relative to the hottest line.
     pub(crate) heat: String,
-    /// Idle slots here, over the most of any line.
+    /// Idle slots at this line, relative to the line with the most.
     pub(crate) shows: String,
-    /// Whether no time passed here, and no lane was idle here or because of it.
+    /// Whether the line has no heat, has no idle slots and caused none.
     pub(crate) is_cold: bool,
     pub(crate) time: Option<LineTime>,
     pub(crate) names: String,
     pub(crate) descriptions: String,
-    /// The first of its locations that is the head of a loop.
+    /// First of its locations that is a loop head.
     pub(crate) head: Option<u16>,
     pub(crate) kernels: String,
     pub(crate) caused: String,
@@ -94,34 +88,29 @@ pub(crate) struct Heat {
     pub(crate) histogram: Histogram,
     pub(crate) splits: String,
     pub(crate) split_visits: String,
-    /// Where lanes went from here.
     pub(crate) went: String,
 }
 
-/// The files, those that caused the most idle slots first, and what could not be shown.
 pub(crate) struct SourceSection {
     pub(crate) files: Vec<SourceFile>,
     pub(crate) notes: Vec<String>,
 }
 
-/// What makes a line hot: its warp-cycles, or if the trace has no times the idle slots that it caused.
+/// Returns the heat of a line: its warp-cycles, or the idle slots that it caused if the trace has no times.
 fn heat_of(line: &LineFigures) -> u64 {
     line.time.map_or(line.caused, |time| time.warp_cycles)
 }
 
-/// What is needed to describe lines.
 struct Lines<'a> {
     guide: &'a Guide<'a>,
-    /// The most heat of a line, and the most idle slots that one had.
+    /// Most heat and most idle slots of a line.
     most: [u64; 2],
-    /// Lines of source that may still be shown, and that may still be folded.
+    /// Remaining lines of source that may be shown, and that may be folded.
     budget: [usize; 2],
 }
 
-/// Source files by their paths in the trace.
 pub(crate) type Files = BTreeMap<String, Result<SourceCode, NoSource>>;
 
-/// Reads the files in which warps came to trace points.
 pub(crate) fn read_files(
     trace: &TraceFile,
     analysis: &Analysis,
@@ -143,7 +132,7 @@ pub(crate) fn read_files(
     files
 }
 
-/// Shows the lines that the limits allow, hottest first, with the source around them.
+/// Shows the hottest lines that the limits allow, with the source around them.
 pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> SourceSection {
     let (analysis, limits) = (guide.analysis, guide.limits);
     let order = by_heat(analysis);
@@ -220,7 +209,7 @@ impl Lines<'_> {
         lines.iter().map(row).collect()
     }
 
-    /// The lines with their source and some lines before and after, while the budget lasts.
+    /// Returns the lines with their source and context, within the budget.
     fn with_code(
         &mut self,
         file: &str,
@@ -242,7 +231,7 @@ impl Lines<'_> {
             if shown.len() < self.budget[0] {
                 shown.extend(near);
             }
-            // Heat is shown even if the line is not.
+            // A line with figures is shown even if the budget is used up.
             if of_line.contains_key(&number) {
                 shown.insert(number);
             }
@@ -265,15 +254,15 @@ impl Lines<'_> {
             let indent = text.len() - text.trim_start().len();
             (indent < text.len()).then_some(indent)
         };
-        // What all lines begin with says nothing, and screens are narrow.
+        // Common indentation carries no information and screens are narrow.
         let common = shown.iter().filter_map(indent).min().unwrap_or(0);
         let text = |number: usize| {
             let text = code.get(number - 1).map_or("(the file has no such line)", String::as_str);
             let is_blank = text.get(..common).is_some_and(|begin| begin.trim().is_empty());
             cut(if is_blank { &text[common..] } else { text.trim_start() }, limits.text)
         };
-        // A trace may name any source that is there: what it has not seen is shown where it points to, and
-        // nothing else.
+        // A trace may name any existing file. If the trace has no matching hash of the source, only the lines
+        // that its locations point to are shown.
         let is_seen = *is_compiled == Some(true);
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {
@@ -297,7 +286,7 @@ impl Lines<'_> {
         rows
     }
 
-    /// Folds lines, while the budget lasts; leaves them out if the trace has not seen their source.
+    /// Folds lines within the budget. Omits their text if the source is not the compiled one.
     fn fold(&mut self, lines: Range<usize>, is_seen: bool, text: &impl Fn(usize) -> String) -> LineRow {
         let said = words::many(lines.len() as u64, "line");
         if !is_seen || lines.len() > self.budget[1] {
@@ -343,7 +332,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Where lanes went from a location; `None` if all went to the same.
+    /// Returns the next locations of the lanes at a location; `None` if there is only one.
     fn went(&self, id: u16) -> Option<String> {
         let Guide { analysis, names, .. } = *self.guide;
         let mut edges = analysis.edges_from(id).to_vec();

@@ -1,4 +1,4 @@
-//! Loops: trips of lanes, visits of warps.
+//! Loops: trips of lanes and visits of warps.
 
 use std::cmp::Reverse;
 
@@ -8,21 +8,19 @@ use warptrace_analysis::{Analysis, Distribution, LocationFigures, OrderItems};
 use crate::guide::{Guide, LocationLink};
 use crate::svg::{Histogram, power_histogram};
 
-/// A loop, in words.
 #[derive(Debug)]
 pub(crate) struct Loop {
     pub(crate) id: u16,
     pub(crate) place: LocationLink,
     pub(crate) kernels: String,
     pub(crate) idle: String,
-    /// Of the trips of lanes, and of the visits of warps.
+    /// Trips of lanes, and visits of warps.
     pub(crate) spreads: [Spread; 2],
 }
 
-/// A distribution, in words.
 #[derive(Debug)]
 pub(crate) struct Spread {
-    /// Of what.
+    /// Name of the quantity.
     pub(crate) of: &'static str,
     pub(crate) min: String,
     pub(crate) median: String,
@@ -48,14 +46,13 @@ impl Spread {
     }
 }
 
-/// The heads of loops in the order of `warptrace loops`: most idle slots first.
+/// Returns the loop heads in the order of `warptrace loops`: most idle slots first.
 pub(crate) fn heads(analysis: &Analysis) -> Vec<&LocationFigures> {
     let mut heads: Vec<&LocationFigures> = analysis.loops().collect();
     heads.order_by_key(|head| Reverse(head.counts.idle));
     heads
 }
 
-/// The loops that are shown.
 pub(crate) fn loops(guide: &Guide<'_>) -> Vec<Loop> {
     let of = |head: &LocationFigures| {
         let id = head.point.location;

@@ -1,4 +1,4 @@
-//! What lanes accessed: sectors and passes of each line, beside the least that would do.
+//! Memory accesses: sectors and passes of each line, compared with the minimum.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,21 @@ use crate::table::{Columns, PageTable};
 
 /// Width of a bar, in coordinates of its viewBox.
 const BAR: f64 = 160.0;
-/// A pass takes as long as this many sectors.
+/// Cost of a pass, in sectors.
 const SECTORS_OF_A_PASS: u64 = 4;
 
-/// The section, in words.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What is not known or not exact, a sentence each; it comes first.
+    /// Warnings about missing or inexact figures, one sentence each. The page shows them first.
     pub(crate) doubts: Vec<String>,
-    /// What matters most, a sentence each.
+    /// Most important findings, one sentence each.
     pub(crate) findings: Vec<String>,
     pub(crate) lines: PageTable,
     pub(crate) buffers: PageTable,
     pub(crate) json: Value,
 }
 
-/// What was moved and the least that would have done, as bars.
+/// Actual and least cost, as bars.
 #[derive(Template)]
 #[template(
     ext = "html",
@@ -39,16 +38,15 @@ pub(crate) struct Memory {
 )]
 struct Moved {
     bars: [String; 2],
-    /// What the bars show.
     label: String,
 }
 
-/// What the memory did for a line, in sectors.
+/// Returns the cost of accesses, in sectors.
 const fn cost(sectors: u64, passes: u64) -> u64 {
     sectors.saturating_add(passes.saturating_mul(SECTORS_OF_A_PASS))
 }
 
-/// The lines that are shown, those first that move the most bytes more than they need.
+/// Describes the lines with the most wasted bytes and the buffers with the most accesses.
 pub(crate) fn memory(guide: &Guide<'_>, found: &Accesses) -> Memory {
     let lacks = (!found.is_whole()).then(|| access_lacks(found));
     let most = found.lines.iter().map(|line| cost(line.counts.sectors, line.counts.passes)).max();
@@ -134,7 +132,7 @@ fn line_table(guide: &Guide<'_>, found: &Accesses, most: u64) -> PageTable {
         .table(found.lines.iter(), guide.limits.loops, |line| Some(guide.kernels(&locations(line))))
 }
 
-/// Draws what the memory did for a line, beside the most for any.
+/// Draws actual and least cost, relative to `most`, the highest cost of a line.
 fn moved(counts: &AccessCounts, most: u64) -> Moved {
     let bars = [cost(counts.sectors, counts.passes), cost(counts.least_sectors, counts.least_passes)];
     Moved {

@@ -1,4 +1,4 @@
-//! The page, for its template.
+//! The page and helpers of its template.
 
 use askama::Template;
 
@@ -15,26 +15,22 @@ use crate::table::PageTable;
 use crate::timeline::Timeline;
 use crate::warps::Warps;
 
-/// Everything on the page, in words.
 #[derive(Template)]
 #[template(path = "page.html")]
 pub(crate) struct Page<'a> {
     pub(crate) css: &'static str,
     pub(crate) js: &'static str,
-    /// Name of the trace.
     pub(crate) name: &'a str,
-    /// How it was recorded.
+    /// How the trace was recorded.
     pub(crate) recorded: String,
     pub(crate) is_whole: bool,
     pub(crate) has_events: bool,
-    /// What matters most, in the order of `top`.
+    /// Most important findings, in the order of `top`.
     pub(crate) findings: Vec<String>,
     pub(crate) is_timed: bool,
-    /// Columns of the source.
     pub(crate) source_columns: usize,
-    /// What the trace holds and lacks, a line each.
+    /// Contents and losses of the trace, one line each.
     pub(crate) holds: Vec<String>,
-    /// Launches that ended early.
     pub(crate) ends: Vec<String>,
     pub(crate) notes: Vec<String>,
     pub(crate) hot_lines: usize,
@@ -53,11 +49,11 @@ pub(crate) struct Page<'a> {
     pub(crate) graphs: Graphs,
     pub(crate) changes: Option<Changes>,
     pub(crate) json: String,
-    /// Warps lane by lane, in base64.
+    /// Strips, timelines and blocks, compressed, in base64.
     pub(crate) packed: String,
 }
 
-/// The first `most` characters; the last is an ellipsis where there are more.
+/// Returns the first `most` characters. If the text is longer, the last of them is an ellipsis.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -65,18 +61,18 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// A number of rows with commas, for templates.
+/// Formats a number of rows with thousands separators, for templates.
 fn number(rows: impl std::borrow::Borrow<usize>) -> String {
     warptrace_analysis::words::count(*rows.borrow() as u64)
 }
 
-/// HTML of a text: what stands between two backticks is code.
+/// Returns the HTML of a text. Text between two backticks becomes code.
 fn marked(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     let mut rest = text.split('`').peekable();
     let mut is_code = false;
     while let Some(piece) = rest.next() {
-        // A backtick that has no other stays one.
+        // An unpaired backtick is kept.
         let is_open = is_code && rest.peek().is_none();
         html.push_str(if is_open {
             "`"

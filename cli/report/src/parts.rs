@@ -1,4 +1,4 @@
-//! Sums by kernel, function and loop: the rows of the flame graph and of its table.
+//! Sums by kernel, function and loop: rows of the flame graph and of its table.
 
 use std::cmp::Reverse;
 
@@ -11,26 +11,24 @@ use crate::guide::{Guide, LocationLink};
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 
-/// A part, and how many are around it: those before it that are less deep.
+/// A part and its nesting depth. Enclosing parts come before it and have lower depths.
 #[derive(Debug, Serialize)]
 pub(crate) struct Nested {
     pub(crate) depth: usize,
-    /// The kernel's place in the analysis.
+    /// Index of the kernel in the analysis.
     pub(crate) kernel: usize,
     #[serde(flatten)]
     pub(crate) part: Part,
 }
 
-/// The parts that are shown, each behind the one that it is in.
+/// Parts on the page, each after the part that contains it.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) rows: Vec<Nested>,
-    /// Parts that are left out.
     pub(crate) more: usize,
     pub(crate) table: PageTable,
 }
 
-/// The place of a part, as deep as it is.
 #[derive(Template)]
 #[template(ext = "html", source = r#"<span style="padding-left:{{ depth }}em">{{ place|safe }}</span>"#)]
 struct PartPlace {
@@ -38,14 +36,14 @@ struct PartPlace {
     place: LocationLink,
 }
 
-/// Rolls the figures up; of all parts those with the most cycles, or without times the most slots, with what
-/// they are in.
+/// Sums the figures by part. Keeps the parts with the most cycles, or with the most slots if there are no
+/// times, and the parts that contain them.
 pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     let mut all = Vec::new();
     for (kernel, part) in roll_up(guide.trace, guide.analysis).into_iter().enumerate() {
         flatten(part, kernel, 0, &mut all);
     }
-    // What is around a part has as many cycles or slots or more, and comes before it.
+    // A containing part has at least as many cycles or slots and comes first, so it is always kept.
     let weight = |part: &Part| part.time.map_or(part.counts.slots, |time| time.warp_cycles);
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.order_by_key(|&at| (Reverse(weight(&all[at].part)), at));

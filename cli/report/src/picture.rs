@@ -1,4 +1,4 @@
-//! The picture that the page begins with: the slots of each kernel, active and idle by cause.
+//! The first picture of the page: slots of each kernel, active or idle by cause.
 
 use std::cmp::Reverse;
 
@@ -8,24 +8,19 @@ use warptrace_analysis::{Cause, Counts, KernelFigures, OrderItems, Point, share}
 use crate::guide::{COLOURS, Guide, LocationLink};
 use crate::page::cut;
 
-/// Causes that are described.
 const CAUSES: usize = 5;
 
-/// Bars, and what their colours mean.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) bars: Vec<Bar>,
     pub(crate) more_kernels: usize,
-    /// Slots of the longest bar.
     pub(crate) longest: String,
     pub(crate) causes: Vec<Charged>,
     pub(crate) more_causes: usize,
 }
 
-/// The slots of a kernel.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    /// The kernel's place in the analysis.
     pub(crate) number: usize,
     pub(crate) kernel: String,
     pub(crate) idle: String,
@@ -34,17 +29,14 @@ pub(crate) struct Bar {
     pub(crate) label: String,
 }
 
-/// A part of a bar.
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// Name of its class: `active`, or a colour.
+    /// CSS class: `active`, or a colour.
     pub(crate) class: String,
-    /// Percent of the longest bar.
     pub(crate) width: String,
     pub(crate) label: String,
 }
 
-/// What parted lanes.
 #[derive(Debug)]
 pub(crate) struct Charged {
     pub(crate) colour: usize,
@@ -52,7 +44,7 @@ pub(crate) struct Charged {
     pub(crate) idle: String,
     pub(crate) part: String,
     pub(crate) said: Vec<String>,
-    /// Where most of these lanes were idle, and the part of them that was.
+    /// Location with the most of these idle slots other than the cause, and its share of them.
     pub(crate) shows: Option<(LocationLink, String)>,
     pub(crate) kernels: String,
 }
@@ -78,14 +70,14 @@ pub(crate) fn picture(guide: &Guide<'_>) -> Picture {
     }
 }
 
-/// The causes that are described, which have a colour each.
+/// Returns the causes that are described. Each has a separate colour.
 fn described<'a>(guide: &Guide<'a>) -> impl Iterator<Item = &'a Cause> {
     guide.analysis.causes.iter().take(CAUSES.min(guide.limits.changes))
 }
 
 fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -> Bar {
     let Counts { idle, slots, .. } = kernel.counts;
-    // Causes that are not described are one piece, the last.
+    // Causes that are not described form one segment, the last.
     let mut sums = vec![(0_u64, Vec::new()); COLOURS + 1];
     for (&cause, &charged) in &kernel.causes {
         let is_described = described(guide).any(|other| other.point.location == cause);
@@ -123,7 +115,7 @@ fn charged(guide: &Guide<'_>, cause: &Cause) -> Charged {
     let place = guide.place(Some(cause.decision()), "");
     let shows = cause.places.iter().find(|place| place.location != id);
     let shows = shows.map(|at| (guide.place(Some(at.location), ""), about(at.idle, cause.idle)));
-    // Who never came has no line.
+    // Lanes that diverge before their first event have no location.
     let kernels = if id == Point::BEGIN { String::new() } else { guide.kernels(&[id]) };
     Charged {
         colour: guide.colour(id),

@@ -1,4 +1,4 @@
-//! Warps, lane by lane, in the order of their events.
+//! Strips: warps, lane by lane, in the order of their events.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,72 +12,65 @@ use warptrace_decoder::DecodeError;
 use crate::guide::{COLOURS, Guide};
 use crate::warps::{curve, kernel_of, odd};
 
-/// Room for runs below which no more warps are looked for.
+/// Remaining space for runs below which no further warps are read.
 const MIN_ROOM: usize = 100;
-/// Ranges of warps that cannot be chosen that are named.
+/// Number of ranges of unavailable warps that are named.
 const RANGES: usize = 6;
 
-/// A warp that can be drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct Strip {
-    /// What it is among the warps of its kernel: `most idle slots`.
+    /// Role among the warps of its kernel, such as `most idle slots`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<&'static str>,
     pub(crate) name: String,
-    /// The kernel's place in the analysis.
     pub(crate) kernel: usize,
     pub(crate) launch: u32,
     pub(crate) warp: u32,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// Lanes that the warp has.
+    /// Existing lanes of the warp.
     pub(crate) lane_mask: u32,
-    /// Which of the paths it took.
+    /// Path of the warp, as a key of [`Strips::paths`].
     pub(crate) path: String,
 }
 
-/// The runs of all warps that took a path.
 #[derive(Debug, Serialize)]
 pub(crate) struct PathRuns {
-    /// The first runs: number of the event in [`Strips::events`], and how many in a row.
+    /// First runs: index of the event in [`Strips::events`], and number of consecutive executions.
     pub(crate) runs: Vec<(usize, u64)>,
-    /// Runs of the whole path.
+    /// Number of runs of the whole path.
     pub(crate) all_runs: u64,
 }
 
-/// A colour of the strips.
 #[derive(Debug)]
 pub(crate) struct Colour {
     pub(crate) number: usize,
     pub(crate) name: String,
 }
 
-/// The warps that can be drawn, and what their colours mean.
 #[derive(Debug)]
 pub(crate) struct Strips {
     pub(crate) strips: Vec<Strip>,
-    /// The runs of each path, by the text of its digest.
+    /// Runs of each path, by the text of its digest.
     pub(crate) paths: BTreeMap<String, PathRuns>,
-    /// Location and mask.
+    /// Location and mask of each event.
     pub(crate) events: Vec<(u16, u32)>,
-    /// Colours of the locations in these runs.
     pub(crate) colours: BTreeMap<u16, usize>,
     pub(crate) legend: Vec<Colour>,
-    /// Launch and number of the warps that can be chosen.
+    /// Launch and number of each warp that can be drawn.
     carried: BTreeSet<(u32, u32)>,
-    /// Which warps cannot be chosen on the page; empty if all can.
+    /// Warps that cannot be drawn, in words; empty if all can.
     pub(crate) left_out: String,
 }
 
 impl Strips {
-    /// Whether a warp can be drawn.
     pub(crate) fn has(&self, launch: u32, warp: u32) -> bool {
         self.carried.contains(&(launch, warp))
     }
 }
 
-/// Of each kernel the warps with the most idle slots, the median and the fewest; then odd ones, one of each
-/// of the most common paths, and others evenly spread by their work: each once.
+/// Selects from each kernel the warps with the most, the median and the fewest idle slots; then odd warps,
+/// one warp of each of the most common paths, and others evenly spread by their work. Each warp occurs once.
 fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut by_kernel: BTreeMap<usize, Vec<&WarpFigures>> = BTreeMap::new();
@@ -117,11 +110,11 @@ fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a War
     chosen.into_iter().map(|(title, warp)| (title, kernel_of_launch[&warp.launch], warp)).collect()
 }
 
-/// Paths whose runs are on the page, and the room that is left.
+/// Paths with runs on the page, and the remaining space.
 struct Runs {
-    /// By the text of the path's digest.
+    /// Runs by the text of the path's digest.
     paths: BTreeMap<String, PathRuns>,
-    /// Location and mask, and their numbers.
+    /// Location and mask of each event, and its number.
     events: BTreeMap<(u16, u32), usize>,
     room: usize,
 }
@@ -139,14 +132,14 @@ impl Runs {
     }
 }
 
-/// Decodes the warps that can be drawn, as long as their runs find room: each path once.
+/// Decodes the warps that can be drawn while their runs fit. Each path is decoded once.
 pub(crate) fn strips(guide: &Guide<'_>) -> Result<Option<Strips>, DecodeError> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut runs = Runs { paths: BTreeMap::new(), events: BTreeMap::new(), room: limits.all_runs };
     let mut chosen = choose(guide);
     for (title, _, warp) in &chosen {
         let path = warp.path.to_string();
-        // What the page begins with is there in any case.
+        // Titled warps are drawn in any case.
         let most = if title.is_some() { limits.runs } else { limits.runs.min(runs.room) };
         if most > 0 && !runs.paths.contains_key(&path) {
             runs.add(path, &WarpRuns::read(trace, warp.launch, warp.warp, most)?);
@@ -196,7 +189,7 @@ pub(crate) fn strips(guide: &Guide<'_>) -> Result<Option<Strips>, DecodeError> {
     }))
 }
 
-/// Reads the paths of warps of one launch, which are in order, in one pass, as long as there is room.
+/// Reads the paths of warps of one launch, sorted by number, in one pass, while they fit.
 fn fill(guide: &Guide<'_>, warps: &[&WarpFigures], runs: &mut Runs) -> Result<(), DecodeError> {
     let (limits, launch) = (guide.limits, warps[0].launch);
     let mut wanted: BTreeMap<u32, String> = BTreeMap::new();
@@ -213,7 +206,7 @@ fn fill(guide: &Guide<'_>, warps: &[&WarpFigures], runs: &mut Runs) -> Result<()
     let last = wanted.keys().next_back().copied();
     let mut limit = |warp| wanted.contains_key(&warp).then_some(limits.runs);
     let _ = WarpRuns::read_many(guide.trace, launch, &mut limit, &mut |warp, read| {
-        // A path is there as a whole, or as far as each warp's runs go.
+        // A path is stored with all of its first runs or left out.
         if read.first.len() <= runs.room {
             runs.add(wanted[&warp].clone(), &read);
         }
@@ -223,7 +216,7 @@ fn fill(guide: &Guide<'_>, warps: &[&WarpFigures], runs: &mut Runs) -> Result<()
     Ok(())
 }
 
-/// Says which warps with events cannot be chosen; empty if all can.
+/// Names the warps with events that cannot be drawn; empty if all can.
 fn left_out(guide: &Guide<'_>, carried: &BTreeSet<(u32, u32)>) -> String {
     let trace = guide.trace;
     let missing: Vec<&WarpFigures> =

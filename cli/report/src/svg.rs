@@ -1,4 +1,4 @@
-//! Small pictures: histograms and the curve of work.
+//! Small pictures: histograms and the work curve.
 
 use std::fmt::Write;
 
@@ -9,39 +9,35 @@ use warptrace_analysis::{OrderItems, share};
 /// Height of a histogram, in coordinates of its viewBox.
 const HEIGHT: f64 = 20.0;
 
-/// A picture with a sentence for those who do not see it. As a template, one with labels of its bins.
+/// A histogram with a text alternative. The template adds labels of bins.
 #[derive(Debug, Template)]
 #[template(
     ext = "html",
     source = r#"<svg class="bins" width="{{ width }}" height="32" viewBox="0 0 {{ width }} 32" role="img" aria-label="{{ label }}"><title>{{ label }}</title><path d="{{ path }}"/>{% for bin in bins %}<text x="{{ bin.0 }}" y="30">{{ bin.1 }}</text>{% endfor %}</svg>"#
 )]
 pub(crate) struct Histogram {
-    /// Width of the viewBox.
     pub(crate) width: usize,
-    /// The bars, as an SVG path.
     pub(crate) path: String,
-    /// What it shows.
     pub(crate) label: String,
-    /// Labels of bins, and the middles of their bars.
+    /// Middle of the bar and text of each labelled bin.
     pub(crate) bins: Vec<(usize, String)>,
 }
 
-/// Width of a bar with a label.
 const WIDE: usize = 26;
 
-/// Draws bars `step` wide, with a gap of 1; a bar that is not 0 can be seen.
+/// Draws bars at distances of `step`, with a gap of 1. A bar that is not 0 is at least 1 high.
 fn bars(numbers: &[u64], step: usize) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0);
     let mut path = String::new();
     for (at, &number) in numbers.iter().enumerate().filter(|(_, number)| **number > 0) {
         let height = (HEIGHT * share(number, most)).max(1.0);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(path, "M{} 20v-{height:.1}h{}V20z", at * step, step - 1);
     }
     path
 }
 
-/// Visits by 0 to 32 lanes: 33 bars.
+/// Draws visits by number of active lanes: 33 bars for 0 to 32 lanes.
 pub(crate) fn lane_histogram(active: &[u64]) -> Histogram {
     let mut order: Vec<usize> = (0..active.len()).filter(|&lanes| active[lanes] > 0).collect();
     order.order_by_key(|&lanes| std::cmp::Reverse(active[lanes]));
@@ -53,7 +49,7 @@ pub(crate) fn lane_histogram(active: &[u64]) -> Histogram {
     Histogram { width: active.len() * 3, path: bars(active, 3), label, bins }
 }
 
-/// How many numbers are 1, 2 to 3, 4 to 7 and so on; the first of `powers`, for 0, has no bar.
+/// Draws the numbers of values that are 1, 2 to 3, 4 to 7 and so on. `powers[0]`, for 0, has no bar.
 pub(crate) fn power_histogram(powers: &[u64], what: &str) -> Histogram {
     let shown = powers.get(1..).unwrap_or(&[]);
     let said = shown.iter().enumerate().filter(|(_, number)| **number > 0).map(|(at, &number)| match at {
@@ -65,14 +61,14 @@ pub(crate) fn power_histogram(powers: &[u64], what: &str) -> Histogram {
     Histogram { width: shown.len().max(1) * WIDE, path: bars(shown, WIDE), label, bins }
 }
 
-/// A power of two in a few characters: `512`, `1Ki`.
+/// Formats a power of two in a few characters: `512`, `1Ki`.
 fn short(number: u64) -> String {
     const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
     let unit = number.max(1).ilog2() as usize / 10;
     format!("{}{}", number >> (10 * unit), UNITS[unit])
 }
 
-/// Draws a step for each number, filled from the bottom of a box, `most` high.
+/// Draws a step for each number, filled from the bottom. The full height is `most`.
 pub(crate) fn steps(numbers: impl ExactSizeIterator<Item = f64>, most: f64, size: [f64; 2]) -> String {
     let [width, height] = size;
     let step = width / numbers.len().max(1) as f64;
@@ -92,7 +88,7 @@ mod tests {
     #[test]
     fn bars_are_as_high_as_numbers() {
         assert_eq!(bars(&[0, 10, 5, 0], 3), "M3 20v-20.0h2V20zM6 20v-10.0h2V20z");
-        // What happened once among many can be seen.
+        // A value that occurred once among many is visible.
         assert!(bars(&[1, 1_000_000], 2).starts_with("M0 20v-1.0h"));
     }
 

@@ -1,14 +1,12 @@
-//! Plain tables of the page: columns, each with what makes its cells.
+//! Plain tables of the page, declared by columns.
 
 use askama::Template;
 
-/// A table, in words.
 #[derive(Debug, Template)]
 #[template(path = "table.html")]
 pub(crate) struct PageTable {
     columns: Vec<Head>,
     rows: Vec<PageRow>,
-    /// Rows that are left out.
     pub(crate) more: usize,
 }
 
@@ -20,7 +18,7 @@ impl PageTable {
 
 #[derive(Debug)]
 struct PageRow {
-    /// Places in the analysis of the kernels that the row belongs to, if the choice of a kernel filters it.
+    /// Indices of the row's kernels, if the choice of a kernel filters the row.
     kernels: Option<String>,
     cells: Vec<String>,
 }
@@ -28,14 +26,13 @@ struct PageRow {
 #[derive(Debug)]
 struct Head {
     text: &'static str,
-    /// What stands above a cell on narrow screens.
+    /// Text above a cell on narrow screens.
     label: &'static str,
     title: &'static str,
     is_right: bool,
     style: Style,
 }
 
-/// How the text of a cell is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Style {
     Plain,
@@ -45,10 +42,9 @@ enum Style {
     Html,
 }
 
-/// What makes a cell of a row.
 type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 
-/// The columns of a table with rows `R`. The first one heads the rows.
+/// Columns of a table with rows `R`. The first column contains row headers.
 pub(crate) struct Columns<'a, R>(Vec<(Head, Cell<'a, R>)>);
 
 impl<'a, R> Columns<'a, R> {
@@ -79,35 +75,33 @@ impl<'a, R> Columns<'a, R> {
         self.column(head, true, Style::Plain, cell)
     }
 
-    /// Adds a column of numbers that matter most.
     pub(crate) fn bold(self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.column(head, true, Style::Bold, cell)
     }
 
-    /// Adds a column of other templates.
+    /// Adds a column of rendered templates.
     pub(crate) fn html<T: Template>(self, head: &'static str, cell: impl Fn(&R) -> T + 'a) -> Self {
-        // Writing to a string does not fail.
+        // Rendering to a string does not fail.
         self.column(head, false, Style::Html, move |row| cell(row).render().unwrap_or_default())
     }
 
-    /// Gives the last column another label than its head.
     pub(crate) fn label(mut self, label: &'static str) -> Self {
         self.0.iter_mut().last().into_iter().for_each(|(head, _)| head.label = label);
         self
     }
 
-    /// Explains the head of the last column.
+    /// Sets the tooltip of the last column's head.
     pub(crate) fn title(mut self, title: &'static str) -> Self {
         self.0.iter_mut().last().into_iter().for_each(|(head, _)| head.title = title);
         self
     }
 
-    /// Adds columns if they exist.
+    /// Adds columns if `exist` is true.
     pub(crate) fn when(self, exist: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if exist { more(self) } else { self }
     }
 
-    /// Makes the table of the first `limit` rows. `kernels` returns the kernels that filter a row.
+    /// Builds the table of the first `limit` rows. `kernels` returns the kernels by which a row is filtered.
     pub(crate) fn table(
         self,
         rows: impl ExactSizeIterator<Item = R>,

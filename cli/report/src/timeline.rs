@@ -1,4 +1,4 @@
-//! When warps were where: a row for each warp of a launch, along the warp's own time.
+//! Timelines: a row for each warp of a launch, along the warp's own time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,38 +11,33 @@ use warptrace_decoder::{DecodeError, TraceFile};
 use crate::guide::Guide;
 use crate::warps::kernel_of;
 
-/// Columns of a timeline, at most.
+/// Maximum number of columns of a timeline.
 const COLUMNS: u64 = 512;
 
-/// A launch whose warps are drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct Timeline {
     pub(crate) name: String,
-    /// The kernel's place in the analysis.
+    /// Index of the kernel in the analysis.
     pub(crate) kernel: usize,
     pub(crate) launch: u32,
-    /// Cycles of a column.
     pub(crate) width: u64,
-    /// Warps with events.
     pub(crate) warps: usize,
-    /// Those that are drawn, by number.
+    /// Drawn warps, by number.
     pub(crate) rows: Vec<WarpRow>,
 }
 
-/// A warp that is drawn.
 #[derive(Debug, Serialize)]
 pub(crate) struct WarpRow {
     pub(crate) name: String,
     pub(crate) warp: u32,
-    /// From its first run to its last, as in `warps`.
+    /// Cycles from its first run to its last, as in `warps`.
     pub(crate) cycles: u64,
-    /// Columns: the location at which the warp was for most of their cycles, 0 where that is not known, and
-    /// how many columns in a row.
+    /// Run-length-encoded columns: the location at which the warp spent the most cycles of the column, or 0
+    /// if it is not known, and the number of consecutive columns.
     pub(crate) columns: Vec<(u16, u64)>,
 }
 
-/// Makes the timelines of launches, as long as there is room: of each kernel first the one in which warps
-/// spent most cycles.
+/// Builds timelines while they fit, first for the launch of each kernel with the most warp-cycles.
 pub(crate) fn timelines(guide: &Guide<'_>) -> Result<Vec<Timeline>, DecodeError> {
     let Guide { analysis, limits, .. } = *guide;
     if analysis.time.is_none() {
@@ -69,7 +64,8 @@ fn cycles_of(warp: &WarpFigures) -> u64 {
     warp.time.map_or(0, |time| time.cycles)
 }
 
-/// The warps that are drawn: all, or the eighth with the most cycles and others evenly spread.
+/// Returns the warps to draw: all if they fit; otherwise those with the most cycles fill an eighth of the
+/// rows, and the others are evenly spread.
 fn chosen(warps: &[WarpFigures], most: usize) -> BTreeSet<u32> {
     if warps.len() <= most {
         return warps.iter().map(|warp| warp.warp).collect();
@@ -113,7 +109,7 @@ fn timeline(guide: &Guide<'_>, warps: &[WarpFigures]) -> Result<Timeline, Decode
     })
 }
 
-/// The location of most cycles of each column of a warp.
+/// Returns the columns of a warp, each with the location of most of its cycles.
 fn columns(trace: &TraceFile, launch: u32, warp: u32, width: u64) -> Result<Vec<(u16, u64)>, DecodeError> {
     let mut drawing = Drawing { width, ..Drawing::default() };
     trace.decode_warp(launch, warp, 0)?.each_item(|found| {
@@ -127,25 +123,25 @@ fn columns(trace: &TraceFile, launch: u32, warp: u32, width: u64) -> Result<Vec<
 #[derive(Default)]
 struct Drawing {
     width: u64,
-    /// When the warp's first run began.
+    /// Begin time of the warp's first run.
     start: Option<u64>,
-    /// Where the last run that has a time is, and where it began on the axis: 0 where that is not known.
+    /// Location of the last run if it has a time, and its position on the time axis.
     last: Option<u16>,
     now: u64,
     columns: Vec<(u16, u64)>,
-    /// The column in the making: cycles by location.
+    /// Current column: cycles by location.
     column: BTreeMap<u16, u64>,
     filled: u64,
 }
 
 impl Drawing {
-    /// Takes the warp's next run, or `None` if it has no time.
+    /// Adds the warp's next run; `None` if it has no time.
     fn run(&mut self, run: Option<(u64, u16)>) {
         let Some((begin, location)) = run else {
             self.last = None;
             return;
         };
-        // As the analysis has it: time does not go back.
+        // Time does not go back, as in the analysis.
         let at = begin.saturating_sub(*self.start.get_or_insert(begin)).max(self.now);
         self.spend(at - self.now);
         (self.now, self.last) = (at, Some(location));
@@ -174,7 +170,7 @@ impl Drawing {
     fn end_column(&mut self) {
         let column = std::mem::take(&mut self.column);
         self.filled = 0;
-        // Of equal ones the first.
+        // Of equal locations, the lowest id is used.
         if let Some((location, _)) = column.into_iter().rev().max_by_key(|(_, cycles)| *cycles) {
             self.push(location, 1);
         }
@@ -202,7 +198,7 @@ mod tests {
     #[test]
     fn a_column_has_the_location_of_most_of_its_cycles() {
         let runs = [Some((100, 1)), Some((105, 2)), Some((108, 3)), Some((148, 4)), Some((150, 1))];
-        // 5 cycles at 1, 3 at 2, 40 at 3, 2 at 4; the last run has no end.
+        // 5 cycles at 1, 3 at 2, 40 at 3, 2 at 4. The last run has no end.
         assert_eq!(drawn(8, &runs), [(1, 1), (3, 5), (4, 1)]);
         assert_eq!(drawn(16, &runs), [(3, 3), (4, 1)]);
         assert_eq!(drawn(1, &runs), [(1, 5), (2, 3), (3, 40), (4, 2)]);
@@ -212,7 +208,6 @@ mod tests {
     #[test]
     fn where_times_are_missing_no_location_is_drawn() {
         assert_eq!(drawn(4, &[Some((8, 1)), None, Some((16, 2)), Some((20, 3))]), [(0, 2), (2, 1)]);
-        // Time does not go back.
         assert_eq!(drawn(4, &[Some((8, 1)), Some((4, 2)), Some((12, 3)), Some((16, 1))]), [(2, 1), (3, 1)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Warps: the curve of work, and groups that took the same path.
+//! Warps: the work curve, and groups with the same path.
 
 use std::cmp::Reverse;
 
@@ -16,14 +16,13 @@ use crate::table::{Columns, PageTable};
 /// Size of the curve, in coordinates of its viewBox.
 pub(crate) const CURVE: [f64; 2] = [600.0, 140.0];
 
-/// Everything about warps, in words.
 #[derive(Debug)]
 pub(crate) struct Warps {
     pub(crate) work: String,
     pub(crate) groups: String,
-    /// Events of each warp.
+    /// Curve of events by warp, as an SVG path.
     pub(crate) events: String,
-    /// Events that the same lanes would make if all 32 were active.
+    /// Curve of the events that the active lanes would need with all 32 lanes active.
     pub(crate) filled: String,
     pub(crate) most: String,
     pub(crate) sampled: Option<String>,
@@ -32,7 +31,7 @@ pub(crate) struct Warps {
     pub(crate) paths: PageTable,
 }
 
-/// A warp, as a link to its strip where the page has it.
+/// A warp, with a link to its strip if the page has it.
 #[derive(Debug, Template)]
 #[template(
     ext = "html",
@@ -45,11 +44,11 @@ pub(crate) struct WarpLink {
     pub(crate) is_shown: bool,
 }
 
-/// Kernels whose work is said.
+/// Number of kernels whose work is described.
 const KERNELS: usize = 3;
 
-/// Some of the warps, those with the most events first: every one if they are few, and otherwise evenly
-/// spread, with the first and the last.
+/// Returns the points of the curve, most events first: all warps if they fit, otherwise an even selection
+/// that includes the first and the last.
 pub(crate) fn curve(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = warps.iter().collect();
     warps.order_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));
@@ -60,7 +59,7 @@ pub(crate) fn curve(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> 
     (0..points).map(|at| warps[at * (warps.len() - 1) / (points - 1)]).collect()
 }
 
-/// The warps farthest from the median of their launch, the farthest first.
+/// Returns the warps farthest from the median of their launch, farthest first.
 pub(crate) fn odd(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = warps.iter().filter(|warp| warp.distance() > 0).collect();
     warps.order_by_key(|warp| Reverse(warp.distance()));
@@ -68,7 +67,6 @@ pub(crate) fn odd(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
     warps
 }
 
-/// Describes the warps.
 pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
     let Guide { trace, analysis, limits, .. } = *guide;
     let curve = curve(&guide.warps, limits);
@@ -113,13 +111,11 @@ pub(crate) fn warps(guide: &Guide<'_>, strips: Option<&Strips>) -> Warps {
     }
 }
 
-/// The place in the analysis of a launch's kernel.
 pub(crate) fn kernel_of(trace: &TraceFile, analysis: &Analysis, launch: u32) -> Option<usize> {
     let kernel = kernel_name(trace, trace.launch(launch)?);
     analysis.kernels.iter().position(|other| other.kernel == kernel)
 }
 
-/// The histogram of a kernel's active lanes, and their mean.
 #[derive(Template)]
 #[template(ext = "html", source = "{{ histogram|safe }}<small>{{ lanes }}</small>")]
 struct KernelLanes {
@@ -127,7 +123,6 @@ struct KernelLanes {
     lanes: String,
 }
 
-/// Describes the kernels.
 pub(crate) fn kernels(analysis: &Analysis, limits: Limits) -> PageTable {
     Columns::new()
         .code("kernel", |(_, kernel): &(usize, &KernelFigures)| crate::page::cut(&kernel.kernel, limits.text))

@@ -36,7 +36,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Has what is printed from now on be in colour or not.
+    /// Sets the color choice for all further output.
     pub(crate) fn choose(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -54,7 +54,7 @@ impl Color {
 #[derive(Debug, Parser)]
 #[command(
     name = "warptrace",
-    // Not what the tool was called as, which may be any text.
+    // A constant: the name that the tool was called by may be any text.
     bin_name = "warptrace",
     version,
     propagate_version = true,

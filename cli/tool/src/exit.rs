@@ -1,21 +1,21 @@
-//! Exit codes, as `--help` names them.
+//! Exit codes, as listed in `--help`.
 
 use std::process::ExitCode;
 
 use crate::output::is_broken_pipe;
 
-/// The command could not do its work.
+/// The command failed.
 pub const ERROR: u8 = 1;
-/// The trace is incomplete or damaged: `verify` read it and found it so, or a recording lost events.
+/// The trace is incomplete or damaged: `verify` found this, or a recording lost events.
 pub const FINDINGS: u8 = 3;
 /// `diff` found more change than `--fail-above` allows.
 pub const ABOVE: u8 = 4;
 
-/// Returns a verdict, or 0, as the exit code of what has been printed. A verdict stays if the reader has seen
-/// enough.
+/// Returns `code` as the exit code after output was printed. A code other than 0 takes precedence over a
+/// broken pipe.
 ///
 /// # Errors
-/// What could not be printed, for another reason or without a verdict.
+/// The error of `printed`, unless it is a broken pipe and `code` is not 0.
 pub fn verdict(code: u8, printed: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     match printed {
         Err(error) if code == 0 || !is_broken_pipe(&error) => Err(error),

@@ -1,4 +1,4 @@
-//! Which files arguments name: files, folders and patterns, and such of URLs.
+//! Resolves file arguments: files, folders, patterns and URLs.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,14 @@ use anyhow::{Context, bail};
 
 use crate::output::{shown_name, url_of};
 
-/// The last part of the names of traces.
 const EXTENSION: &str = "wtrc";
 
-/// Returns the files and URLs that arguments name, in their order: of a folder its `*.wtrc`, and of a pattern such as
-/// `traces/*.wtrc`, if no file has that name, what it fits, both in the order of their names, numbers in them by
-/// their value.
+/// Returns the files and URLs that the arguments name, in the order of the arguments. A folder expands to its
+/// `*.wtrc` files. A pattern such as `traces/*.wtrc` expands to the matching files, unless a file has that
+/// name. Files of a folder or pattern are sorted by name; numbers in names compare by value.
 ///
 /// # Errors
-/// A folder or a pattern has no trace, cannot be read, or a file is named twice, so that its figures would count
-/// twice.
+/// If a folder or pattern has no trace or cannot be read, or if a file is named twice (it would count twice).
 pub(crate) fn named_files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = Vec::new();
     for path in arguments {
@@ -52,11 +50,11 @@ fn sort(paths: &mut [PathBuf]) {
     paths.sort_by_cached_key(|path| in_order(&path.to_string_lossy()));
 }
 
-/// The objects that a URL names: of a folder, which ends in `/`, its `*.wtrc`, and of a pattern, which has `*`
-/// in its last part, those that it fits.
+/// Returns the objects that a URL names. A URL that ends in `/` expands to its `*.wtrc` objects. A URL with
+/// `*` in its last part expands to the matching objects.
 fn of_url(url: &str) -> anyhow::Result<Vec<PathBuf>> {
     let has_buckets = warptrace_store::scheme(url).is_some_and(warptrace_store::Scheme::has_buckets);
-    // Of a web server's URL the query is no name.
+    // The query of a web server's URL is not part of the name.
     let name = if has_buckets { url } else { url.split(['?', '#']).next().unwrap_or(url) };
     let (folder, last) = name.split_at(name.rfind('/').map_or(0, |at| at + 1));
     let pattern = match last {
@@ -107,9 +105,9 @@ fn of_pattern(pattern: &str) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the files' names without the folders that all of them are in.
+/// Returns the file names relative to the innermost folder that contains all files.
 pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
-    // URLs lose what is secret before they are cut.
+    // Secrets are removed from URLs before the URLs are cut.
     let files: Vec<PathBuf> = files
         .iter()
         .map(|path| match url_of(path) {
@@ -124,7 +122,7 @@ pub(crate) fn short_names(files: &[PathBuf]) -> Vec<String> {
     files.iter().map(|path| shown_name(path.strip_prefix(common).unwrap_or(path))).collect()
 }
 
-/// A key that orders texts with the numbers in them by their values: `t.2` is before `t.10`.
+/// Returns a sort key that compares numbers in a text by value: `t.2` sorts before `t.10`.
 pub(crate) fn in_order(text: &str) -> Vec<(usize, String)> {
     let is_digit = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     let mut parts: Vec<String> = Vec::new();
@@ -134,7 +132,7 @@ pub(crate) fn in_order(text: &str) -> Vec<(usize, String)> {
             _ => parts.push(letter.to_string()),
         }
     }
-    // The more digits, the larger; other parts have no length.
+    // Numbers with more digits are larger. All other parts get the length 0.
     let key = |part: String| match is_digit(&part) {
         true => {
             let digits = part.trim_start_matches('0');

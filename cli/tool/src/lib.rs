@@ -1,7 +1,7 @@
-//! What the tool `warptrace` shares with other programs that record from a command line, such as
-//! `warptrace-bench`: the options of a recording, the recording itself, and the words for what came of it.
+//! Recording options, recording and messages that the tool `warptrace` shares with other command-line
+//! programs that record, such as `warptrace-bench`.
 //!
-//! For programs of this workspace. Recordings of programs of your own go through the crate `warptrace`.
+//! Internal to this workspace. Other programs record through the crate `warptrace`.
 
 mod arguments;
 mod commands;

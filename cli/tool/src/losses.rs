@@ -1,4 +1,4 @@
-//! What a trace lacks, in words and as JSON.
+//! Losses of a trace, as text and as JSON.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,17 +12,16 @@ use warptrace_format::file::LossReason;
 
 use crate::output::count;
 
-/// What a trace lacks, in words.
 #[derive(Debug)]
 pub(crate) struct Losses {
-    /// By reason.
+    /// Totals by reason.
     totals: BTreeMap<LossReason, LossSum>,
-    /// A line for each launch and track that lacks something, and for each launch that ended early.
+    /// One line for each launch and track with losses, and for each launch that ended early.
     lines: Vec<String>,
 }
 
 impl Losses {
-    /// Reads the accounts of all launches; returns the summary of the trace and what it lacks.
+    /// Collects the losses of all launches. Returns the summary of the trace and the losses.
     pub(crate) fn new(trace: &TraceFile) -> Result<(Summary<'_>, Self), DecodeError> {
         let tracks = trace.metadata().tracks.len();
         let mut lines = Vec::new();
@@ -41,7 +40,7 @@ impl Losses {
         Ok((summary, Self { totals, lines }))
     }
 
-    /// Says what is missing: nothing if nothing is.
+    /// Returns the losses as lines; empty if nothing was lost.
     pub(crate) fn describe(&self) -> Vec<String> {
         if self.lines.is_empty() {
             return Vec::new();
@@ -65,7 +64,7 @@ impl Losses {
     }
 }
 
-/// Says what warps of a launch lack; `None` if they were not to be recorded.
+/// Describes one loss of a launch; `None` for warps that were not chosen.
 fn describe(losses: &LaunchLosses, loss: &Loss) -> Option<String> {
     let warps = format!("{} of {} warps", count(loss.warps), count(losses.chosen_warps.into()));
     let reason = loss.reason;
@@ -82,36 +81,34 @@ fn describe(losses: &LaunchLosses, loss: &Loss) -> Option<String> {
     }
 }
 
-/// Most rows of warps for one reason.
+/// Maximum number of rows of warps for one loss.
 const MAX_ROWS: usize = 1 << 16;
 
-/// What a trace lacks, with its warps: written while it is read, since they may be many.
+/// Losses with their warps. The warps may be many, so they are read during serialization.
 pub(crate) struct Streamed<'a> {
     trace: &'a TraceFile,
     rows: Vec<LossRow>,
 }
 
-/// A row with its warps.
 #[derive(Serialize)]
 struct RowWithWarps<'a> {
     #[serde(flatten)]
     row: &'a LossRow,
     in_warps: InWarps<'a>,
-    /// How many of the warps are not listed.
     left_out: LeftOut<'a>,
 }
 
 struct InWarps<'a> {
     trace: &'a TraceFile,
     row: &'a LossRow,
-    /// Warps that were listed.
+    /// Number of warps listed so far.
     listed: &'a Cell<u64>,
 }
 
-/// What is left of a number when the listed warps are taken off: written behind them.
+/// Total minus the number of listed warps. Serialized after the list, when that number is known.
 struct LeftOut<'a>(u64, &'a Cell<u64>);
 
-/// Warps that follow each other, of which the chosen ones are meant, and the events that each of them lacks.
+/// Chosen warps of a range of consecutive warps, with the number of events that each of them lost.
 #[derive(Serialize)]
 struct Warps {
     first: u32,
@@ -120,7 +117,7 @@ struct Warps {
 }
 
 impl<'a> Streamed<'a> {
-    /// Sums up what launches lack; the warps are found when it is written.
+    /// Collects the losses of all launches. The warps are read during serialization.
     pub(crate) fn new(trace: &'a TraceFile) -> Result<Self, DecodeError> {
         let tracks = trace.metadata().tracks.len() as u32;
         let mut rows = Vec::new();
@@ -157,7 +154,7 @@ impl Serialize for InWarps<'_> {
         let is_one =
             |warps: &LossyWarps| warps.reason == reason && warps.events.is_some() == events.is_some();
         let mut rows = serializer.serialize_seq(None)?;
-        // Behind an error the others are left out.
+        // The list ends at the first error.
         for warps in all.map_while(Result::ok).filter(is_one).take(MAX_ROWS) {
             let LossyWarps { first, last, chosen, events, .. } = warps;
             rows.serialize_element(&Warps { first, last, events })?;

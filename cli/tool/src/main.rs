@@ -1,9 +1,9 @@
-//! The `warptrace` tool: record, look at, decode and verify traces of GPU kernels.
+//! The `warptrace` tool: records, shows, decodes and verifies traces of GPU kernels.
 
 use std::process::ExitCode;
 
-/// Where the host empties logs while a kernel runs, many threads take and give memory at once; the system's
-/// allocator has them wait for each other.
+/// While a kernel runs, many host threads drain logs and allocate memory at the same time. The system's
+/// allocator serializes them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,12 +1,11 @@
-//! Times of runs on the axis of nanoseconds that all warps share.
+//! Times of runs in nanoseconds, on an axis that all warps share.
 
 use std::iter::Peekable;
 
 use warptrace_decoder::{DecodeError, TraceFile};
 use warptrace_format::span::{Axis, WarpSpan};
 
-/// Returns the global timer when the first warp of the trace began, of which it says when; `None` if it says
-/// so of none.
+/// Returns the earliest begin of a warp in the trace, by the global timer; `None` if no warp has a time.
 pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError> {
     let mut first = None;
     for info in trace.launches() {
@@ -20,25 +19,24 @@ pub(crate) fn first_begin(trace: &TraceFile) -> Result<Option<u64>, DecodeError>
 
 type Spans<'a> = Box<dyn Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + 'a>;
 
-/// Gives the nanoseconds of a launch's runs, whose warps come in ascending order.
+/// Converts times of runs of one launch to nanoseconds. Warps must come in ascending order.
 pub(crate) struct Nanoseconds<'a> {
     trace: &'a TraceFile,
     spans: Peekable<Spans<'a>>,
     zero: u64,
-    /// The last warp, its span, and what puts its times on the axis.
+    /// The current warp, its span, and the axis of its times.
     warp: Option<u32>,
     span: Option<WarpSpan>,
     axis: Option<Axis>,
 }
 
 impl<'a> Nanoseconds<'a> {
-    /// Begins with a launch; the axis begins at the global timer's `zero`.
+    /// Starts at a launch. The axis begins when the global timer is `zero`.
     pub(crate) fn new(trace: &'a TraceFile, launch: u32, zero: u64) -> Self {
         let spans: Spans<'a> = Box::new(trace.warp_spans(launch).readable());
         Self { trace, spans: spans.peekable(), zero, warp: None, span: None, axis: None }
     }
 
-    /// Goes on to a warp.
     pub(crate) fn go_to(&mut self, warp: u32) -> Result<(), DecodeError> {
         if self.warp.replace(warp) == Some(warp) {
             return Ok(());
@@ -52,7 +50,8 @@ impl<'a> Nanoseconds<'a> {
         Ok(())
     }
 
-    /// Returns when the warp's clock was this, since the axis began; `None` if the trace does not say.
+    /// Returns the nanoseconds from the start of the axis to the warp's clock `begin`; `None` if the trace
+    /// has no axis for it.
     pub(crate) fn at(&mut self, begin: u64) -> Option<u64> {
         let Self { trace, span, .. } = self;
         self.axis = self.axis.or_else(|| span.as_ref().and_then(|span| trace.axis(span, begin)));

@@ -1,8 +1,8 @@
-//! Lists of numbers in arguments.
+//! Parses lists of numbers in arguments.
 
 use std::str::FromStr;
 
-/// Numbers separated by commas; `None` if one of them is none, or there are not exactly `N`.
+/// Parses numbers separated by commas; `None` if a part is not a number or if there are not exactly `N`.
 pub fn parse_numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
     list(text)?.try_into().ok()
 }
@@ -11,10 +11,10 @@ fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     text.split(',').map(|part| part.trim().parse().ok()).collect()
 }
 
-/// Reads a block's coordinates; those that are not given are 0.
+/// Parses the coordinates of a block. Missing ones are 0.
 ///
 /// # Errors
-/// If it is not one to three numbers.
+/// If the text is not one to three numbers.
 pub fn parse_block(text: &str) -> Result<[u32; 3], String> {
     let found: Vec<u32> = list(text).ok_or("a block is X, X,Y or X,Y,Z, as in 12 or 3,4")?;
     match found[..] {

@@ -1,4 +1,4 @@
-//! How commands open traces.
+//! Opens traces for commands.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use warptrace_decoder::{FileState, TraceFile};
 use crate::output::{shown_name, url_of};
 use crate::whole_file::keep_from_streams;
 
-/// `--unlimited`.
 static UNLIMITED: AtomicBool = AtomicBool::new(false);
 
-/// Has traces that are opened from now on decoded whatever that costs.
+/// Removes the work limit of traces that are opened from now on.
 pub(crate) fn lift_limits() {
     UNLIMITED.store(true, Ordering::Relaxed);
 }
 
-/// What a trace says of its launches that had not ended, or failed.
+/// Describes the launches of a trace that failed or did not end. Returns the error if the trace cannot be
+/// opened.
 pub(crate) fn said_of(path: &Path) -> Vec<String> {
     let trace = match TraceFile::open(path) {
         Ok(trace) => trace,
@@ -27,18 +27,18 @@ pub(crate) fn said_of(path: &Path) -> Vec<String> {
     trace.launches().filter_map(|info| early_end(&trace, info.number())).collect()
 }
 
-/// A trace, and what the file as a whole lacks.
+/// A trace and the state of its file.
 pub(crate) struct Opened {
     pub(crate) trace: TraceFile,
     pub(crate) state: FileState,
 }
 
-/// Opens a trace.
+/// Opens a trace from a file or URL.
 ///
 /// # Errors
-/// If it cannot be opened, or is what standard output or standard error is redirected to.
+/// If the trace cannot be opened, or if standard output or standard error is redirected to it.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
-    // Whatever the command prints would damage it.
+    // Output of the command would damage the trace.
     keep_from_streams(path)?;
     if path == Path::new("-") && !path.exists() {
         bail!("a trace is read from a file, not from standard input: name the file instead of `-`");
@@ -56,13 +56,13 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// Says on standard error what the file lacks or assumes: for commands whose output has no first line for
-    /// it.
+    /// Prints a warning to standard error about missing or assumed parts of the file. For commands whose
+    /// output has no first line for it.
     pub(crate) fn warn(&self) {
         self.warn_of("");
     }
 
-    /// As [`warn`](Self::warn), with `of`, the trace's name, before it.
+    /// Like [`warn`](Self::warn), with the prefix `of`, the trace's name.
     pub(crate) fn warn_of(&self, of: &str) {
         if self.state.warns() {
             crate::output::tell!("warning: {of}{}", self.state.sentence);

@@ -1,4 +1,4 @@
-//! Words and numbers for people.
+//! Formatting and printing of text, numbers and JSON.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -17,22 +17,22 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::MAGIC;
 use warptrace_format::shown_lines;
 
-/// How many characters a line of the terminal has; `None` if standard output is none.
+/// Returns the width of the terminal in characters; `None` if standard output is not a terminal.
 pub fn terminal_width() -> Option<usize> {
     Term::stdout().size_checked().map(|(_, width)| usize::from(width))
 }
 
-/// `1,234,567`.
+/// Formats a count: `1,234,567`.
 pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// `1.2 MiB`.
+/// Formats a size: `1.2 MiB`.
 pub fn bytes(number: u64) -> String {
     indicatif::BinaryBytes(number).to_string()
 }
 
-/// `12.3 ms`.
+/// Formats a duration: `12.3 ms`.
 pub fn time(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     match seconds {
@@ -42,13 +42,13 @@ pub fn time(duration: Duration) -> String {
     }
 }
 
-/// How many times `less` goes into `more`: `38.2`, or `1,234`.
+/// Formats the ratio of `more` to `less`: `38.2`, or `1,234`.
 pub fn times(more: u64, less: u64) -> String {
     let ratio = more as f64 / less.max(1) as f64;
     if ratio < 99.95 { format!("{ratio:.1}") } else { count(ratio.round() as u64) }
 }
 
-/// A codec with its parameters.
+/// Formats a codec with its parameters.
 pub fn codec(codec: CodecSpec) -> String {
     match codec {
         CodecSpec::Ecl(params) => format!(
@@ -64,16 +64,16 @@ pub fn codec(codec: CodecSpec) -> String {
     }
 }
 
-/// Makes a progress bar over a number of things, drawn on standard error where that is a terminal.
+/// Returns a progress bar over `total` things, drawn on standard error if that is a terminal.
 ///
 /// # Panics
-/// Never: the template is a constant.
+/// If `things` makes the template invalid.
 pub fn progress_bar(message: &'static str, things: &str, total: u64) -> ProgressBar {
     let template = format!("{{msg:>12}} [{{bar:40}}] {{human_pos}}/{{human_len}} {things}{{left}}");
     let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
-        // Nothing is known before the first thing is done.
+        // No estimate exists before the first thing is done.
         if state.pos() > 0 && !state.eta().is_zero() {
-            // A bar that cannot be drawn is no error.
+            // A failure to draw the bar is ignored.
             let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
         }
     };
@@ -81,7 +81,7 @@ pub fn progress_bar(message: &'static str, things: &str, total: u64) -> Progress
     ProgressBar::new(total).with_style(style).with_message(message)
 }
 
-/// Returns an error and its causes, each said once: some errors of the libraries say their cause themselves.
+/// Formats an error with its causes, each once: some library errors contain the text of their cause.
 pub fn message(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain() {
@@ -95,11 +95,11 @@ pub fn message(error: &anyhow::Error) -> String {
     parts.join(": ")
 }
 
-/// Largest integer up to which all readers of JSON keep each one, 2^53.
+/// Largest integer up to which all readers of JSON keep each integer, 2^53.
 const EXACT_INTEGER: u64 = 1 << 53;
 
-/// Prints JSON on standard output, in lines. Integers above 2^53 are texts of their digits, since many
-/// readers keep no more bits of a number.
+/// Prints indented JSON to standard output. Integers above 2^53 become strings of digits, since many readers
+/// store numbers with less precision.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -107,7 +107,7 @@ pub fn print_json(value: &impl Serialize) -> io::Result<()> {
     write_json(StandardOutput, value)
 }
 
-/// As [`print_json`], into `out`.
+/// Like [`print_json`], but writes to `out`.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -118,7 +118,7 @@ pub fn write_json(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// As [`PrettyFormatter`], but for the integers of [`print_json`].
+/// Like [`PrettyFormatter`], but writes integers as described at [`print_json`].
 #[derive(Default)]
 struct Exact(PrettyFormatter<'static>);
 
@@ -164,53 +164,54 @@ impl Formatter for Exact {
     }
 }
 
-/// A path, a URL or an argument as it may be printed, on one line, without what of a URL is secret.
+/// Returns a path, URL or argument as one printable line. Removes secrets from URLs.
 pub fn shown_name(text: impl AsRef<OsStr>) -> String {
     warptrace_store::shown_url(&text.as_ref().to_string_lossy())
 }
 
-/// The last part of the name of a file or of a URL, as it may be printed.
+/// Returns the last part of a file name or URL as printable text.
 pub fn last_name(path: &Path) -> String {
     Path::new(&shown_name(path))
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The URL, if that is what a path is: it is opened by `warptrace_store`.
+/// Returns the path as a URL if it is one. `warptrace_store` opens URLs.
 pub fn url_of(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| warptrace_store::is_url(text))
 }
 
 thread_local! {
-    /// Standard output and standard error of this thread, while [`kept`] keeps them.
+    /// Captured standard output and standard error of this thread, while [`kept`] runs.
     static KEPT: RefCell<Option<[Vec<u8>; 2]>> = const { RefCell::new(None) };
 }
 
-/// Returns what `run` returns, and what it writes to standard output and standard error on this thread.
+/// Calls `run`, and captures standard output and standard error of this thread. Returns the result and both
+/// texts.
 pub(crate) fn kept<T>(run: impl FnOnce() -> T) -> (T, [Vec<u8>; 2]) {
     KEPT.set(Some(Default::default()));
     let value = run();
     (value, KEPT.take().unwrap_or_default())
 }
 
-/// Adds `bytes` to standard output (0) or standard error (1) of this thread, and returns true, if these are kept.
+/// Appends `bytes` to the captured standard output (0) or standard error (1) of this thread. Returns false if
+/// output is not captured.
 fn keeps(stream: usize, bytes: &[u8]) -> bool {
     KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept[stream].extend_from_slice(bytes))).is_some()
 }
 
-/// Returns whether what this thread prints is kept.
 pub(crate) fn is_kept() -> bool {
     keeps(0, &[])
 }
 
-/// Standard output, whose errors say that it is that.
+/// Standard output. Its errors name it.
 #[derive(Clone, Copy, Debug)]
 pub struct StandardOutput;
 
-/// Has an error of standard output say so.
+/// Adds to an error that it is from standard output.
 ///
 /// # Errors
-/// The one given.
+/// The error in `done`, with that text.
 pub fn of_standard_output<T>(done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
@@ -228,7 +229,7 @@ impl Write for StandardOutput {
     }
 }
 
-/// Writes lines in which nothing acts on a terminal, wherever their text is from.
+/// Writes lines, with characters that would act on a terminal escaped.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -236,36 +237,36 @@ pub fn write_lines(mut out: impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}", shown_lines(text))
 }
 
-/// Prints a line on standard output and returns how that went. A reader that has seen enough (`warptrace info
-/// … | head`) is an error here, which `main` takes for the end; `println!` would panic.
+/// Prints a line to standard output and returns the result. A broken pipe (`warptrace info … | head`) is an
+/// error here, which `main` treats as success; `println!` would panic.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::write_lines($crate::output::StandardOutput, &format!($($text)*)) };
 }
 pub use crate::{say, tell};
 
-/// Prints a line on standard error, where that can be written: `eprintln!` would panic where it cannot.
+/// Prints a line to standard error and ignores failures; `eprintln!` would panic.
 #[macro_export]
 macro_rules! tell {
     ($($text:tt)*) => { $crate::output::write_errors(&format!($($text)*)) };
 }
 
-/// Whether standard output can be told what standard error cannot; unset: standard error can.
+/// Destination of messages: unset: standard error; true: standard output; false: none.
 static DIVERTED: OnceLock<bool> = OnceLock::new();
 
-/// From now on nothing is written to standard error, which is a file that is read, but to standard output, if
-/// that is another one.
+/// Diverts messages from standard error, which is redirected to a file that the command reads: to standard
+/// output if `to_output` is true, otherwise nowhere.
 pub fn divert_errors(to_output: bool) {
-    // What was said first stays.
+    // The first call decides.
     let _ = DIVERTED.set(to_output);
 }
 
-/// Has errors told elsewhere if standard error is redirected to a trace, which they would damage: to standard
-/// output, if that is none.
+/// Diverts messages if standard error is redirected to a trace, which they would damage: to standard output,
+/// unless that is a trace too.
 pub fn keep_errors_from_traces() {
     let is_trace = |stream: &str| {
         let starts = || {
-            // Opening a pipe would be one more reader of it.
+            // Opening a pipe would add a reader.
             fs::metadata(stream).ok().filter(fs::Metadata::is_file)?;
             let mut start = [0; MAGIC.len()];
             File::open(stream).ok()?.read_exact(&mut start).ok().map(|()| start == MAGIC)
@@ -277,7 +278,7 @@ pub fn keep_errors_from_traces() {
     }
 }
 
-/// Writes lines to standard error, or where they are diverted to, if that can be written.
+/// Writes lines to standard error, or to where messages are diverted. Ignores failures.
 pub fn write_errors(text: &str) {
     if is_kept() {
         keeps(1, format!("{}\n", shown_lines(text)).as_bytes());
@@ -290,7 +291,7 @@ pub fn write_errors(text: &str) {
     };
 }
 
-/// Whether the reader of standard output has seen enough (`warptrace decode … | head`), which is no error.
+/// Returns true if the reader closed the pipe (`warptrace decode … | head`), which is not an error.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -1,4 +1,4 @@
-//! `warptrace-query`: the commands of `warptrace` that ask in SQL, or ask workers. A program of its own, since
+//! `warptrace-query`: the commands of `warptrace` that use SQL or query workers. A separate program, since
 //! DataFusion makes it large.
 
 use std::process::ExitCode;

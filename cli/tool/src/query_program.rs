@@ -1,4 +1,4 @@
-//! From `warptrace` to `warptrace-query`.
+//! Starts `warptrace-query` from `warptrace`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,13 +8,13 @@ use anyhow::{Context, bail};
 use crate::arguments::{Command, Page};
 use crate::output::shown_name;
 
-/// The program, beside `warptrace` or in the `PATH`.
+/// File name of the program, which is next to `warptrace` or in the `PATH`.
 const PROGRAM: &str = "warptrace-query";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Names the variable by which `warptrace` says its version.
+/// Environment variable in which `warptrace` passes its version.
 const CALLER: &str = "WARPTRACE_QUERY_CALLER";
 
-/// Whether `warptrace-query` carries out a command.
+/// Returns true if `warptrace-query` executes the command.
 pub(crate) fn is_for(command: &Command) -> bool {
     let asks_workers = |page: &Page| !page.apart.workers.is_empty();
     match command {
@@ -29,10 +29,11 @@ pub(crate) fn is_for(command: &Command) -> bool {
     }
 }
 
-/// Puts `warptrace-query`, with the arguments of this process, in its place.
+/// Replaces this process by `warptrace-query` with the same arguments. Runs it as a child where `exec` does
+/// not exist.
 ///
 /// # Errors
-/// It is not there, or does not run.
+/// If the program is missing or cannot be run.
 pub(crate) fn replace() -> anyhow::Result<ExitCode> {
     let Some(path) = program() else {
         bail!(
@@ -62,7 +63,7 @@ fn program() -> Option<PathBuf> {
     beside.into_iter().chain(paths).map(|folder| folder.join(&name)).find(|path| path.is_file())
 }
 
-/// Fails if a `warptrace` of another version has called this program.
+/// Fails if a `warptrace` of another version started this program.
 #[cfg(feature = "query")]
 pub(crate) fn check_caller() -> anyhow::Result<()> {
     match std::env::var(CALLER) {

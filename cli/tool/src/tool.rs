@@ -1,4 +1,4 @@
-//! The programs `warptrace` and `warptrace-query`: one command line, and who carries out what.
+//! Entry points of the programs `warptrace` and `warptrace-query`, which share one command line.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use warptrace_format::shown_lines;
 use crate::arguments::{Arguments, Command};
 use crate::{commands, demo, exit, opened, output, query_program};
 
-/// Carries out the command line of `warptrace`: record, look at, decode and verify traces of GPU kernels.
+/// Runs the command line of `warptrace`.
 #[doc(hidden)]
 pub fn warptrace() -> ExitCode {
     run(|command| match query_program::is_for(&command) {
@@ -21,8 +21,8 @@ pub fn warptrace() -> ExitCode {
     })
 }
 
-/// Carries out a command line of `warptrace` on this thread, without its options for all commands; returns
-/// the exit code, what it prints, and what it says on standard error. For tests.
+/// Runs a command line of `warptrace` on this thread, without the effects of the global options. Returns the
+/// exit code, standard output and standard error. For tests.
 #[doc(hidden)]
 pub fn in_process(words: &[&str]) -> (u8, String, String) {
     let (code, printed) =
@@ -38,7 +38,7 @@ pub fn in_process(words: &[&str]) -> (u8, String, String) {
     (code, out, errors)
 }
 
-/// Carries out the commands of that command line that ask in SQL, or ask workers.
+/// Runs the commands of `warptrace` that use SQL or query workers.
 #[cfg(feature = "query")]
 #[doc(hidden)]
 pub fn warptrace_query() -> ExitCode {
@@ -62,17 +62,17 @@ fn run(execute: impl FnOnce(Command) -> anyhow::Result<ExitCode>) -> ExitCode {
         Ok(code) => code,
         Err(error) => return failed(&error),
     };
-    // What is left unwritten at the end of the process is lost without a word.
+    // The flush at the end of the process would ignore errors.
     match output::StandardOutput.flush().map_err(anyhow::Error::new) {
         Err(error) if !output::is_broken_pipe(&error) => failed(&error),
         _ => code,
     }
 }
 
-/// Prints a page of help, or what is wrong with the arguments.
+/// Prints a help page, or an argument error.
 fn said(error: &clap::Error) -> ExitCode {
     let is_plain = |word: OsString| output::shown_name(&word) == word.to_string_lossy();
-    // Errors quote arguments, and are coloured only if nothing in these acts on a terminal.
+    // Errors quote arguments. They are printed in color only if every argument is safe to print as it is.
     let printed = if !error.use_stderr() || std::env::args_os().all(is_plain) {
         error.print()
     } else {
@@ -84,7 +84,7 @@ fn said(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Has a file that would grow beyond the process's limit be an error where it is written, not the end.
+/// Turns a write beyond the file size limit of the process into an error, instead of the end of the process.
 fn file_limit() -> anyhow::Result<()> {
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;

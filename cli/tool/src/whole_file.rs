@@ -1,4 +1,4 @@
-//! Where commands write: files that come into being as a whole, or standard output.
+//! Output of commands: standard output, or files that are created completely or not at all.
 
 mod signals;
 
@@ -17,30 +17,31 @@ use self::signals::unfinished;
 pub use self::signals::watch_signals;
 use crate::output::{StandardOutput, divert_errors, is_broken_pipe, shown_name, url_of};
 
-/// What is being written.
+/// Buffered output of a command.
 pub type Output = BufWriter<Box<dyn WriteSend>>;
 
-/// What an output is written to; Parquet's writer wants it to be `Send`.
+/// Writer that is `Send`, as Parquet's writer requires.
 pub trait WriteSend: Write + Send {}
 impl<W: Write + Send> WriteSend for W {}
 
-/// Another file of a command, and what it is: `("the trace", path)`.
+/// Another file of a command, with its role: `("the trace", path)`.
 pub type Other<'a> = (&'a str, &'a Path);
 
-/// Where a command writes.
+/// Destination of a command's output.
 #[derive(Debug)]
 pub enum Target {
     /// Standard output, `-`.
     Standard,
-    /// A file, or a pipe or device.
+    /// A file, pipe or device.
     File(PathBuf),
 }
 
 impl Target {
-    /// A file that is none of `others`: what the command reads, and what else it writes.
+    /// Creates a target for `path`, which must not be one of `others`: the other files that the command reads
+    /// or writes.
     ///
     /// # Errors
-    /// If it is one of them, under whatever name, a folder, or in a folder that is not there.
+    /// If [`keep_apart`] refuses the path, if it is a folder, or if its folder does not exist.
     pub fn new(path: &Path, others: &[Other<'_>]) -> anyhow::Result<Self> {
         for (_, other) in others {
             spares(other);
@@ -52,23 +53,24 @@ impl Target {
         if path.is_dir() {
             bail!("{} is a folder: name a file", shown_name(path));
         }
-        // What is there is found, whatever its name; the folder of what is not there may be.
+        // Only a new file needs an existing folder. An existing path may be of any kind, such as
+        // `/dev/stdout`.
         if !path.exists() {
             folder_for(&end_of_links(path).with_context(|| cannot_write(path))?)?;
         }
         Ok(Self::File(path.to_owned()))
     }
 
-    /// As [`new`](Self::new); without a path it is standard output.
+    /// Like [`new`](Self::new), but `None` is standard output.
     pub fn or_standard(path: Option<&Path>, others: &[Other<'_>]) -> anyhow::Result<Self> {
         Self::new(path.unwrap_or(Path::new("-")), others)
     }
 
-    /// Has `write` write it. A file comes into being as a whole or not at all, and its size is returned; what
-    /// is there and is no plain file, such as a pipe, is written to as it is, and has none.
+    /// Calls `write` with the output. A file is created completely or not at all, and its size is returned.
+    /// An existing pipe or device is written in place; its size is `None`.
     ///
     /// # Errors
-    /// Those of `write`, and the system's; what was there is then as it was.
+    /// Errors of `write` and of the system. An existing file at the path is then unchanged.
     pub fn write<T, E>(
         &self,
         write: impl FnOnce(&mut Output) -> Result<T, E>,
@@ -81,8 +83,8 @@ impl Target {
         Ok((value, draft.map(Draft::publish).transpose()?))
     }
 
-    /// Has `write` write to a part, which becomes the file when it is published; `None`: what is written to
-    /// as it is.
+    /// Calls `write` with a temporary file, which becomes the file when it is published. Returns no draft if
+    /// the target is written in place.
     fn draft<T, E>(
         &self,
         write: impl FnOnce(&mut Output) -> Result<T, E>,
@@ -92,8 +94,8 @@ impl Target {
     {
         let Self::File(path) = self else { return Ok((fill(Box::new(StandardOutput), write)?, None)) };
         let cannot = || cannot_write(path);
-        // A link stays a link. `/dev/stdout` leads to what has no path of its own, or to a file that was
-        // deleted.
+        // Links are followed, so that a link stays a link. `/dev/stdout` may lead to a target without a path,
+        // or to a deleted file. Such targets are written in place.
         let path = match fs::metadata(path) {
             Ok(found) if !found.is_file() => path.clone(),
             _ => {
@@ -106,16 +108,16 @@ impl Target {
             }
         };
         let known = if path.exists() {
-            // So a file that may not be written is not replaced either.
+            // A file without write permission must not be replaced either.
             let file = File::options().write(true).open(&path).with_context(cannot)?;
             let known = file.metadata().with_context(cannot)?;
             if !known.is_file() {
-                // The stream that is open: opening a pipe once more would be a reader of it.
+                // Compares the open file: opening a pipe by its path would add a reader.
                 let written = file.try_clone().and_then(Handle::from_file);
                 let is_standard =
                     Handle::stdout().is_ok_and(|stdout| written.is_ok_and(|written| written == stdout));
                 let written = fill(Box::new(file), write).map_err(|error| match is_broken_pipe(&error) {
-                    // Of what was asked for by name, a part is not enough.
+                    // A target that the user named must be complete, so a broken pipe is an error.
                     true if !is_standard => anyhow!("its reader has gone before the end"),
                     _ => error,
                 });
@@ -134,24 +136,24 @@ impl Target {
         if let Some(known) = known {
             part.as_file().set_permissions(plain(known.permissions())).with_context(cannot)?;
         }
-        // Some file systems say only now that there was no room.
+        // Some file systems report a lack of space only here.
         part.as_file().sync_data().with_context(cannot)?;
         let size = part.as_file().metadata().with_context(cannot)?.len();
         Ok((value, Some(Draft { part: part.into_temp_path(), path, size })))
     }
 }
 
-/// A file that is whole, but not yet in its place.
+/// A complete file that does not have its final name yet.
 #[derive(Debug)]
 struct Draft {
-    // Not open: there may be more of them than files can be open.
+    // Closed, since there may be more drafts than a process can have open files.
     part: TempPath,
     path: PathBuf,
     size: u64,
 }
 
 impl Draft {
-    /// Gives the file its name; returns its size.
+    /// Renames the part to its final name; returns its size.
     fn publish(self) -> anyhow::Result<u64> {
         let Self { part, path, size } = self;
         part.persist(&path).map_err(|refused| refused.error).with_context(|| cannot_write(&path))?;
@@ -159,28 +161,29 @@ impl Draft {
     }
 }
 
-/// Files of a folder that come into being together: none of them is replaced before all are whole. Folders
-/// that were made for them go with them if that does not come to be.
+/// Files of one folder that are published together: existing files stay until all new ones are complete. If
+/// they are not published, the folders that were created for them are removed.
 #[derive(Debug)]
 pub struct Files<'a> {
-    // Dropped before the folders that they are in.
+    // Dropped before `made`, so that the folders are empty by then.
     drafts: Vec<Draft>,
     made: MadeFolders,
     folder: &'a Path,
     others: &'a [Other<'a>],
     paths: Vec<PathBuf>,
-    /// What of `others` and `paths` is there.
+    /// Identities of the existing files among `others` and `paths`.
     known: HashSet<Identity>,
-    /// Of one that is a link to what is not there, only its comparison with each other tells what it will be.
+    /// True if a path is a link to a missing file. Such a path has no identity and must be compared with each
+    /// other path.
     has_open_links: bool,
 }
 
 impl<'a> Files<'a> {
-    /// Begins files in a folder, which is made where it is missing. None of them may be one of `others`, which the
-    /// command reads.
+    /// Starts a set of files in `folder`, which is created if it is missing. No file of the set may be one of
+    /// `others`, which the command reads.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the folder cannot be created.
     pub fn new(folder: &'a Path, others: &'a [Other<'a>]) -> anyhow::Result<Self> {
         let mut made = MadeFolders::default();
         made.make(folder)?;
@@ -188,11 +191,11 @@ impl<'a> Files<'a> {
         Ok(Self { drafts: Vec::new(), made, folder, others, paths: Vec::new(), known, has_open_links: false })
     }
 
-    /// Has `write` write the file `file` of the folder; its own folder is made where it is missing. Returns
-    /// the path and the size.
+    /// Calls `write` with the new file `file` of the folder. Creates its parent folder if it is missing.
+    /// Returns the value of `write`, the path and the size.
     ///
     /// # Errors
-    /// If the file is one of the others or of those before, and as [`Target::write`].
+    /// If the file is one of `others` or was added before, and as [`Target::write`].
     pub fn add<T, E>(
         &mut self,
         file: impl AsRef<Path>,
@@ -207,7 +210,7 @@ impl<'a> Files<'a> {
         self.has_open_links |= found.is_none() && path.is_symlink();
         let is_known = found.is_some_and(|found| !self.known.insert(found));
         let made = self.paths.iter().map(|path| ("the output", path.as_path()));
-        // Which one it is, of thousands, is asked only of what may be one of them.
+        // There may be thousands of paths, so only those that can be equal are compared.
         let may_be = |other: &Path| is_known || self.has_open_links || path == other;
         let others: Vec<Other<'_>> =
             self.others.iter().copied().chain(made).filter(|(_, other)| may_be(other)).collect();
@@ -218,12 +221,12 @@ impl<'a> Files<'a> {
         Ok((value, path, size))
     }
 
-    /// Gives all files their names.
+    /// Gives all files their final names.
     ///
     /// # Errors
-    /// The system's.
+    /// If a file cannot be renamed.
     pub fn publish(mut self) -> anyhow::Result<()> {
-        // A signal that comes meanwhile waits.
+        // A signal waits until all files are published.
         let _kept = unfinished();
         for draft in self.drafts.drain(..) {
             draft.publish()?;
@@ -232,13 +235,13 @@ impl<'a> Files<'a> {
     }
 }
 
-/// What two paths of one plain file have in common; a [`Handle`] would keep each of thousands open.
+/// Identity of a plain file. A [`Handle`] would keep each of thousands of files open.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(not(unix))]
 type Identity = PathBuf;
 
-/// Returns what tells a plain file that is there from all others, links followed.
+/// Returns the identity of an existing plain file. Follows links.
 fn identity(path: &Path) -> Option<Identity> {
     let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     #[cfg(unix)]
@@ -247,7 +250,7 @@ fn identity(path: &Path) -> Option<Identity> {
     return fs::canonicalize(path).ok().filter(|_| found.is_file());
 }
 
-/// Folders that were made, outer ones first; the empty ones among them are removed in the end.
+/// Folders that were created, outer ones first. Empty ones are removed on drop.
 #[derive(Debug, Default)]
 struct MadeFolders(Vec<PathBuf>);
 
@@ -276,7 +279,7 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in self.0.iter().rev() {
-            // One that is not empty stays, as it must.
+            // A folder that is not empty stays.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -296,7 +299,7 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", shown_name(path))
 }
 
-/// The folder of a file that is to be made.
+/// Returns the folder of a new file. Fails if the folder does not exist.
 fn folder_for(path: &Path) -> anyhow::Result<&Path> {
     let folder = folder_of(path);
     if !folder.is_dir() {
@@ -305,7 +308,7 @@ fn folder_for(path: &Path) -> anyhow::Result<&Path> {
     Ok(folder)
 }
 
-/// A file beside the one that it is to become.
+/// Creates a temporary file in the folder of `path`, its final path.
 fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
     let folder = folder_for(path)?;
     let mut builder = tempfile::Builder::new();
@@ -320,7 +323,8 @@ fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
     Ok(part)
 }
 
-/// Permissions without those to run as another user: the owner of what is replaced may be another one.
+/// Returns the permissions without the set-user-ID, set-group-ID and sticky bits: the replaced file may have
+/// another owner.
 #[cfg(unix)]
 fn plain(permissions: fs::Permissions) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
@@ -337,11 +341,11 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses an output that is one of `others`, by its own name, through a link or another spelling, or that is
-/// what standard output is redirected to, and a URL. `-` is standard output.
+/// Refuses an output path that is a URL, that is one of `others` (also through a link or another spelling),
+/// or that standard output is redirected to. The path `-` is standard output.
 ///
 /// # Errors
-/// If it is.
+/// If the path is refused.
 pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
     if url_of(path).is_some() {
         bail!(
@@ -365,11 +369,11 @@ pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a file to read that standard output or standard error is redirected to. An error is not told there
-/// then.
+/// Refuses an input file that standard output or standard error is redirected to. In the second case, diverts
+/// messages from standard error.
 ///
 /// # Errors
-/// If it is.
+/// If the file is refused.
 pub fn keep_from_streams(path: &Path) -> anyhow::Result<()> {
     if !spares(path) {
         return keep_from_standard_output(path);
@@ -380,7 +384,7 @@ pub fn keep_from_streams(path: &Path) -> anyhow::Result<()> {
     );
 }
 
-/// Whether standard error is redirected to a file, to which nothing is told from now on.
+/// Returns true if standard error is redirected to the file; then also diverts all further messages.
 fn spares(path: &Path) -> bool {
     let is_error = is_redirected(path, Handle::stderr);
     if is_error {
@@ -392,7 +396,7 @@ fn spares(path: &Path) -> bool {
 /// Refuses a file that standard output is redirected to.
 ///
 /// # Errors
-/// If it is.
+/// If the file is refused.
 pub fn keep_from_standard_output(path: &Path) -> anyhow::Result<()> {
     if is_redirected(path, Handle::stdout) {
         bail!(
@@ -403,17 +407,17 @@ pub fn keep_from_standard_output(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a file is what a stream of this process is redirected to or from.
+/// Returns true if a stream of this process is redirected to or from the file.
 pub fn is_redirected(path: &Path, stream: fn() -> io::Result<Handle>) -> bool {
-    // A terminal or `/dev/null` can be many things at once.
+    // A terminal or `/dev/null` can be input and output at once.
     path.is_file()
         && stream().and_then(|stream| Handle::from_path(path).map(|file| file == stream)).unwrap_or(false)
 }
 
-/// Most links that are followed, as Linux does.
+/// Maximum number of links that are followed, as in Linux.
 const LINKS: u32 = 40;
 
-/// The path to which links lead, whether there is a file or not.
+/// Follows links to the final path, which need not exist.
 fn end_of_links(path: &Path) -> anyhow::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -423,10 +427,10 @@ fn end_of_links(path: &Path) -> anyhow::Result<PathBuf> {
     bail!("it is a circle of links")
 }
 
-/// Whether two paths are one file: one that is there, or one that would be made.
+/// Returns true if two paths name the same file, or would create the same file.
 fn is_one(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
-        // A terminal or `/dev/null` can be many things at once.
+        // A terminal or `/dev/null` can be input and output at once.
         (Ok(found), Ok(_)) => found.is_file() && same_file::is_same_file(one, other).unwrap_or(false),
         (Err(_), Err(_)) => {
             let place = |path: &Path| -> Option<(PathBuf, Option<Box<OsStr>>)> {

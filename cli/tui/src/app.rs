@@ -1,4 +1,4 @@
-//! What is shown, and how keys and answers change it. Knows nothing of drawing.
+//! State of the screen and its changes by keys and answers. Independent of drawing.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -16,18 +16,17 @@ use crate::source::SourceScreen;
 use crate::strip::Strip;
 use crate::work::{Answer, Request};
 
-/// What fills the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     Source,
     Loops,
     Warps,
     Strip,
-    /// When blocks ran, by multiprocessor.
+    /// Block schedule by multiprocessor.
     Blocks,
 }
 
-/// The row that is chosen of a list, and the first one on the screen.
+/// Selected row of a list, and the first visible row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     pub(crate) at: usize,
@@ -35,18 +34,18 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves by `by` rows of `len`.
+    /// Moves by `by` rows in a list of `len` rows.
     pub(crate) fn step(&mut self, by: isize, len: usize) {
         self.at = self.at.saturating_add_signed(by).min(len.saturating_sub(1));
     }
 
-    /// Moves to a row, which then stands in the middle of a screen of `page` rows.
+    /// Moves to a row and centres it on a screen of `page` rows.
     pub(crate) fn jump(&mut self, to: usize, page: usize) {
         self.at = to;
         self.top = to.saturating_sub(page / 2);
     }
 
-    /// The rows of `len` that a screen of `height` rows shows.
+    /// Returns the rows of a list of `len` rows that are visible on `height` rows.
     pub(crate) fn shown(&mut self, len: usize, height: usize) -> Range<usize> {
         self.at = self.at.min(len.saturating_sub(1));
         let lowest = (self.at + 1).saturating_sub(height);
@@ -55,35 +54,33 @@ impl Cursor {
     }
 }
 
-/// Figures, with the order in which lists show them.
 pub(crate) struct Figures {
     pub(crate) analysis: Box<Analysis>,
-    /// Heads of loops among the locations, those with the most idle slots first.
+    /// Indices of the loop heads in the locations, most idle slots first.
     pub(crate) loops: Vec<usize>,
-    /// Warps, those with the most idle slots first.
+    /// Warps, most idle slots first.
     pub(crate) warps: Vec<WarpFigures>,
 }
 
-/// A launch whose blocks are shown.
+/// The launch in the block view.
 pub(crate) struct Placed {
-    /// Its place among [`App::scheduled`].
+    /// Index in [`App::scheduled`].
     pub(crate) at: usize,
     pub(crate) launch: u32,
-    /// `None` while they are read.
+    /// `None` until they are read.
     pub(crate) blocks: Option<Result<LaunchBlocks, String>>,
 }
 
 impl Placed {
-    /// Its blocks by multiprocessor, once they were read.
+    /// Returns the blocks by multiprocessor; empty until they are read.
     pub(crate) fn sms(&self) -> Vec<&[BlockRan]> {
         let found = self.blocks.as_ref().and_then(|found| found.as_ref().ok());
         found.map_or_else(Vec::new, |found| found.blocks.chunk_by(|a, b| a.sm == b.sm).collect())
     }
 }
 
-/// How far the figures are.
 pub(crate) enum Reading {
-    /// They are being counted; `total`: events that there are, if that is known.
+    /// The analysis is running. `total` is the number of events, if it is known.
     Going {
         watch: Arc<Watch>,
         total: Option<u64>,
@@ -92,40 +89,37 @@ pub(crate) enum Reading {
     Failed(String),
 }
 
-/// Everything that is shown.
 pub(crate) struct App {
     pub(crate) trace: Arc<TraceFile>,
-    /// What the trace is called: the name of its file.
     pub(crate) name: String,
     pub(crate) names: Names,
     pub(crate) view: View,
     pub(crate) source: SourceScreen,
     pub(crate) reading: Reading,
-    /// The kernel whose launches alone are counted.
+    /// Only launches of this kernel are counted; all if `None`.
     pub(crate) kernel: Option<String>,
-    /// Chosen rows of the views.
+    /// Selected row of each view.
     pub(crate) line: Cursor,
     pub(crate) head: Cursor,
     pub(crate) warp: Cursor,
     pub(crate) strip: Option<Strip>,
-    /// The multiprocessor that is chosen, and the launch whose blocks are shown.
+    /// Selected multiprocessor, and the launch in the block view.
     pub(crate) sm: Cursor,
     pub(crate) placed: Option<Placed>,
     pub(crate) shows_help: bool,
-    /// Rows of the list on the screen.
+    /// Number of visible list rows.
     pub(crate) page: usize,
     pub(crate) quits: bool,
-    /// What a worker is to answer.
     pub(crate) requests: Vec<Request>,
     base: Selection,
-    /// Names of kernels with launches that are looked at.
+    /// Kernels with selected launches.
     kernels: Vec<String>,
-    /// Whether keys have chosen a view or a line: then nothing else changes them.
+    /// Whether keys have chosen a view or a line. The program then no longer changes them.
     pub(crate) has_moved: bool,
 }
 
 impl App {
-    /// Shows what `selection` names of a trace, and asks for its figures.
+    /// Shows the selected part of a trace and requests its figures.
     pub(crate) fn new(
         trace: Arc<TraceFile>,
         name: String,
@@ -172,15 +166,14 @@ impl App {
         app
     }
 
-    /// What is looked at.
     pub(crate) fn selection(&self) -> Selection {
         Selection { kernel: self.kernel.clone(), ..self.base.clone() }
     }
 
-    /// Asks for the figures of what is looked at.
+    /// Requests the figures of the selection. Stops a running analysis.
     fn read(&mut self) {
         let (watch, selection) = (Arc::new(Watch::default()), self.selection());
-        // Accounts of whole launches say how many events there are.
+        // The number of events is known only for whole launches.
         let is_whole = selection.block.is_none() && selection.warp.is_none();
         let launches = selection.launches(&self.trace).unwrap_or_default();
         let total = launches.iter().map(|(info, _)| self.trace.totals(info.number(), 0).events);
@@ -193,12 +186,11 @@ impl App {
         self.requests.push(Request::Analyse { selection, watch });
     }
 
-    /// Why the first launch that did not run to its end did not.
+    /// Returns why a launch ended early, for the first such launch.
     pub(crate) fn ended_early(&self) -> Option<String> {
         self.trace.launches().find_map(|info| words::early_end(&self.trace, info.number()))
     }
 
-    /// The figures, once they are there.
     pub(crate) fn figures(&self) -> Option<&Figures> {
         match &self.reading {
             Reading::Done(figures) => Some(figures),
@@ -206,7 +198,6 @@ impl App {
         }
     }
 
-    /// What was counted at a location so far.
     pub(crate) fn counts(&self, location: u16) -> Counts {
         match &self.reading {
             Reading::Going { watch, .. } => watch.counts(location),
@@ -217,7 +208,7 @@ impl App {
         }
     }
 
-    /// The time of a row; `None` if the trace has none, or it is not known yet.
+    /// Returns the time of a row; `None` if the trace has none or it is not known yet.
     pub(crate) fn time(&self, row: usize) -> Option<Time> {
         let analysis = &self.figures()?.analysis;
         let mut sum = analysis.time.map(|_| Time::default())?;
@@ -227,19 +218,18 @@ impl App {
         Some(sum)
     }
 
-    /// What makes a row hot: the cycles of warps there, or idle slots if the trace has no times.
+    /// Returns the heat of a row: warp-cycles, or idle slots if the trace has no times.
     pub(crate) fn heat(&self, row: usize) -> u64 {
         let idle = || self.source.counts(row, &|location| self.counts(location)).idle;
         self.time(row).map_or_else(idle, |time| time.warp_cycles)
     }
 
-    /// The head of a loop in the list.
     pub(crate) fn loop_head(&self, at: usize) -> Option<&LocationFigures> {
         let figures = self.figures()?;
         figures.analysis.locations.get(*figures.loops.get(at)?)
     }
 
-    /// Takes what a worker found.
+    /// Applies an answer of a worker. Ignores outdated answers.
     pub(crate) fn take(&mut self, answer: Answer) {
         match answer {
             Answer::Analysed { watch, result } => {
@@ -285,14 +275,14 @@ impl App {
         }
     }
 
-    /// Goes to the hottest line.
     pub(crate) fn go_to_hottest(&mut self) {
         if let Some(row) = self.source.hottest(&|row| self.heat(row)).first() {
             self.line.jump(*row, self.page);
         }
     }
 
-    /// Goes to the next colder line, or the next hotter, and round; from a line without heat to the hottest.
+    /// Selects the next line by heat, colder if `is_forward`, otherwise hotter, and wraps around. From a line
+    /// without heat, selects the hottest line.
     pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
         let order = self.source.hottest(&|row| self.heat(row));
         let here = order.iter().position(|row| *row == self.line.at);
@@ -307,7 +297,6 @@ impl App {
         }
     }
 
-    /// Shows the warp that is chosen in the list of warps.
     pub(crate) fn open_strip(&mut self) {
         let warp = self.figures().and_then(|figures| {
             let warp = figures.warps.get(self.warp.at)?;
@@ -318,7 +307,7 @@ impl App {
         }
     }
 
-    /// The launches of which the trace says when they ran, those whose multiprocessors waited longest first.
+    /// Returns the launches with a schedule, longest waits of their multiprocessors first.
     pub(crate) fn scheduled(&self) -> Vec<&LaunchSchedule> {
         let schedule = self.figures().and_then(|figures| figures.analysis.schedule.as_ref());
         let mut launches: Vec<_> = schedule.iter().flat_map(|schedule| &schedule.launches).collect();
@@ -326,14 +315,13 @@ impl App {
         launches
     }
 
-    /// Shows when the blocks of a launch ran, by its place among [`scheduled`](Self::scheduled).
+    /// Shows the block schedule of a launch, given its index in [`scheduled`](Self::scheduled).
     pub(crate) fn show_blocks(&mut self, at: usize) {
         let Some(launch) = self.scheduled().get(at).map(|launch| launch.launch) else { return };
         (self.sm, self.placed) = (Cursor::default(), Some(Placed { at, launch, blocks: None }));
         self.requests.push(Request::Blocks { selection: self.selection(), launch });
     }
 
-    /// Shows a warp run by run.
     pub(crate) fn show_warp(&mut self, launch: u32, warp: u32) {
         self.view = View::Strip;
         if self.strip.as_ref().is_some_and(|strip| (strip.launch, strip.warp) == (launch, warp)) {
@@ -343,9 +331,9 @@ impl App {
         self.requests.push(Request::Runs { launch, warp });
     }
 
-    /// Counts the launches of the next kernel alone, and, behind the last, of all.
+    /// Selects the next kernel; after the last one, all kernels.
     pub(crate) fn next_kernel(&mut self) {
-        // One that the command line named stays.
+        // A kernel from the command line cannot be changed.
         if self.base.kernel.is_some() || self.kernels.len() < 2 {
             return;
         }
@@ -357,7 +345,6 @@ impl App {
         self.read();
     }
 
-    /// Whether there are several kernels to choose from.
     pub(crate) fn has_kernels(&self) -> bool {
         self.base.kernel.is_none() && self.kernels.len() > 1
     }

@@ -1,29 +1,26 @@
-//! Tables that give up their least important columns where the terminal is narrow.
+//! Tables that drop their least important columns on narrow terminals.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use crate::text::{pad, width};
 
-/// A column.
 pub(crate) struct Column {
     pub(crate) head: &'static str,
     pub(crate) is_number: bool,
-    /// Columns with the highest rank are given up first; those with rank 0 never.
+    /// The column with the highest rank is dropped first. Rank 0 is never dropped.
     pub(crate) rank: u8,
 }
 
-/// Words.
 pub(crate) const fn words(head: &'static str, rank: u8) -> Column {
     Column { head, is_number: false, rank }
 }
 
-/// Numbers.
 pub(crate) const fn number(head: &'static str, rank: u8) -> Column {
     Column { head, is_number: true, rank }
 }
 
-/// A head and rows of at most `columns` columns of the screen. The row `selected` is marked.
+/// Renders head and rows, at most `columns` terminal columns wide. Marks the row `selected`.
 pub(crate) fn table(
     heads: &[Column],
     rows: &[Vec<String>],

@@ -1,10 +1,10 @@
-//! What keys do.
+//! Key bindings.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{App, View};
 
-/// What `?` shows.
+/// Text of the help screen.
 pub(crate) const HELP: [(&str, &str); 11] = [
     ("1 2 3 4", "source, loops, warps, one warp's strip"),
     ("6", "with times: blocks by SM"),
@@ -20,7 +20,6 @@ pub(crate) const HELP: [(&str, &str); 11] = [
 ];
 
 impl App {
-    /// Does what a key asks for.
     pub(crate) fn key(&mut self, key: KeyEvent) {
         if key.kind == KeyEventKind::Release {
             return;
@@ -58,7 +57,6 @@ impl App {
         }
     }
 
-    /// The views that there are.
     pub(crate) fn views(&self) -> Vec<View> {
         let mut views = vec![View::Source, View::Loops, View::Warps, View::Strip];
         if self.has_blocks() {
@@ -67,7 +65,6 @@ impl App {
         views
     }
 
-    /// Whether the trace says when blocks ran.
     fn has_blocks(&self) -> bool {
         !self.scheduled().is_empty()
     }
@@ -116,7 +113,7 @@ impl App {
                 let sms = self.placed.as_ref().map_or(0, |placed| placed.sms().len());
                 self.sm.step(by, sms);
             }
-            // Long steps are steps along the warp.
+            // Long steps move along the warp.
             View::Strip if by.unsigned_abs() > 1 => self.step_run(by),
             View::Strip => {
                 self.warp.step(by, lens[1]);
@@ -140,7 +137,6 @@ impl App {
         }
     }
 
-    /// Shows more of what is chosen.
     fn open(&mut self) {
         self.has_moved = true;
         match self.view {

@@ -1,16 +1,15 @@
-//! What did my warps do? A trace in a terminal: the source with its heat, loops, warps, and one warp run by
-//! run.
+//! Shows a trace in a terminal: source with heat, loops, warps, blocks, and the runs of one warp.
 //!
 //! ```text
 //! keys ──┐
-//!        ├─ App (what is shown) ── draw ── terminal
+//!        ├─ App (state) ── draw ── terminal
 //! Worker ┘    │
-//!   ▲         └─ requests: figures of a kernel, the runs of a warp
+//!   ▲         └─ requests: figures of a kernel, runs of a warp, blocks of a launch
 //!   └──────────────────┘
 //! ```
 //!
-//! Everything shown comes from `warptrace-analysis`. The screen is there at once; figures fill in while a
-//! thread reads the trace. `docs/users/tui.md` is the page for users.
+//! All figures come from `warptrace-analysis`. The source is shown at once, and figures fill in while a
+//! thread reads the trace. `docs/users/tui.md` is the user documentation.
 
 mod app;
 mod columns;

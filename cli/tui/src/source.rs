@@ -1,4 +1,4 @@
-//! The source, with the trace points of each line.
+//! Source lines and their trace points.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -6,43 +6,40 @@ use std::path::PathBuf;
 use warptrace_analysis::{Counts, NoSource, SourceCode, source_code};
 use warptrace_decoder::TraceFile;
 
-/// Files that are looked for at most.
+/// Maximum number of files that are read.
 const MAX_FILES: usize = 1_000;
-/// Bytes of source after which no more files are read.
+/// Bytes of source in memory after which no further files are read.
 const MAX_SOURCE_BYTES: usize = 32 << 20;
 
-/// Ids of locations by line; a location without a line has a key of its own.
+/// Location ids by line. A location without a line has a separate key, with its id.
 type Points = BTreeMap<(u32, u16), Vec<u16>>;
 
-/// A line of the screen.
 #[derive(Debug)]
 pub(crate) enum ScreenRow {
-    /// The name of a file, and what there is to say of it.
+    /// Name and state of a file.
     File { text: String },
-    /// A line of source, or a location of which no source is there.
+    /// A source line, or a location without source.
     Line(SourceLine),
 }
 
 #[derive(Debug)]
 pub(crate) struct SourceLine {
-    /// Number of the line; 0 if it is not known.
+    /// Line number; 0 if it is not known.
     pub(crate) number: u32,
     pub(crate) code: String,
-    /// Ids of the locations in this line.
     pub(crate) locations: Vec<u16>,
 }
 
-/// All lines.
 #[derive(Debug, Default)]
 pub(crate) struct SourceScreen {
     pub(crate) rows: Vec<ScreenRow>,
-    /// Numbers of the rows with locations.
+    /// Indices of the rows with locations.
     pub(crate) points: Vec<usize>,
     by_location: HashMap<u16, usize>,
 }
 
 impl SourceScreen {
-    /// Reads the files that the trace's table of locations names, in its order.
+    /// Reads the files named by the table of locations, in table order.
     pub(crate) fn read(trace: &TraceFile, folders: &[PathBuf]) -> Self {
         let mut files: Vec<(&str, Points)> = Vec::new();
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -51,7 +48,7 @@ impl SourceScreen {
                 files.push((&info.file, BTreeMap::new()));
                 files.len() - 1
             });
-            // A location without a line is a row of its own.
+            // A location without a line is a separate row.
             let key = (info.line, if info.line == 0 { info.id } else { 0 });
             files[number].1.entry(key).or_default().push(info.id);
         }
@@ -103,7 +100,7 @@ impl SourceScreen {
         self.rows.push(ScreenRow::Line(SourceLine { number, code, locations }));
     }
 
-    /// Adds locations that the table does not have.
+    /// Adds locations that the table does not contain.
     pub(crate) fn add_unknown(&mut self, locations: impl Iterator<Item = u16>) {
         let unknown: Vec<u16> = locations.filter(|id| !self.by_location.contains_key(id)).collect();
         if unknown.is_empty() {
@@ -113,12 +110,11 @@ impl SourceScreen {
         unknown.into_iter().for_each(|id| self.add_line(0, String::new(), vec![id]));
     }
 
-    /// The row of a location.
     pub(crate) fn row_of(&self, location: u16) -> Option<usize> {
         self.by_location.get(&location).copied()
     }
 
-    /// The line at a row; `None` at the name of a file.
+    /// Returns the line at a row, or `None` for a file name.
     pub(crate) fn line(&self, row: usize) -> Option<&SourceLine> {
         match self.rows.get(row)? {
             ScreenRow::Line(line) => Some(line),
@@ -126,7 +122,6 @@ impl SourceScreen {
         }
     }
 
-    /// The sums over a row's locations.
     pub(crate) fn counts(&self, row: usize, at: &dyn Fn(u16) -> Counts) -> Counts {
         let mut sum = Counts::default();
         let locations = self.line(row).map_or(&[][..], |line| &line.locations);
@@ -134,7 +129,7 @@ impl SourceScreen {
         sum
     }
 
-    /// The rows with some heat, those with the most first.
+    /// Returns the rows with heat, hottest first.
     pub(crate) fn hottest(&self, heat: &dyn Fn(usize) -> u64) -> Vec<usize> {
         let mut rows: Vec<(usize, u64)> = self.points.iter().map(|&row| (row, heat(row))).collect();
         rows.retain(|(_, heat)| *heat > 0);

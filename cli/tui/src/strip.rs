@@ -1,34 +1,32 @@
-//! One warp, run by run.
+//! Runs of one warp.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use warptrace_analysis::WarpRuns;
 
-/// Runs of a warp that are kept: the first ones.
+/// Maximum number of stored runs. The first runs are stored.
 pub(crate) const MAX_RUNS: usize = 1 << 16;
 
-/// The warp that is shown.
 #[derive(Debug)]
 pub(crate) struct Strip {
     pub(crate) launch: u32,
     pub(crate) warp: u32,
-    /// `None` while they are read.
+    /// `None` until they are read.
     pub(crate) runs: Option<Result<WarpRuns, String>>,
-    /// The run under the cursor.
+    /// Index of the selected run.
     pub(crate) at: usize,
-    /// Locations of the kept runs, those with the most events first.
+    /// Locations of the stored runs, most events first.
     pub(crate) locations: Vec<u16>,
     marks: BTreeMap<u16, usize>,
 }
 
 impl Strip {
-    /// A warp whose runs are being read.
     pub(crate) fn new(launch: u32, warp: u32) -> Self {
         Self { launch, warp, runs: None, at: 0, locations: Vec::new(), marks: BTreeMap::new() }
     }
 
-    /// Takes the runs.
+    /// Stores the runs and assigns marks to their locations.
     pub(crate) fn fill(&mut self, runs: Result<WarpRuns, String>) {
         let mut events: BTreeMap<u16, u64> = BTreeMap::new();
         for run in runs.iter().flat_map(|runs| &runs.first) {
@@ -41,17 +39,16 @@ impl Strip {
         self.runs = Some(runs);
     }
 
-    /// The runs, once they were read.
     pub(crate) fn read(&self) -> Option<&WarpRuns> {
         self.runs.as_ref()?.as_ref().ok()
     }
 
-    /// The number of a location's mark: 0 for the one with the most events.
+    /// Returns the mark of a location: 0 for the location with the most events.
     pub(crate) fn mark(&self, location: u16) -> usize {
         self.marks.get(&location).copied().unwrap_or(usize::MAX)
     }
 
-    /// Number of the first event of the run under the cursor, from 0.
+    /// Returns the index of the selected run's first event, from 0.
     pub(crate) fn first_event(&self) -> u64 {
         let before = self.read().map_or(&[][..], |runs| &runs.first[..self.at]);
         before.iter().fold(0, |sum, run| sum.saturating_add(run.times))

@@ -1,4 +1,4 @@
-//! The terminal: keys in, screens out.
+//! Terminal input and output.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -20,56 +20,56 @@ use crate::draw::{draw, remove_colours};
 use crate::error::TuiError;
 use crate::work::Worker;
 
-/// How long keys are waited for before answers are looked for.
+/// Time to wait for a key before answers are checked.
 const WAIT: Duration = Duration::from_millis(50);
-/// How often figures that fill in are drawn.
+/// Redraw interval while figures fill in.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// How long the screen has to end by itself when a signal came.
+/// Time after a signal in which the screen may end by itself.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Signals that end the screen.
 #[cfg(unix)]
 const ENDING: [i32; 3] = [signal_hook::consts::SIGHUP, SIGINT, SIGTERM];
 #[cfg(not(unix))]
 const ENDING: [i32; 2] = [SIGINT, SIGTERM];
 
-/// What is shown.
+/// Options of the terminal interface.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// What the screen calls the trace: the name of its file.
+    /// Name of the trace on the screen: its file name.
     pub name: String,
-    /// Which warps to look at.
+    /// Warps to analyse.
     pub selection: Selection,
-    /// Folders in which sources are looked for before the current directory.
+    /// Folders to search for sources. The current directory is searched after them.
     pub sources: Vec<PathBuf>,
 }
 
 impl Options {
-    /// Options for the whole of a trace that is called `name`.
+    /// Returns options for a whole trace called `name`.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 }
 
-/// Looks whether standard input and output are a terminal.
+/// Checks that standard input and output are terminals.
 ///
 /// # Errors
-/// [`TuiError::NoTerminal`] if they are not.
+/// Returns [`TuiError::NoTerminal`] if they are not.
 pub fn check_terminal() -> Result<(), TuiError> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() { Ok(()) } else { Err(TuiError::NoTerminal) }
 }
 
-/// Shows a trace until a key asks for the end. The terminal is then as it was before, also where it ends by
-/// an error, a panic or a signal.
+/// Shows a trace until the user quits. The terminal is restored at the end, also after an error, a panic or a
+/// signal.
 ///
 /// # Errors
-/// There is no terminal, or it fails; the trace does not have what was selected; SIGINT, SIGTERM or SIGHUP
-/// came, which keys in the terminal do not send.
+/// Returns an error if there is no terminal or it fails, if the trace does not have what was selected, if a
+/// thread that reads the trace panics, or on SIGINT, SIGTERM and SIGHUP. Ctrl-C in the terminal quits without
+/// a signal.
 pub fn run(trace: TraceFile, options: Options) -> Result<(), TuiError> {
     check_terminal()?;
-    // Said before the screen is there.
+    // Selection errors are reported before the screen opens.
     options.selection.launches(&trace)?;
     let trace = Arc::new(trace);
     let worker = Worker::start(&trace);
@@ -98,7 +98,7 @@ fn show(
     signals: &Signals,
 ) -> Result<(), TuiError> {
     let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    // Without colours crossterm would write codes that undo what marks the chosen row.
+    // Without colours, crossterm would write codes that remove the mark of the selected row.
     force_color_output(true);
     let mut drawn: Option<Instant> = None;
     loop {
@@ -136,10 +136,10 @@ fn show(
     }
 }
 
-/// Notes signals instead of ending at once, so that the terminal can be restored.
+/// Records signals, so that the terminal can be restored before the process ends.
 struct Signals {
     caught: Arc<AtomicUsize>,
-    /// Whether they are still noted.
+    /// Cleared when the screen has ended.
     are_noted: Arc<AtomicBool>,
     ids: Vec<SigId>,
 }
@@ -165,8 +165,8 @@ impl Signals {
     }
 }
 
-/// Ends the process by the signal that came, if nothing else does: crossterm reads for ever from a terminal
-/// that is gone.
+/// Ends the process by the recorded signal if the screen does not end in time. crossterm reads forever from a
+/// terminal that no longer exists.
 fn end_by_signal(caught: &AtomicUsize, are_noted: &AtomicBool) {
     while are_noted.load(Ordering::Relaxed) {
         thread::sleep(GRACE);

@@ -1,4 +1,4 @@
-//! Screens of real traces, and what keys change of them.
+//! Screens of real traces, and the effects of keys.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod screens;
@@ -20,30 +20,29 @@ use crate::app::App;
 use crate::draw::draw;
 use crate::work::answer;
 
-/// An app whose requests are answered at once.
+/// An app whose requests are processed synchronously.
 struct Screen {
     app: App,
     terminal: Terminal<TestBackend>,
 }
 
 impl Screen {
-    /// Shows a trace, without figures yet. Sources are those of this repository.
+    /// Shows a trace before its figures are computed. Sources come from this repository.
     fn unread(trace: TraceFile, columns: u16, rows: u16) -> Self {
         let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let app = App::new(Arc::new(trace), "run.wtrc".to_owned(), Selection::default(), &[folder]);
         Self { app, terminal: Terminal::new(TestBackend::new(columns, rows)).unwrap() }
     }
 
-    /// Shows a trace with its figures.
     fn new(trace: TraceFile, columns: u16, rows: u16) -> Self {
         let mut screen = Self::unread(trace, columns, rows);
         screen.answer();
         screen
     }
 
-    /// Answers what the app asks for.
+    /// Processes all requests of the app.
     fn answer(&mut self) {
-        // The page is known once something was drawn.
+        // The page size is known only after drawing.
         self.draw();
         while !self.app.requests.is_empty() {
             for request in std::mem::take(&mut self.app.requests) {
@@ -57,12 +56,11 @@ impl Screen {
     fn draw(&mut self) -> String {
         self.terminal.draw(|frame| draw(frame, &mut self.app)).unwrap();
         let lines = self.terminal.backend().to_string();
-        // Each line stands in quotes.
         let lines = lines.lines().map(|line| line.trim_matches('"').trim_end().to_owned() + "\n");
         lines.collect()
     }
 
-    /// Presses keys, answers what they ask for, and draws.
+    /// Presses keys, processes their requests, and draws.
     fn press(&mut self, keys: &str) -> String {
         for key in keys.chars() {
             self.code(match key {

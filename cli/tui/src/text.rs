@@ -1,16 +1,16 @@
-//! Text that fits.
+//! Text that fits into a number of columns.
 
 use ratatui::text::Span;
 use warptrace_analysis::words::count;
 
-/// A number in at most five characters: `9,999`, `12.3k`, `4.56M`.
+/// Formats a number in at most five characters: `9,999`, `12.3k`, `4.56M`.
 pub(crate) fn short(number: u64) -> String {
     if number < 10_000 {
         return count(number);
     }
     let (mut scaled, mut suffix) = (number as f64, "");
     for next in ["k", "M", "G", "T", "P", "E"] {
-        // What would be rounded to 1000 belongs to the next suffix.
+        // A number that would round to 1000 gets the next suffix.
         if scaled < 999.5 {
             break;
         }
@@ -26,12 +26,12 @@ pub(crate) fn short(number: u64) -> String {
     format!("{scaled:.digits$}{suffix}")
 }
 
-/// Columns that a text takes.
+/// Returns the width of a text in columns.
 pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// A text of at most `columns` columns; `…` ends one that was longer.
+/// Cuts a text to at most `columns` columns. A cut text ends with `…`.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -51,14 +51,14 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// A text filled up with spaces to `columns` columns, on the left if it is a number; cut if it is longer.
+/// Cuts or pads a text to `columns` columns. Numbers are padded on the left.
 pub(crate) fn pad(text: &str, columns: usize, is_number: bool) -> String {
     let text = fit(text, columns);
     let spaces = " ".repeat(columns.saturating_sub(width(&text)));
     if is_number { spaces + &text } else { text + &spaces }
 }
 
-/// Lines of at most `columns` columns, broken between words; the last of `lines` lines is cut.
+/// Breaks a text between words into at most `lines` lines. Lines wider than `columns` are cut.
 pub(crate) fn wrap(text: &str, columns: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

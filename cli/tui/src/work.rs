@@ -1,4 +1,4 @@
-//! The threads that read the trace while the screen is shown.
+//! Threads that read the trace while the screen is shown.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -11,21 +11,19 @@ use warptrace_decoder::TraceFile;
 
 use crate::strip::MAX_RUNS;
 
-/// What the screen asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Figures; the watch stops what was asked before.
+    /// Figures. The watch can stop the analysis.
     Analyse { selection: Selection, watch: Arc<Watch> },
-    /// The runs of a warp.
+    /// Runs of a warp.
     Runs { launch: u32, warp: u32 },
-    /// Where and when the blocks of a launch ran.
+    /// Block schedule of a launch.
     Blocks { selection: Selection, launch: u32 },
 }
 
-/// What it gets.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Figures, to those who have the same watch.
+    /// Figures for the request with the same watch.
     Analysed {
         watch: Arc<Watch>,
         result: Result<Box<Analysis>, AnalysisError>,
@@ -41,7 +39,7 @@ pub(crate) enum Answer {
     },
 }
 
-/// Answers a request; `None` if it was stopped.
+/// Processes a request. Returns `None` if it was stopped.
 pub(crate) fn answer(trace: &TraceFile, request: Request) -> Option<Answer> {
     Some(match request {
         Request::Analyse { selection, watch } => {
@@ -61,7 +59,7 @@ pub(crate) fn answer(trace: &TraceFile, request: Request) -> Option<Answer> {
     })
 }
 
-/// Two threads: figures take as long as the trace is large, and one warp should not wait that long.
+/// An analysis takes time proportional to the size of the trace, so the runs of a warp use a second thread.
 pub(crate) struct Worker {
     analyse: Sender<Request>,
     runs: Sender<Request>,
@@ -77,7 +75,7 @@ impl Worker {
             let (trace, answer_to) = (Arc::clone(trace), answer_to.clone());
             let thread = thread::spawn(move || {
                 while let Ok(mut request) = requests.recv() {
-                    // Only the last is still wanted.
+                    // Only the latest request is processed.
                     while let Ok(newer) = requests.try_recv() {
                         request = newer;
                     }
@@ -92,10 +90,10 @@ impl Worker {
         Self { analyse, runs, answers, threads: [of_figures, of_runs] }
     }
 
-    /// Hands a request to its thread.
+    /// Sends a request to its thread.
     ///
     /// # Errors
-    /// The thread has panicked.
+    /// Returns an error if the thread panicked.
     pub(crate) fn ask(&self, request: Request) -> Result<(), Panicked> {
         let to = match request {
             Request::Analyse { .. } => &self.analyse,
@@ -104,10 +102,10 @@ impl Worker {
         to.send(request).map_err(|_| Panicked)
     }
 
-    /// The next answer, if there is one.
+    /// Returns the next answer, if any.
     ///
     /// # Errors
-    /// A thread has panicked.
+    /// Returns an error if a thread panicked.
     pub(crate) fn answer(&self) -> Result<Option<Answer>, Panicked> {
         if self.threads.iter().any(JoinHandle::is_finished) {
             return Err(Panicked);
@@ -120,6 +118,5 @@ impl Worker {
     }
 }
 
-/// A thread has panicked.
 #[derive(Debug)]
 pub(crate) struct Panicked;

@@ -1,17 +1,17 @@
-//! Prices of European options by the formula of Black and Scholes.
+//! Prices European options with the Black-Scholes formula.
 
 #[warptrace::kernels]
 pub mod options {
     use warptrace::device::{DisjointSlice, math, thread};
 
-    /// The probability that a normally distributed number is below `x`.
+    /// Returns the probability that a standard normal variable is below `x`.
     fn below(x: f64) -> f64 {
         0.5 * math::erfc(-x * core::f64::consts::FRAC_1_SQRT_2)
     }
 
-    /// Leaves the price of a call for each of `strikes`, in units of the share, whose price now is `share`.
-    /// `years` are until the option ends, `rate` is the interest and `volatilities` are those of the share,
-    /// all for a year. An option that has ended is worth what it pays.
+    /// Computes the price of a call option for each of `strikes`. `share` is the current price of the share.
+    /// `years` is the time until the option expires. `rate` is the interest rate and `volatilities` are the
+    /// volatilities of the share, both for one year. The price of an expired option is its payoff.
     #[kernel]
     pub fn calls(
         share: f64,
@@ -27,7 +27,7 @@ pub mod options {
             let deviation = volatility * math::sqrt(left);
             let first =
                 (math::ln(share / strike) + (rate + 0.5 * volatility * volatility) * left) / deviation;
-            // `warptrace values` says what they were, and which was NaN first.
+            // `warptrace values` shows these values and which of them was NaN first.
             trace!("deviation", deviation; "first", first);
             share * below(first) - strike * math::exp(-rate * left) * below(first - deviation)
         } else {

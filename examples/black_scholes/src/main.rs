@@ -1,4 +1,4 @@
-//! Prices options, records how, and checks the prices.
+//! Prices options, records the kernel, and checks the prices.
 
 mod kernels;
 
@@ -10,7 +10,7 @@ const OPTIONS: usize = 10_000;
 const SHARE: f64 = 100.0;
 const RATE: f64 = 0.03;
 
-/// The integral of what the option pays, over all that the share may do: no formula, so it takes long.
+/// Integrates the payoff over all final share prices. Independent of the formula, but slow.
 fn reference(strike: f64, years: f64, volatility: f64) -> f64 {
     let deviation = volatility * years.sqrt();
     let drift = (RATE - 0.5 * volatility * volatility) * years;
@@ -34,7 +34,7 @@ fn main() -> Result<(), warptrace::Error> {
 
     let number = |option: usize, step: usize, count: usize| (option * step % count) as f64 / count as f64;
     let strikes: Vec<f64> = (0..OPTIONS).map(|option| 60.0 + 80.0 * number(option, 7, 1_009)).collect();
-    // Every seventh has ended.
+    // Every seventh option has expired.
     let years: Vec<f64> = (0..OPTIONS).map(|option| 3.0 * number(option, 1, 7)).collect();
     let volatilities: Vec<f64> = (0..OPTIONS).map(|option| 0.1 + 0.5 * number(option, 13, 503)).collect();
 

@@ -4,8 +4,8 @@
 pub mod histogram {
     use warptrace::device::{AtomicSlice, thread};
 
-    /// Counts the values in bins of equal width: bin `b` has those whose remainder by the number of bins is
-    /// `b`. Each thread takes every `threads`-th value.
+    /// Counts the values in bins: bin `b` counts the values that are `b` modulo the number of bins, except 0.
+    /// Each thread takes every `threads`-th value.
     #[kernel]
     pub fn count(values: &[u32], bins: AtomicSlice<u32>, threads: u32) {
         let mut index = thread::index().get() as usize;

@@ -1,5 +1,5 @@
-//! Records a kernel of a program that has a CUDA context, a stream and arrays of its own. Where there is no
-//! GPU, the simulator runs the same kernel.
+//! Records a kernel of a program that creates its CUDA context, stream and arrays itself. Without a GPU, the
+//! simulator runs the same kernel.
 
 mod kernels;
 
@@ -23,7 +23,7 @@ fn reference(values: &[u32]) -> Vec<u32> {
     bins
 }
 
-/// Counts on a stream of the program's own.
+/// Counts on a stream that the program has created.
 fn count_on_stream(values: &[u32], path: &str) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
     let stream = CudaContext::new(0)?.new_stream()?;
     let mut device_values = stream.clone_htod(values)?;

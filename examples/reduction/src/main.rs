@@ -1,4 +1,4 @@
-//! Sums numbers, records how, and checks the sum.
+//! Sums numbers, records the kernel, and checks the sum.
 
 mod kernels;
 

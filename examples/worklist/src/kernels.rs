@@ -1,14 +1,14 @@
-//! Breadth-first search with a worklist: the vertices that one round finds are the work of the next.
+//! Breadth-first search with a worklist: the vertices found in one round are the work of the next round.
 
 #[warptrace::kernels]
 pub mod search {
     use warptrace::device::{AtomicSlice, thread};
 
-    /// The distance of a vertex that was not found yet.
+    /// Distance of a vertex that was not found yet.
     pub const UNKNOWN: u32 = u32::MAX;
 
-    /// Works on the items `first..end` of the queue, vertices of one distance: gives each neighbour that no
-    /// vertex has found yet its distance, and appends it to the queue. `tail` is where the queue ends.
+    /// Processes the entries `first..end` of the queue, vertices of equal distance. Sets the distance of each
+    /// neighbour that was not found yet, and appends it to the queue. `tail` is the end of the queue.
     ///
     /// The edges are compressed: vertex `v` has the neighbours `targets[offsets[v]..offsets[v + 1]]`.
     #[kernel]
@@ -29,7 +29,7 @@ pub mod search {
         let distance = distances.load(vertex) + 1;
         for edge in offsets[vertex]..offsets[vertex + 1] {
             let neighbour = targets[edge as usize];
-            // Of all threads that come to it, one finds it.
+            // Of all threads that reach the neighbour, exactly one succeeds.
             if distances.compare_exchange(neighbour as usize, UNKNOWN, distance).is_ok() {
                 let slot = tail.fetch_add(0, 1);
                 queue.store(slot as usize, neighbour);

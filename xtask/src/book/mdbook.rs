@@ -1,4 +1,4 @@
-//! mdBook: found, or installed into the target folder.
+//! mdBook, installed into the target folder.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use anyhow::{Context, bail};
 use crate::process::quietly;
 use crate::workspace;
 
-/// The version that the book is built with: its settings and its HTML differ from one to the next.
+/// Version of mdBook. Its settings and HTML differ between versions.
 const VERSION: &str = "0.5.4";
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// Finds mdBook, or installs it.
+/// Installs mdBook if it is missing.
 ///
-/// It lies in the target folder, not in `.toolchain/`, whose changes have kernels compiled anew. It is built
-/// without optimisation: that takes a third of the time, and the book is small.
+/// It is installed into the target folder, because changes of `.toolchain/` recompile all kernels. It is
+/// built without optimisation, which takes a third of the time. The book is small.
 ///
 /// # Errors
-/// Says why it cannot be installed.
+/// Returns an error if it cannot be installed.
 pub(super) fn set_up() -> anyhow::Result<()> {
     if find().is_ok() {
         return Ok(());
@@ -38,10 +38,10 @@ pub(super) fn set_up() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks whether mdBook is there.
+/// Checks that mdBook is installed.
 ///
 /// # Errors
-/// Says how to install it.
+/// Returns an error that names the command to install it.
 pub(super) fn find() -> anyhow::Result<()> {
     let program = program()?;
     if program.is_file() {
@@ -50,7 +50,6 @@ pub(super) fn find() -> anyhow::Result<()> {
     bail!("there is no mdBook at {}: `cargo xtask book` installs it", workspace::shown(&program))
 }
 
-/// Where the program is once it is installed.
 pub(super) fn program() -> anyhow::Result<PathBuf> {
     let name = format!("mdbook{}", std::env::consts::EXE_SUFFIX);
     Ok(workspace::target()?.join("tools").join(format!("mdbook-{VERSION}")).join("bin").join(name))

@@ -1,8 +1,8 @@
-//! `cargo xtask book`: the documentation as a book, and a check of all links.
+//! `cargo xtask book`: builds the documentation as a book, and checks all links.
 //!
-//! The book's pages are `docs/`, README.md and the other pages of the root, and every page of `results/`.
-//! They link each other by the paths that they have in the repository, so that they can be read there, too.
-//! mdBook wants them in one folder: they are copied to one ([`stage`]), with the files that they link.
+//! The pages of the book are `docs/`, README.md and the other pages of the root, and every page of
+//! `results/`. They link each other by their paths in the repository, where they can also be read. mdBook
+//! requires one folder, so [`stage`] copies the pages and the files that they link.
 
 mod links;
 mod mdbook;
@@ -20,10 +20,9 @@ use crate::workspace;
 
 pub(crate) use links::set_up as set_up_links;
 
-/// Longer than a slow machine takes for the book.
+/// Time limit for building the book on a slow machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Runs the chore.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     set_up()?;
     check_links()?;
@@ -32,10 +31,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the links of every page in the repository, and that pages which sources name exist.
+/// Checks the links of every page in the repository, and that the pages named in sources exist.
 ///
 /// # Errors
-/// Names each link that leads nowhere.
+/// Lists the broken links.
 pub(crate) fn check_links() -> anyhow::Result<Outcome> {
     let files = workspace::files()?;
     let faults = links::check_sources(workspace::root(), &files)?;
@@ -47,19 +46,19 @@ pub(crate) fn check_links() -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed(String::new()))
 }
 
-/// Installs mdBook and lychee if they are not there.
+/// Installs mdBook and lychee if they are missing.
 ///
 /// # Errors
-/// Says why it cannot be installed.
+/// Returns an error if one of them cannot be installed.
 pub(crate) fn set_up() -> anyhow::Result<()> {
     set_up_links().map_err(|missing| anyhow!("{}: {}", missing.tried.join("; "), missing.without))?;
     mdbook::set_up()
 }
 
-/// Builds the book; returns its first page.
+/// Builds the book and returns its first page.
 ///
 /// # Errors
-/// If mdBook fails or warns, and if a link in the built book leads nowhere.
+/// Returns an error if mdBook fails or warns, or if a link in the book is broken.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let folder = workspace::target()?.join("book");
     let _ = std::fs::remove_dir_all(&folder);
@@ -67,13 +66,13 @@ pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let mut command = Command::new(mdbook::program()?);
     command.arg("build").current_dir(&folder);
     let ended = quietly(&mut command, LIMIT).context("cannot run mdBook")?;
-    // mdBook goes on after a warning.
+    // mdBook does not stop at warnings.
     let warns = ["WARN", "ERROR", "warning:"].iter().any(|word| ended.said.contains(word));
     if !ended.success || warns {
         bail!("mdBook finds something wrong with the book:\n{}", ended.said);
     }
     let pages = folder.join("book");
-    // The page for addresses that do not exist has links of the place that it is served from.
+    // The page for unknown addresses contains links that depend on the address of the server.
     std::fs::remove_file(pages.join("404.html")).context("mdBook made no 404.html")?;
     links::check([pages.join("**/*.html")])?;
     Ok(pages.join("index.html"))

@@ -1,4 +1,4 @@
-//! Copies the book's pages into one folder, as mdBook wants them.
+//! Copies the pages of the book into the folder for mdBook.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,18 +9,18 @@ use anyhow::{Context, bail};
 use super::links;
 use crate::workspace;
 
-/// Table of contents, with links as they are in `docs/`.
+/// Table of contents, with links relative to `docs/`.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// mdBook's settings, and a file of styles that they name.
+/// Settings of mdBook, and the style sheet that they name.
 const SETTINGS: [&str; 2] = ["docs/book.toml", "docs/book.css"];
-/// Pages of this folder need no line in the table of contents: they are listed behind all others.
+/// Pages of this folder need no line in the table of contents. They are listed after all others.
 const RESULTS: &str = "results/";
 
-/// Makes `folder` a book of mdBook: settings, a table of contents, and all pages at the paths that they have
-/// below the workspace's root, with the files that they link. `files` are those of the repository.
+/// Turns `folder` into an mdBook book: settings, table of contents, and all pages with the files that they
+/// link, at their paths in the repository. `files` are the files of the repository.
 ///
 /// # Errors
-/// If a page of `docs/` is in no chapter, or a file cannot be copied.
+/// Returns an error if a page of `docs/` is in no chapter or if a file cannot be copied.
 pub(super) fn stage(files: &BTreeSet<String>, folder: &Path) -> anyhow::Result<()> {
     let root = workspace::root();
     let mut wanted = links::linked([SUMMARY])?;
@@ -48,7 +48,6 @@ pub(super) fn stage(files: &BTreeSet<String>, folder: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-/// Checks that each page of `docs/` is a chapter.
 fn check_chapters(files: &BTreeSet<String>, chapters: &BTreeSet<String>) -> anyhow::Result<()> {
     let is_page = |file: &&String| file.starts_with("docs/") && file.ends_with(".md") && *file != SUMMARY;
     match files.iter().filter(is_page).find(|page| !chapters.contains(*page)) {
@@ -57,15 +56,14 @@ fn check_chapters(files: &BTreeSet<String>, chapters: &BTreeSet<String>) -> anyh
     }
 }
 
-/// `docs/SUMMARY.md` with paths from the root.
+/// Returns `docs/SUMMARY.md` with paths relative to the root.
 fn table_of_contents(text: &str) -> String {
     text.replace("](", "](docs/").replace("](docs/../", "](")
 }
 
-/// The line of a page of results.
 fn result_line(path: &str, title: &str) -> String {
     let title = title.replace(['[', ']', '`'], "");
-    // Titles repeat from folder to folder.
+    // Titles may be equal in different folders.
     let below = path.trim_start_matches(RESULTS).rsplit_once('/').map_or("", |(folder, _)| folder);
     let shown = if below.is_empty() { title } else { format!("{title} ({below})") };
     format!("- [{shown}]({path})\n")

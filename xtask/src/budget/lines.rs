@@ -1,4 +1,4 @@
-//! Counts lines of Rust: production, tests and comments. Blank lines do not count.
+//! Counts lines of Rust: production, tests and comments. Ignores blank lines.
 
 use std::fs;
 use std::ops::AddAssign;
@@ -8,7 +8,6 @@ use anyhow::Context;
 
 use crate::workspace;
 
-/// Lines by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) production: u64,
@@ -28,7 +27,7 @@ impl AddAssign for Lines {
 /// Counts the lines of all Rust files of the repository.
 ///
 /// # Errors
-/// If git cannot list the files, or a file cannot be read.
+/// Returns an error if git cannot list the files or if a file cannot be read.
 pub(super) fn count_all() -> anyhow::Result<Lines> {
     let mut sum = Lines::default();
     for name in workspace::files()?.iter().filter(|name| name.ends_with(".rs")) {
@@ -48,11 +47,10 @@ fn is_test(path: &Path) -> bool {
         || file.ends_with("_tests.rs")
 }
 
-/// Counts the lines of one file.
 fn count(text: &str, is_test: bool) -> Lines {
     let mut lines = Lines::default();
     let mut in_comment = false;
-    // The item under `#[cfg(test)]` in which the line lies: its depth of braces, and whether it has opened one.
+    // The current item under `#[cfg(test)]`: its brace depth, and whether it has opened a brace.
     let mut item: Option<(i64, bool)> = None;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let is_comment = in_comment || line.starts_with("//") || line.starts_with("/*");
@@ -82,7 +80,7 @@ fn count(text: &str, is_test: bool) -> Lines {
     lines
 }
 
-/// Removes literals of strings and characters, and a comment at the end.
+/// Removes string and character literals, and a trailing comment.
 fn without_literals(line: &str) -> String {
     let mut code = String::new();
     let mut rest = line;
@@ -106,7 +104,7 @@ fn without_literals(line: &str) -> String {
     code
 }
 
-/// Returns the length of the string literal at the start of `text`; `None` if the line ends before it does.
+/// Returns the length of the string literal at the start, or `None` if it does not end on this line.
 fn string_length(text: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {
@@ -120,7 +118,7 @@ fn string_length(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns the length of the character literal at the start of `text`; `None` if a lifetime is there.
+/// Returns the length of the character literal at the start of `text`, or `None` for a lifetime.
 fn character_length(text: &str) -> Option<usize> {
     let mut characters = text.char_indices().skip(1);
     let (_, first) = characters.next()?;

@@ -1,4 +1,4 @@
-//! The archives that `cargo package` makes, unpacked.
+//! Unpacked archives of `cargo package`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,21 +9,19 @@ use anyhow::{Context, bail, ensure};
 
 use crate::workspace;
 
-/// A package, unpacked.
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) folder: PathBuf,
 }
 
-/// Names the commit that a package was made of; differs without any other change.
+/// Names the commit of a package. It changes with every commit.
 const COMMIT_FILE: &str = ".cargo_vcs_info.json";
 
-/// Files that every package has.
+/// Files that every package must have.
 const EVERYWHERE: [&str; 5] = ["Cargo.toml", "Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Packages all of the workspace but `unpublished`, and unpacks it into `folder`. Files that are there and
-/// have not changed stay as they are.
+/// Packages the workspace except `unpublished`, and unpacks the packages. Keeps unchanged files.
 pub(super) fn make(folder: &Path, unpublished: &[&str]) -> anyhow::Result<Vec<Package>> {
     let outputs = folder.join("made");
     let mut cargo = workspace::cargo();
@@ -31,14 +29,14 @@ pub(super) fn make(folder: &Path, unpublished: &[&str]) -> anyhow::Result<Vec<Pa
     for package in unpublished {
         cargo.args(["--exclude", package]);
     }
-    // Archives of packages that there no longer are would stay.
+    // Remove archives of packages that no longer exist.
     if outputs.exists() {
         fs::remove_dir_all(&outputs).with_context(|| format!("cannot remove {}", outputs.display()))?;
     }
     let output = cargo.arg("--target-dir").arg(&outputs).output().context("cannot run cargo")?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "cargo cannot package the workspace:\n{said}");
-    // Tests are left out on purpose.
+    // Cargo warns that excluded tests are ignored.
     let warning =
         said.lines().find(|line| line.starts_with("warning: ") && !line.contains("warning: ignoring "));
     if let Some(warning) = warning {
@@ -65,7 +63,7 @@ pub(super) fn make(folder: &Path, unpublished: &[&str]) -> anyhow::Result<Vec<Pa
     Ok(packages)
 }
 
-/// Checks what a registry and its readers ask of a package.
+/// Checks the contents that a registry and its users require.
 fn check_contents(package: &Package) -> anyhow::Result<()> {
     let Package { name, folder, .. } = package;
     for file in EVERYWHERE {
@@ -83,7 +81,7 @@ fn check_contents(package: &Package) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that building has written nothing into the packages: a registry's folder is not for writing.
+/// Checks that builds wrote no files into the packages. Folders of a registry are read-only.
 pub(super) fn check_untouched(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
     for Package { name, version, folder: unpacked } in packages {
         let fresh = files(&folder.join("made/package/unpacked").join(format!("{name}-{version}")))?;
@@ -95,8 +93,8 @@ pub(super) fn check_untouched(folder: &Path, packages: &[Package]) -> anyhow::Re
     Ok(())
 }
 
-/// Makes `to` a copy of `from`, but for names in `except`: files that have not changed are not written, and
-/// those that are no longer in `from` are removed.
+/// Copies `from` to `to`, except names in `except`. Does not write unchanged files and removes files that are
+/// no longer in `from`.
 pub(super) fn copy_changed(from: &Path, to: &Path, except: &[&str]) -> anyhow::Result<()> {
     let is_meant = |file: &String| !except.iter().any(|name| file.split('/').next() == Some(name));
     let wanted: BTreeSet<String> = files(from)?.into_iter().filter(is_meant).collect();
@@ -117,7 +115,7 @@ pub(super) fn copy_changed(from: &Path, to: &Path, except: &[&str]) -> anyhow::R
     Ok(())
 }
 
-/// All files under a folder, by their paths in it; none if there is no such folder.
+/// Returns all files below a folder by relative path; empty if the folder does not exist.
 fn files(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     let mut folders = vec![String::new()];

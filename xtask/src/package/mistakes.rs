@@ -1,9 +1,9 @@
-//! Mistakes that a build finds: one small package with one mistake after the other, built with cargo as a
-//! user does.
+//! Tests the messages for mistakes that a build finds. Each case changes a small package and builds it with
+//! cargo as a user would.
 //!
-//! A case is a text. Lines with `#` say what is wrong, one with `$` what is run, and `-- FILE` begins a file
-//! of the package in place of the right one, empty for none. Behind `-- said` stand lines of which each must
-//! be said: the first once, and no warning that is not among them.
+//! A case is a text. Lines with `#` describe the mistake. The line with `$` is the command. `-- FILE` begins
+//! a file that replaces the correct one; an empty text removes it. The lines after `-- said` must all be
+//! printed, the first of them exactly once. Other warnings are not allowed.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use warptrace_build::Compiler;
 use super::{Folders, read, user_cargo, user_manifest, write};
 use crate::workspace;
 
-/// The package without a mistake.
+/// Name of the package, and its files without a mistake.
 const NAME: &str = "mistaken";
 const RIGHT: [(&str, &str); 4] = [
     ("build.rs", "fn main() {\n    warptrace_build::compile(\"src/kernels.rs\");\n}\n"),
@@ -31,7 +31,7 @@ const RIGHT: [(&str, &str); 4] = [
     ("src/second.rs", ""),
 ];
 
-/// Builds all cases of the folder with texts; fails at the first whose words are others.
+/// Builds all cases. Fails at the first case with unexpected output.
 pub(super) fn check(folders: &Folders) -> anyhow::Result<()> {
     let texts = workspace::root().join("tracer-host/warptrace/tests/mistakes/build");
     let entries = fs::read_dir(&texts).with_context(|| format!("cannot read {}", texts.display()))?;
@@ -53,7 +53,7 @@ pub(super) fn check(folders: &Folders) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes a mistake, and compares what is said.
+/// Builds one case and compares the output.
 fn run(folders: &Folders, package: &Path, case: &str) -> anyhow::Result<()> {
     let (head, rest) = case.split_once("\n-- ").context("the case has no part")?;
     let command = head.lines().find_map(|line| line.strip_prefix("$ ")).context("the case runs nothing")?;
@@ -72,7 +72,7 @@ fn run(folders: &Folders, package: &Path, case: &str) -> anyhow::Result<()> {
     }
     let (_, expected) = parts.iter().find(|(name, _)| *name == "said").context("the case expects nothing")?;
     let mut cargo = user_cargo(package, &folders.target);
-    // As of a user, who has not asked for builds without device code.
+    // Users have not disabled device code.
     cargo.env_remove("WARPTRACE_NO_DEVICE_CODE");
     for word in command.split(' ').filter(|word| *word != "cargo") {
         match word.split_once('=') {
@@ -84,7 +84,7 @@ fn run(folders: &Folders, package: &Path, case: &str) -> anyhow::Result<()> {
     compare(&String::from_utf8_lossy(&output.stderr), expected)
 }
 
-/// Checks that all of `expected` was said.
+/// Checks that the output contains all lines of `expected` and no other warning.
 fn compare(said: &str, expected: &str) -> anyhow::Result<()> {
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     for line in &expected {
@@ -94,7 +94,7 @@ fn compare(said: &str, expected: &str) -> anyhow::Result<()> {
     let times = said.matches(first).count();
     ensure!(times == 1, "this was said {times} times:\n{first}\nin:\n{said}");
     let is_summary = |line: &str| {
-        // Of the settings that stand for a registry, too.
+        // Also warnings about the patch that replaces a registry.
         line.contains(") generated ") || line.contains("build failed") || line.starts_with("warning: patch ")
     };
     let mut warnings = said.lines().filter(|line| line.starts_with("warning: ") && !is_summary(line));

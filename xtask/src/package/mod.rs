@@ -1,7 +1,8 @@
-//! `cargo xtask package`: makes the packages for a registry, and builds and runs the examples from them.
+//! `cargo xtask package`: packages the workspace for a registry, and builds and runs the examples from the
+//! packages.
 //!
-//! In a folder under `target` the packages are unpacked, and a patch in its settings has all that is built
-//! below it take them where a registry is asked for.
+//! The packages are unpacked into a folder under `target`. A patch in its cargo settings makes all builds
+//! below it use these packages instead of a registry.
 
 mod archives;
 mod mistakes;
@@ -17,21 +18,20 @@ use warptrace_build::Compiler;
 
 use crate::{process, workspace};
 
-/// Packages of the workspace that are not for a registry.
 const UNPUBLISHED: [&str; 5] =
     ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels", "warptrace-python"];
 
-/// A package that is made but not built here: DataFusion builds longer than all the rest. The part `query` of
-/// the tests builds its source.
+/// A package that is packaged but not built here, because DataFusion takes longer to build than all other
+/// packages together. The part `query` of the tests builds its source.
 const BUILDS_LONG: &str = "warptrace-query";
 
-/// A choice of cudarc's features that a user's own package may make, against which ours must build too.
+/// Features of cudarc that a user's package may choose. The packages must build with each of them.
 const CUDARC_CHOICES: [(&str, &str); 2] = [
     ("linked", r#"["std", "driver", "nvrtc", "dynamic-linking", "cuda-12080"]"#),
     ("loaded", r#"["std", "driver", "nvrtc", "dynamic-loading", "cuda-11080"]"#),
 ];
 
-/// A package that verifies a trace, and fails if it is not whole.
+/// A package that verifies a trace and fails if it is incomplete.
 const VERIFIER: &str = "verifier";
 const VERIFIER_SOURCE: &str = r#"//! Verifies a trace.
 
@@ -47,13 +47,12 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 "#;
 
-/// Where all of it happens.
 struct Folders {
-    /// The archives, and what was unpacked.
+    /// Archives and unpacked packages.
     packages: PathBuf,
-    /// Examples, and packages that are written here.
+    /// Examples, and generated packages.
     users: PathBuf,
-    /// Of cargo, for the users: device code is compiled in it, so it lies below the patch.
+    /// Target folder of the users. Device code is compiled in it, so it must be below the patch.
     target: PathBuf,
 }
 
@@ -65,13 +64,12 @@ pub(crate) struct Options {
     mistakes: bool,
 }
 
-/// Runs the chore.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     check(options)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packages, builds and runs; fails with what was wrong.
+/// Packages the workspace, and builds and runs the examples.
 pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     let root = workspace::target()?.join("package-test");
     let folders =
@@ -108,7 +106,7 @@ pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has cargo take the packages for those of a registry, in all folders below `root`.
+/// Writes the patch that makes cargo use the packages in all folders below `root`.
 fn write_patch(root: &Path, packages: &[archives::Package]) -> anyhow::Result<()> {
     let mut text = String::from("[patch.crates-io]\n");
     for package in packages {
@@ -117,7 +115,7 @@ fn write_patch(root: &Path, packages: &[archives::Package]) -> anyhow::Result<()
     write(&root.join(".cargo/config.toml"), &text)
 }
 
-/// Checks all packages. They are a workspace with the profile of this one, and share the outputs of its
+/// Checks all packages as a workspace with the profile of this one, so that they share build outputs with the
 /// lints.
 fn check_all(folders: &Folders, packages: &[archives::Package]) -> anyhow::Result<()> {
     let members: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
@@ -131,7 +129,7 @@ fn check_all(folders: &Folders, packages: &[archives::Package]) -> anyhow::Resul
     process::run(command.env("WARPTRACE_NO_DEVICE_CODE", "1"))
 }
 
-/// Checks a package that uses cudarc itself, and chooses other features of it.
+/// Checks a package that uses cudarc directly, with other features.
 fn check_cudarc(folders: &Folders, name: &str, features: &str) -> anyhow::Result<()> {
     let folder = folders.users.join(name);
     let manifest = user_manifest(name)
@@ -145,7 +143,7 @@ fn check_cudarc(folders: &Folders, name: &str, features: &str) -> anyhow::Result
          pub fn device(context: &std::sync::Arc<cudarc::driver::CudaContext>) -> Result<warptrace::Device, warptrace::Error> {\n    \
          warptrace::Device::from_cudarc(&context.default_stream())\n}\n",
     )?;
-    // With device code, as the examples: it is compiled once for all of them.
+    // Device code is compiled once for this package and all examples.
     process::run(user_cargo(&folder, &folders.target).args(["check", "--quiet"]))
 }
 
@@ -158,7 +156,6 @@ fn write_verifier(folders: &Folders) -> anyhow::Result<()> {
     write(&folder.join("src/main.rs"), VERIFIER_SOURCE)
 }
 
-/// The folders of the examples.
 pub(crate) fn examples() -> anyhow::Result<Vec<PathBuf>> {
     let folder = workspace::root().join("examples");
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -173,7 +170,7 @@ pub(crate) fn examples() -> anyhow::Result<Vec<PathBuf>> {
 
 /// Runs an example, which checks its result, and verifies its trace.
 fn run_example(folders: &Folders, example: &Path, name: &str) -> anyhow::Result<()> {
-    // With a blank, as users' folders have.
+    // The name contains a blank, as folders of users may.
     let folder = folders.users.join(format!("example {name}"));
     archives::copy_changed(example, &folder, &["target", "Cargo.lock"])?;
     let manifest = folder.join("Cargo.toml");
@@ -183,15 +180,15 @@ fn run_example(folders: &Folders, example: &Path, name: &str) -> anyhow::Result<
     let verifier = folders.users.join(VERIFIER);
     process::run(user_cargo(&verifier, &folders.target).args(["run", "--quiet", "--"]).arg(&trace))?;
 
-    // Without a change nothing is compiled again.
+    // A second build without a change compiles nothing.
     let built = user_cargo(&folder, &folders.target).args(["build", "--color", "never"]).output()?;
     let said = String::from_utf8_lossy(&built.stderr).into_owned();
     ensure!(!said.contains("Compiling"), "{name} is built again without a change:\n{said}");
     check_device_code(folders, name)
 }
 
-/// Checks that the kernels were compiled for GPUs with all their trace points, where there is a device
-/// compiler.
+/// Checks that the kernels were compiled for GPUs with all their trace points. Skips the check without a
+/// device compiler or if device code is disabled.
 fn check_device_code(folders: &Folders, name: &str) -> anyhow::Result<()> {
     let skips =
         std::env::var_os("WARPTRACE_NO_DEVICE_CODE").is_some_and(|value| !value.is_empty() && value != "0");
@@ -218,7 +215,7 @@ fn check_device_code(folders: &Folders, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The location that a line of PTX stands for.
+/// Returns the location that a line of PTX marks.
 fn location(line: &str) -> Option<u32> {
     match Marker::parse(line.trim())? {
         Ok(Marker::Event(id) | Marker::Tick(id, _)) => Some(id.into()),
@@ -226,7 +223,7 @@ fn location(line: &str) -> Option<u32> {
     }
 }
 
-/// An example's manifest that takes warptrace from a registry.
+/// Returns the manifest of an example with warptrace from a registry.
 fn from_registry(manifest: &str) -> String {
     let lines = manifest.lines().map(|line| match line.split_once(" = { path = \"../../") {
         Some((name, _)) => format!("{name} = \"*\""),
@@ -241,11 +238,11 @@ fn user_manifest(name: &str) -> String {
     )
 }
 
-/// Cargo in a user's folder, with the versions of packages that the workspace has.
+/// Returns a cargo command for a user's folder, with the package versions of the workspace.
 fn user_cargo(folder: &Path, target: &Path) -> Command {
     let lock = folder.join("Cargo.lock");
     if !lock.exists() || is_older(&lock, &workspace::root().join("Cargo.lock")) {
-        // What is missing there, cargo looks up.
+        // Cargo resolves packages that are missing from the file.
         let _ = fs::copy(workspace::root().join("Cargo.lock"), &lock);
     }
     let mut cargo = workspace::cargo();
@@ -262,7 +259,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Writes a file, unless it has that text: its time decides what is built again.
+/// Writes a file unless it already has that text. Its modification time determines rebuilds.
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     if fs::read_to_string(path).is_ok_and(|found| found == text) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The device compiler: a `rustc` with its own `rust-src`.
+//! The device compiler: a `rustc` with matching `rust-src`.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,11 +9,11 @@ use warptrace_build::{BuildError, Compiler, DEVICE_COMPILER_VARIABLE, Origin};
 use super::{Missing, SetUpResult};
 use crate::process::quietly;
 
-/// Debian's packages, which live beside rustup's toolchains.
+/// Debian packages. They can be installed next to toolchains of rustup.
 const PACKAGES: [&str; 2] = ["rustc-web", "rust-web-src"];
-/// The oldest Rust that can compile the device crate, as `warptrace-build` has it.
+/// Oldest Rust that can compile the device crate, as in `warptrace-build`.
 const OLDEST_MINOR: u32 = 96;
-/// Long enough for a slow mirror, short enough for a network that does not respond.
+/// Time limit: long enough for a slow mirror, short enough for a network that does not respond.
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "`rustup toolchain install stable --component rust-src` (Rust 1.96 or later), or on Debian \
@@ -21,7 +21,6 @@ const HELP: &str = "`rustup toolchain install stable --component rust-src` (Rust
 const WITHOUT: &str =
     "Without it everything works except `--device cuda`: the simulator runs the same kernels.";
 
-/// Finds the compiler, or tries to install one.
 pub(super) fn set_up() -> SetUpResult {
     let first = match Compiler::find() {
         Ok(compiler) => return Ok(describe(&compiler)),
@@ -30,7 +29,7 @@ pub(super) fn set_up() -> SetUpResult {
     };
     let missing = |tried| Missing { tried, help: HELP.to_owned(), without: WITHOUT };
     if std::env::var_os(DEVICE_COMPILER_VARIABLE).is_some_and(|value| !value.is_empty()) {
-        // A compiler named by hand is a decision; no other one is put in its place.
+        // A compiler named by the user is not replaced.
         return Err(missing(vec![first]));
     }
     let mut tried = vec![first];
@@ -56,11 +55,11 @@ fn describe(compiler: &Compiler) -> String {
     format!("{} at {} ({origin})", compiler.version, compiler.rustc.display())
 }
 
-/// What an installation did, or why it did nothing: `None` where it does not apply to this machine.
+/// Description, or the reason of a failure; `Err(None)` if the method does not apply to this machine.
 type Installed = Result<String, Option<String>>;
 
-/// Adds `rust-src` to the toolchains of rustup that are recent enough. Nightlies are left alone: they change
-/// from day to day, and are taken only where a person has given them `rust-src`.
+/// Adds `rust-src` to a recent toolchain of rustup. Skips nightlies: they change from day to day and are used
+/// only if the user has installed `rust-src`.
 fn with_rustup() -> Installed {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().map_err(|_| None)?;
     let list = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -84,7 +83,7 @@ fn with_rustup() -> Installed {
     Err(failed)
 }
 
-/// Whether rustup's toolchain `name` is Rust 1.96 or later.
+/// Returns true if the toolchain `name` is Rust 1.96 or later.
 fn is_recent(name: &str) -> bool {
     let output = Command::new("rustup").args(["run", name, "rustc", "--version"]).output();
     output.is_ok_and(|output| {
@@ -94,7 +93,6 @@ fn is_recent(name: &str) -> bool {
     })
 }
 
-/// Installs Debian's packages.
 fn with_apt() -> Installed {
     if !Path::new("/usr/bin/apt-get").exists() {
         return Err(None);
@@ -125,9 +123,9 @@ fn with_apt() -> Installed {
         }
     };
     println!("installing {} with apt-get, which takes about half a minute ...", PACKAGES.join(" and "));
-    // A stale list still may do, so only the installation decides.
+    // The installation may succeed with an outdated list, so a failed update is not an error.
     let updated = apt(&["update"]);
-    // Debian's other Rust packages conflict with these; a user may need them.
+    // `--no-remove`: Debian's other Rust packages conflict with these, and a user may need them.
     let mut install = vec!["install", "--yes", "--no-remove", "--no-install-recommends"];
     install.extend(PACKAGES);
     apt(&install).map_err(|failed| updated.err().unwrap_or(failed))?;

@@ -1,4 +1,4 @@
-//! NVIDIA's assembler and disassembler, which check PTX and its machine code without a GPU.
+//! NVIDIA's assembler and disassembler, which check PTX and machine code without a GPU.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,8 @@ use warptrace_build::{Disassembler, Ptxas, TOOLCHAIN_FOLDER};
 use super::{Missing, SetUpResult};
 use crate::workspace;
 
-/// The wheels on PyPI that carry them. From 13 on they know all architectures that are checked. pip empties
-/// the folders that it writes to, so they are installed by one command.
+/// PyPI wheels. Version 13 and later support all checked architectures. pip empties the folders that it
+/// writes to, so one command installs all wheels.
 const WHEELS: [&str; 3] =
     ["nvidia-cuda-nvcc>=13,<14", "nvidia-cuda-cuobjdump>=13,<14", "nvidia-cuda-nvdisasm>=13,<14"];
 
@@ -19,7 +19,7 @@ const WITHOUT_ASSEMBLER: &str =
     "Without it the PTX is not checked, and a GPU's driver assembles the kernels when they are first used.";
 const WITHOUT_DISASSEMBLER: &str = "Without it the machine code is not checked; nothing else needs it.";
 
-/// Finds the assembler; the error says why there is none that does.
+/// Finds an assembler for all checked architectures, or returns the reason why none was found.
 fn find_assembler() -> Result<String, String> {
     let ptxas = Ptxas::find(workspace::root()).map_err(|error| error.to_string())?;
     let unknown = ptxas.unknown_architectures().map_err(|error| error.to_string())?;
@@ -30,18 +30,18 @@ fn find_assembler() -> Result<String, String> {
     }
 }
 
-/// Finds the disassembler; the error says why there is none.
+/// Finds the disassembler, or returns the reason why none was found.
 fn find_disassembler() -> Result<String, String> {
     let found = Disassembler::find(workspace::root()).map_err(|error| error.to_string())?;
     Ok(describe(&found.program))
 }
 
-/// Finds the assembler, or installs both into the project's own folder.
+/// Finds the assembler, or installs both programs into the toolchain folder.
 pub(super) fn set_up_assembler() -> SetUpResult {
     set_up(find_assembler, WITHOUT_ASSEMBLER)
 }
 
-/// Finds the disassembler, or installs both into the project's own folder.
+/// Finds the disassembler, or installs both programs into the toolchain folder.
 pub(super) fn set_up_disassembler() -> SetUpResult {
     set_up(find_disassembler, WITHOUT_DISASSEMBLER)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: the tools that a GPU build needs, and those that only tests need.
+//! `cargo xtask setup`: installs the tools for GPU builds and for tests.
 
 mod compiler;
 mod cuda;
@@ -10,23 +10,21 @@ use std::process::ExitCode;
 use crate::book;
 use crate::process::pip_install;
 
-/// What was found or done for one tool.
+/// Description of a tool, or the reason why it is missing.
 pub(crate) type SetUpResult = Result<String, Missing>;
 
-/// Finds or installs a tool.
 type SetUp = fn() -> SetUpResult;
 
-/// A tool that is not there and could not be installed.
 pub(crate) struct Missing {
-    /// What was tried, a line each.
+    /// Attempts, one line each.
     pub(crate) tried: Vec<String>,
-    /// What the person can do.
+    /// Instructions for the user.
     pub(crate) help: String,
-    /// What does not work without it.
+    /// Consequences of the missing tool.
     pub(crate) without: &'static str,
 }
 
-/// Finds a tool; if it is not there, installs wheels of PyPI into `folder` and looks again.
+/// Finds a tool. If it is missing, installs PyPI wheels into `folder` and tries again.
 pub(crate) fn find_or_install(
     find: impl Fn() -> Result<String, String>,
     folder: &Path,
@@ -56,27 +54,25 @@ pub(crate) struct Options {
     tests: bool,
 }
 
-/// What tools are set up for. Each purpose includes those before it.
+/// Purpose of the tools. Each purpose includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum For {
-    /// Tracing kernels.
     Users,
-    /// The fast tier of the tests.
+    /// Fast tier of the tests.
     Tests,
-    /// All tests.
     AllTests,
 }
 
-/// Runs the chore; fails if a tool is missing.
+/// Sets up the tools. Fails if one is missing.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let whom = if options.tests { For::AllTests } else { For::Users };
     Ok(if all(whom).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sets up what can be set up, and says what it found or did.
+/// Finds or installs the tools for a purpose and prints the result.
 ///
 /// # Errors
-/// The names of the tools that are missing.
+/// Returns the names of missing tools.
 pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
     let tools: [(&str, For, SetUp); 5] = [

@@ -1,5 +1,5 @@
-//! Python packages for tests: the programs that read the files of `warptrace export`, and NVTX's header, which a
-//! test program includes.
+//! Python packages for tests: programs that read files of `warptrace export`, and the header of NVTX for a
+//! test program.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +11,8 @@ use super::{Missing, SetUpResult};
 use crate::process::quietly;
 use crate::workspace;
 
-/// Wheels on PyPI: two readers of Parquet and Perfetto's messages with what they need, a reader of lcov's files,
-/// and a validator of JSON with what it needs; and NVTX.
+/// PyPI wheels: two readers of Parquet, Perfetto's messages, a reader of lcov files and a validator of JSON,
+/// with their dependencies, and NVTX.
 const WHEELS: [&str; 14] = [
     "duckdb>=1.3",
     "polars>=1.30",
@@ -29,23 +29,23 @@ const WHEELS: [&str; 14] = [
     "typing-extensions>=4.4",
     "nvidia-nvtx-cu12==12.9.79",
 ];
-/// What must be there to be imported.
+/// Modules that must be importable.
 const IMPORTS: &str = "import duckdb, polars, jsonschema, lcov_cobertura, zstandard; from perfetto.protos.perfetto.trace import perfetto_trace_pb2";
-/// NVTX's header in the folder of the packages.
+/// Header of NVTX in the folder of the packages.
 const NVTX_HEADER: &str = "nvidia/nvtx/include/nvtx3/nvToolsExt.h";
 const LIMIT: Duration = Duration::from_secs(600);
 
 const HELP: &str = "install Python 3 with pip and run this again";
 const WITHOUT: &str = "Without them tests do not read exports with other tools; nothing else needs them.";
 
-/// Finds the readers, or installs them into the project's own folder.
+/// Finds the readers, or installs them into the toolchain folder.
 pub(super) fn set_up() -> SetUpResult {
     let folder = workspace::root().join(TOOLCHAIN_FOLDER).join("readers");
     let missing = Missing { tried: Vec::new(), help: HELP.to_owned(), without: WITHOUT };
     super::find_or_install(|| find(&folder), &folder, &WHEELS, missing)
 }
 
-/// Imports the readers; the error says why that fails.
+/// Imports the readers. Returns the reason if that fails.
 fn find(folder: &Path) -> Result<String, String> {
     if !folder.join(NVTX_HEADER).is_file() {
         return Err(format!("no {}", workspace::shown(&folder.join(NVTX_HEADER))));

@@ -17,7 +17,7 @@ _READER = frozenset({"LossWarning", "Table", "Trace", "TraceError", "open"})
 
 
 def __getattr__(name):
-    # Loaded when it is first used: a program that only marks its parts does not need the reader.
+    # The reader is loaded on first use: a program that only marks its parts does not need it.
     if name in _READER:
         from warptrace import _native
 

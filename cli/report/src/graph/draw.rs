@@ -1,4 +1,4 @@
-//! From a layout to a drawing.
+//! Converts a layout into a drawing.
 
 use std::fmt::Write;
 
@@ -12,16 +12,14 @@ use crate::guide::Guide;
 use crate::page::cut;
 
 const NODE_HEIGHT: f64 = 40.0;
-/// Height of the stripe between layers, in which edges turn.
+/// Height of the space between layers, in which edges turn.
 const STRIPE: f64 = 56.0;
-/// Margin around the layers; edges that go back run there.
+/// Margin around the layers. Back edges run in it.
 const MARGIN: f64 = 34.0;
-/// Distance between edges that go back.
+/// Distance between back edges.
 const TRACK: f64 = 12.0;
-/// Width of a character.
 const CHARACTER: f64 = 7.4;
 
-/// Draws these locations of a kernel and the edges between them.
 pub(super) fn draw(
     guide: &Guide<'_>,
     (number, kernel): (usize, &KernelFigures),
@@ -98,13 +96,12 @@ pub(super) fn draw(
     }
 }
 
-/// Name and line of a location.
 fn texts(guide: &Guide<'_>, id: u16) -> [String; 2] {
     let place = guide.place(Some(id), "");
     [place.name, place.line]
 }
 
-/// What an edge says when it is pointed at.
+/// Returns the tooltip of an edge.
 fn said(guide: &Guide<'_>, edge: &Edge, leaving: u64) -> String {
     let name = |id: Option<u16>| id.map_or_else(String::new, |id| guide.names.full(id));
     format!(
@@ -117,11 +114,10 @@ fn said(guide: &Guide<'_>, edge: &Edge, leaving: u64) -> String {
     )
 }
 
-/// Knows where things are.
 struct Pen<'a> {
     layout: &'a Layout,
     widths: &'a [f64],
-    /// Where the layers begin.
+    /// Left border of the layers.
     left: f64,
 }
 
@@ -134,16 +130,16 @@ impl Pen<'_> {
         top(self.layout.nodes[node].1)
     }
 
-    /// An edge to a lower layer, through the layers between, and where its label stands.
+    /// Returns an edge to a lower layer, through the layers between, and the position of its label.
     fn down(&self, from: usize, to: usize, through: &[f64]) -> (String, [f64; 2]) {
         let mut path = format!("M{:.1} {:.1}", self.x(from), self.top(from) + NODE_HEIGHT);
         let (mut x, mut layer) = (self.x(from), self.layout.nodes[from].1);
         let mut turn = |next: f64, path: &mut String, is_last: bool| {
             let (above, below) = (top(layer) + NODE_HEIGHT, top(layer + 1));
-            // The arrow's head ends at the node.
+            // The arrowhead ends at the node.
             let end = if is_last { below - 6.0 } else { below };
             let middle = (above + below) / 2.0;
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(path, "C{x:.1} {middle:.1} {next:.1} {middle:.1} {next:.1} {end:.1}");
             if !is_last {
                 let _ = write!(path, "V{:.1}", below + NODE_HEIGHT);
@@ -157,7 +153,7 @@ impl Pen<'_> {
         (path, label)
     }
 
-    /// An edge to a higher layer, on a track of its own at the left.
+    /// Returns an edge to a higher layer, on a separate track at the left, and the position of its label.
     fn back(&self, from: usize, to: usize, track: f64) -> (String, [f64; 2]) {
         let outside = self.left - 14.0 - track * TRACK;
         let (start, end) = (self.top(from) + NODE_HEIGHT, self.top(to));
@@ -169,7 +165,6 @@ impl Pen<'_> {
         (path, [x - 16.0, below - 3.0])
     }
 
-    /// An edge from a location to itself.
     fn again(&self, node: usize) -> (String, [f64; 2]) {
         let (right, top) = (self.x(node) + self.widths[node] / 2.0, self.top(node));
         let path = format!("M{right:.1} {:.1}c22 0 22 -20 6 -20", top + NODE_HEIGHT * 0.75);
@@ -185,7 +180,7 @@ impl Pen<'_> {
         is_join: bool,
         [name, line]: [String; 2],
     ) -> Node {
-        // Splits are counted over all kernels that come here.
+        // Splits are counted over all kernels that visit this location.
         let found = guide.analysis.location(id);
         let (all_visits, splits) = found.map_or((0, 0), |found| (found.counts.visits, found.splits));
         let Counts { visits, idle, .. } = kernel.locations.get(&id).copied().unwrap_or_default();
@@ -213,7 +208,6 @@ impl Pen<'_> {
     }
 }
 
-/// Top of the nodes of a layer.
 fn top(layer: usize) -> f64 {
     STRIPE + layer as f64 * (NODE_HEIGHT + STRIPE)
 }

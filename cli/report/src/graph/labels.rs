@@ -1,16 +1,15 @@
-//! Places of the labels of edges, so that none stands on another.
+//! Places labels of edges without overlaps.
 
 /// Width of a character and height of a line.
 const CHARACTER: f64 = 6.6;
 const LINE: f64 = 12.0;
-/// How far a label may go from where it belongs, in lines.
+/// Distances that a label may move, in lines.
 const MOVES: [f64; 5] = [0.0, 1.0, -1.0, 2.0, -2.0];
 
-/// A label, and the middle of its base line.
 pub(super) struct Label {
     pub(super) text: String,
     pub(super) at: [f64; 2],
-    /// Of two that meet the one with less moves.
+    /// Of two labels that overlap, the one with the lower weight moves.
     pub(super) weight: u64,
 }
 
@@ -22,7 +21,7 @@ impl Label {
     }
 }
 
-/// Moves labels up or down where they would stand on others; one that finds no room becomes empty.
+/// Moves labels up or down so that they do not overlap. Clears the text of labels without a free position.
 pub(super) fn spread(labels: &mut [Label]) {
     let mut order: Vec<usize> = (0..labels.len()).filter(|&at| !labels[at].text.is_empty()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(labels[at].weight));
@@ -52,7 +51,7 @@ mod tests {
         labels.push(Label { at: [200.0, 50.0], ..label(1) });
         spread(&mut labels);
         let shown: Vec<&Label> = labels.iter().filter(|label| !label.text.is_empty()).collect();
-        // The heaviest stays where it was, and so does the one that is alone.
+        // The heaviest label and the isolated label do not move.
         assert_eq!((labels[8].at, labels[9].at), ([100.0, 50.0], [200.0, 50.0]));
         assert_eq!(shown.len(), MOVES.len() + 1);
         for (number, one) in shown.iter().enumerate() {

@@ -1,37 +1,35 @@
-//! Lays nodes out in layers, as in Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of
-//! Hierarchical System Structures" (1981). Edges that go back are left out of the layers and routed beside
-//! them.
+//! Arranges nodes in layers, as in Sugiyama, Tagawa and Toda, "Methods for Visual Understanding of
+//! Hierarchical System Structures" (1981). Back edges do not affect the layers and are routed outside them.
 
 /// Distance between items of a layer.
 const GAP: f64 = 22.0;
 /// Width of an edge that passes through a layer.
 const PASSING: f64 = 10.0;
-/// Sweeps that order layers, and that move items towards their neighbours.
+/// Number of sweeps that order layers; twice as many align items with their neighbours.
 const SWEEPS: usize = 12;
 
-/// Where everything is. Layers count from the top.
+/// Layers count from the top.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Of each node the middle and the layer.
+    /// Middle and layer of each node.
     pub(super) nodes: Vec<(f64, usize)>,
-    /// Of each edge that goes down the middles where it passes layers; `None`: it goes back.
+    /// For each edge, its middles in the layers that it passes; `None` for a back edge.
     pub(super) routes: Vec<Option<Vec<f64>>>,
     pub(super) layers: usize,
     pub(super) width: f64,
 }
 
-/// Something in a layer: a node, or an edge that passes.
+/// An item of a layer: a node, or an edge that passes through it.
 #[derive(Clone, Debug)]
 struct Item {
     layer: usize,
     width: f64,
     middle: f64,
-    /// Items in the layers above and below that it is connected with.
+    /// Connected items in the layers above and below.
     near: [Vec<usize>; 2],
 }
 
-/// Lays out nodes of these widths. `edges` are pairs of different nodes. Nodes come in the order in which the
-/// search for edges that go back begins.
+/// Arranges nodes with the given widths. `edges` are pairs of different nodes, searched in node order.
 pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     let is_back = back_edges(widths.len(), edges);
     let layer = layers(widths.len(), edges, &is_back);
@@ -75,7 +73,7 @@ pub(super) fn layout(widths: &[f64], edges: &[(usize, usize)]) -> Layout {
     }
 }
 
-/// Finds the edges that lead to a node from which the search came.
+/// Finds back edges by depth-first search: edges to a node that is still open.
 fn back_edges(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -114,11 +112,10 @@ fn back_edges(nodes: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     is_back
 }
 
-/// The layer of each node: below all from which edges go down to it.
+/// Returns the layer of each node: below the sources of all its incoming edges, back edges excluded.
 fn layers(nodes: usize, edges: &[(usize, usize)], is_back: &[bool]) -> Vec<usize> {
     let mut layer = vec![0; nodes];
-    // Without the edges that go back there is no cycle, so this ends after as many rounds as there are
-    // layers.
+    // The graph without back edges is acyclic, so this takes at most one round per layer.
     for _ in 0..nodes {
         let mut is_done = true;
         for (&(from, to), _) in edges.iter().zip(is_back).filter(|(_, is_back)| !**is_back) {
@@ -134,8 +131,7 @@ fn layers(nodes: usize, edges: &[(usize, usize)], is_back: &[bool]) -> Vec<usize
     layer
 }
 
-/// Orders each layer by the mean position of its neighbours in the layer before, downwards and upwards in
-/// turn.
+/// Orders each layer by the mean position of its neighbours, downwards and upwards alternately.
 fn order(rows: &mut [Vec<usize>], items: &[Item]) {
     let mut position = vec![0.0; items.len()];
     let note = |row: &[usize], position: &mut Vec<f64>| {
@@ -161,7 +157,7 @@ fn mean(near: &[usize], values: &[f64]) -> Option<f64> {
     (!near.is_empty()).then(|| sum / near.len() as f64)
 }
 
-/// Moves items towards their neighbours and keeps them in order, without overlaps.
+/// Moves items towards their neighbours. Items keep their order and do not overlap.
 fn align(rows: &[Vec<usize>], items: &mut [Item]) {
     for row in rows {
         let mut left = 0.0;
@@ -180,7 +176,8 @@ fn align(rows: &[Vec<usize>], items: &mut [Item]) {
         for row in rows {
             let wishes: Vec<f64> = row.iter().map(|&at| wanted(&items[at])).collect();
             let distance = |a: usize, b: usize, items: &[Item]| (items[a].width + items[b].width) / 2.0 + GAP;
-            // From the left and from the right in turn, so that no side is preferred; then back to the mean.
+            // Passes from the left and from the right alternate, so that neither side is preferred. The shift
+            // then restores the mean.
             let mut middles = wishes.clone();
             if sweep % 2 == 0 {
                 for at in 1..row.len() {
@@ -215,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_loop_with_branches_has_layers_and_an_edge_back() {
-        // 0 -> 1 -> {2, 3} -> 4 -> 1, 4 -> 5, and 0 -> 5 past everything.
+        // 0 -> 1 -> {2, 3} -> 4 -> 1, 4 -> 5, and 0 -> 5 through all layers between.
         let edges = [(0, 1), (1, 2), (1, 3), (2, 4), (3, 4), (4, 1), (4, 5), (0, 5)];
         let widths = [80.0, 120.0, 60.0, 200.0, 90.0, 90.0];
         let layout = layout(&widths, &edges);
@@ -232,7 +229,6 @@ mod tests {
     fn any_graph_is_laid_out() {
         assert_eq!(layout(&[], &[]).layers, 0);
         assert_eq!(layout(&[10.0], &[]).layers, 1);
-        // All pairs, both ways.
         let widths = [30.0; 12];
         let edges: Vec<(usize, usize)> =
             (0..12).flat_map(|a| (0..12).filter(move |b| *b != a).map(move |b| (a, b))).collect();

@@ -1,4 +1,4 @@
-//! The control-flow graph that lanes were seen to take.
+//! Observed control-flow graphs.
 
 mod draw;
 mod labels;
@@ -12,27 +12,24 @@ use warptrace_analysis::{Edge, KernelFigures, OrderItems, edges_from, lanes_from
 use crate::guide::Guide;
 use crate::table::{Columns, PageTable};
 
-/// Most edges of a drawing.
+/// Maximum number of edges of a drawing.
 const EDGES: usize = 240;
-/// Most kernels that are drawn.
+/// Maximum number of kernels that are drawn.
 const GRAPHS: usize = 8;
 
-/// All drawings, and a table for those who do not see them.
 #[derive(Debug)]
 pub(crate) struct Graphs {
     pub(crate) graphs: Vec<Graph>,
-    /// Kernels that are not drawn.
     pub(crate) more: usize,
     pub(crate) table: PageTable,
 }
 
-/// A drawing.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// The kernel's place in the analysis.
+    /// Index of the kernel in the analysis.
     pub(crate) number: usize,
     pub(crate) kernel: String,
-    /// What of the kernel is not drawn; empty if nothing is missing.
+    /// Locations and edges that are not drawn, in words; empty if all are drawn.
     pub(crate) left_out: String,
     pub(crate) width: String,
     pub(crate) height: String,
@@ -41,20 +38,16 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
 }
 
-/// An edge.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) path: String,
-    /// Width of its line.
     pub(crate) width: String,
     pub(crate) label: String,
-    /// The part of the lanes that left its location; empty if all did.
+    /// Share of the lanes leaving its source that take this edge; empty if all of them do.
     pub(crate) taken: String,
-    /// Where that stands.
     pub(crate) at: [String; 2],
 }
 
-/// A location.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) x: String,
@@ -63,19 +56,18 @@ pub(crate) struct Node {
     pub(crate) heat: String,
     pub(crate) name: String,
     pub(crate) line: String,
-    /// Rank of its line.
     pub(crate) rank: Option<usize>,
-    /// Part of the visits after which lanes split; empty if they never did.
+    /// Share of the visits after which lanes split; empty if lanes never split.
     pub(crate) splits: String,
-    /// Whether lanes come from several locations.
+    /// Whether several forward edges lead here.
     pub(crate) is_join: bool,
-    /// Whether lanes begin and end here.
+    /// Whether lanes begin here, and whether they end here.
     pub(crate) begins: bool,
     pub(crate) ends: bool,
     pub(crate) label: String,
 }
 
-/// Draws the kernels of most visits.
+/// Draws the kernels with the most visits.
 pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     let analysis = guide.analysis;
     let mut kernels: Vec<(usize, &KernelFigures)> = analysis.kernels.iter().enumerate().collect();
@@ -99,13 +91,13 @@ pub(crate) fn graphs(guide: &Guide<'_>) -> Graphs {
     }
 }
 
-/// Draws the locations of a kernel with the most visits, and the edges between them.
+/// Draws the locations of a kernel with the most visits and the edges between them.
 fn graph(guide: &Guide<'_>, number: usize, kernel: &KernelFigures) -> Graph {
     let mut ids: Vec<u16> = kernel.locations.keys().copied().collect();
     ids.order_by_key(|id| Reverse(kernel.locations[id].visits));
     let all = ids.len();
     ids.truncate(guide.limits.nodes);
-    // The search for loops begins where lanes do, and goes on in the order of the source.
+    // The search for back edges starts where lanes begin and continues in source order.
     let begins = |id: u16| edges_from(&kernel.edges, None).iter().any(|edge| edge.to == Some(id));
     let line = |id: u16| {
         let point = guide.analysis.location(id).map(|location| &location.point);
@@ -128,7 +120,6 @@ fn graph(guide: &Guide<'_>, number: usize, kernel: &KernelFigures) -> Graph {
     draw::draw(guide, (number, kernel), &ids, &edges, left_out.join(", "))
 }
 
-/// Width of a line: `lanes` over the most.
 fn line_width(lanes: u64, most: u64) -> f64 {
     (9.0 * share(lanes, most)).max(0.8)
 }

@@ -1,4 +1,4 @@
-//! Traces as they should not be: hostile names, very many locations, tables that are missing or wrong.
+//! Malformed and extreme traces: hostile names, very many locations, missing or wrong tables.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 #[path = "../../../../decoder/analysis/tests/it/support/mod.rs"]
@@ -26,7 +26,7 @@ fn page(trace: &TraceFile, options: &Options) -> Report {
     page
 }
 
-/// The warps that can be drawn.
+/// Decodes the warps that can be drawn.
 fn packed(page: &Report) -> serde_json::Value {
     let text = page.html.split(r#"<script type="text/plain" id="packed">"#).nth(1).unwrap();
     let bytes = base64::engine::general_purpose::STANDARD.decode(text.split('<').next().unwrap()).unwrap();
@@ -52,7 +52,7 @@ fn names_cannot_write_html() {
     let base = Base { trace: &trace, name: evil };
     let page = report(&trace, &Options::named(evil), Some(base)).unwrap();
     assert!(!page.html.contains("<img") && !page.html.contains("<b>what") && !page.html.contains('\u{1b}'));
-    // The page's own scripts: the figures, the warps and the code.
+    // Scripts of the page: the figures, the warps and the code.
     assert_eq!(page.html.matches("</script>").count(), 3);
     assert_eq!(page.html.matches("<!--").count(), 0);
     assert_eq!(figures(&page)["lines"].as_array().unwrap().len(), 2);
@@ -60,7 +60,7 @@ fn names_cannot_write_html() {
 
 #[test]
 fn any_warp_can_be_chosen() {
-    // A path for each warp: the digits of its number.
+    // Each warp takes a separate path: the digits of its number.
     let path = |warp: u32| -> Vec<Event> {
         (0..12).map(|digit| event(1 + (warp >> digit & 1) as u16, u32::MAX >> (warp % 5))).collect()
     };
@@ -96,7 +96,7 @@ fn what_is_missing_is_said() {
     let lost = page(&known, &Options::named("a"));
     assert!(lost.notes[0].contains("Source not found: src/k.rs"), "{:?}", lost.notes);
     assert!(lost.html.contains("--source FOLDER") && lost.html.contains("<h3><code>src/k.rs</code>"));
-    // A source that is shorter than the table says.
+    // A source shorter than the table requires.
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("src")).unwrap();
     std::fs::write(folder.path().join("src/k.rs"), "fn one() {}\n// <i>\n").unwrap();
@@ -126,7 +126,7 @@ mod full {
 
     #[test]
     fn a_page_stays_small() {
-        // All locations that the format has, with names of 300 characters, and warps in which they all come.
+        // 20,000 locations with names of 300 characters, and warps that visit many of them.
         let mut metadata = metadata(&[]);
         let id = |id: u16| location(id, &format!("{id:0>300}"), &format!("{id:0>300}.rs"), u32::from(id));
         metadata.locations = (1..=20_000).map(id).collect();
@@ -145,7 +145,7 @@ mod full {
 
     #[test]
     fn warps_that_find_no_room_are_named() {
-        // Masks that nothing can compress, and more runs than fit.
+        // Incompressible masks and more runs than fit.
         let mut state = 1_u32;
         let mut mask = || {
             state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);

@@ -31,7 +31,7 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// Converts it to what the analysis takes.
+    /// Converts the options to a [`Selection`].
     pub(crate) fn selection(&self) -> Selection {
         let Self { kernel, launch, block, warp } = self;
         Selection { kernel: kernel.clone(), launch: *launch, block: *block, warp: *warp, focus: None }

@@ -1,22 +1,22 @@
-//! Addresses as buffers and what is behind their beginning.
+//! Formats addresses as buffers and offsets.
 
 use warptrace_analysis::words::buffer_name;
 use warptrace_decoder::{AddressPlace, BufferMap, VectorRun};
 use warptrace_format::file::data::lanes;
 use warptrace_format::file::{BufferInfo, SiteInfo, SiteSpace};
 
-/// Where the addresses of sites lie, if the trace tells.
+/// Maps addresses of sites to buffers, if the trace has buffers.
 pub(crate) struct Places<'t>(pub(crate) Option<BufferMap<'t>>);
 
 impl<'t> Places<'t> {
-    /// Goes to a launch, of which what follows is.
+    /// Moves to a launch, to which the following calls refer.
     pub(crate) fn go_to(&mut self, launch: u32) {
         if let Some(map) = &mut self.0 {
             map.go_to(launch);
         }
     }
 
-    /// The buffer in which an access begins, and how far behind its first byte.
+    /// Returns the buffer that contains the first byte of an access, and the offset of that byte.
     pub(crate) fn at(&self, site: Option<&SiteInfo>, address: u64) -> Option<(&'t BufferInfo, u64)> {
         let is_global = site.is_some_and(|site| {
             site.kind.is_memory() && matches!(site.space, SiteSpace::Global | SiteSpace::Generic)
@@ -27,7 +27,7 @@ impl<'t> Places<'t> {
         }
     }
 
-    /// `#3+64 (4096 bytes)`; an address that is in no buffer, or in none that is known, in hexadecimal.
+    /// Formats an address as `#3+64 (4096 bytes)`, or in hexadecimal if it is in no known buffer.
     pub(crate) fn describe(&self, site: Option<&SiteInfo>, address: u64) -> String {
         match self.at(site, address) {
             Some((buffer, offset)) => format!("{}+{offset} ({} bytes)", buffer_name(buffer), buffer.bytes),
@@ -35,7 +35,7 @@ impl<'t> Places<'t> {
         }
     }
 
-    /// What is to be said of runs of which all or some accesses are in no buffer; else nothing.
+    /// Returns a note if some or all accesses of a run are in no buffer, otherwise an empty text.
     pub(crate) fn warning(&self, site: Option<&SiteInfo>, run: &VectorRun<'_>) -> &'static str {
         let (Some(map), Some(site)) = (&self.0, site) else { return "" };
         if site.space != SiteSpace::Global || !site.kind.is_memory() {

@@ -35,7 +35,7 @@ pub(crate) fn run(command: &arguments::Decode) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The launches to print, with the filter that selects their warps.
+/// Returns the launches to print, each with a filter for its warps.
 fn chosen_launches(
     trace: &TraceFile,
     command: &arguments::Decode,
@@ -85,7 +85,7 @@ fn chosen_launches(
     }
 }
 
-/// Whether any warp of the launch that is to be printed was chosen when the trace was recorded.
+/// Returns true if any warp to print was chosen when the trace was recorded.
 fn was_recorded(info: &LaunchInfo, command: &arguments::Decode) -> bool {
     let is_named = |warp: &u32| command.warp.is_none_or(|named| named == *warp);
     let mut warps = (0..info.warps_per_block()).filter(is_named);
@@ -103,9 +103,9 @@ fn print(
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let events = |info: &LaunchInfo| trace.totals(info.number(), command.track).events;
-    // A damaged file may say any numbers.
+    // A damaged file may contain any number.
     let total = launches.iter().fold(0_u64, |sum, (info, _)| sum.saturating_add(events(info)));
-    // Only where the events do not go to the same terminal.
+    // Without a file, the events would be printed to the same terminal.
     let bar = command.output.is_some().then(|| output::progress_bar("decoding", "events", total));
     let is_timed = command.track == 0 && trace.has_times();
     let zero = if is_timed && trace.has_spans() { Some(first_begin(trace)?.unwrap_or(0)) } else { None };
@@ -121,7 +121,7 @@ fn print(
                 "launch,kernel,block_x,block_y,block_z,warp,event,location,name,mask,lost,why{begin}"
             )?;
         }
-        // Above the digits of a mask: which lanes stand on its left and on its right.
+        // The head marks lanes 31 and 0 above the digits of a mask.
         Format::Text => {
             let mut cycle = if is_timed { format!("{:>CYCLE_WIDTH$}", "cycle") } else { String::new() };
             if zero.is_some() {
@@ -168,7 +168,7 @@ fn print(
         if let Some(words) = words::early_end(trace, info.number()) {
             match command.format {
                 Format::Text => writeln!(out, "{words}")?,
-                // Lines of the other formats are events, or belong to a warp.
+                // In the other formats, each line is an event or belongs to a warp.
                 Format::Csv | Format::Jsonl => crate::output::tell!("note: {words}"),
             }
         }
@@ -179,12 +179,12 @@ fn print(
     Ok(())
 }
 
-/// Width of a time in the text.
+/// Width of a column of times in text.
 const CYCLE_WIDTH: usize = 14;
 
-/// The names of locations, as a format writes them.
+/// Names of locations in the output format.
 struct Names {
-    /// By id; `None` for an id that the table lacks.
+    /// By ID; `None` for an ID that the table lacks.
     by_id: Vec<Option<String>>,
     unknown: String,
 }
@@ -207,19 +207,19 @@ impl Names {
 
 /// Prints the events of one launch.
 struct Printer<'a> {
-    /// The launch's number and label.
+    /// Number and label of the launch.
     launch: String,
-    /// The kernel's name, as the format writes it.
+    /// Name of the kernel in the output format.
     kernel: String,
     names: &'a Names,
     format: Format,
     end: LaunchEnd,
     /// The warp whose heading was printed last.
     headed: Option<StreamId>,
-    /// Whether the trace says when runs began, and when the warp's first one did.
+    /// True if the trace has the begins of runs; the begin of the warp's first run.
     is_timed: bool,
     start: Option<u64>,
-    /// If the trace says when warps ran, too.
+    /// Set if the trace also has the times of warps.
     nanoseconds: Option<Nanoseconds<'a>>,
 }
 
@@ -236,8 +236,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a mark where events are missing. In the formats for programs it has the fields of an event:
-    /// with location 0 and no lane, which no event has.
+    /// Prints a mark for missing events. In CSV and JSON it has the fields of an event, with location 0 and
+    /// an empty mask, which no event has.
     fn missing(
         &self,
         out: &mut impl Write,
@@ -267,7 +267,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Says what a warp lacks.
+    /// Describes the missing events of a warp.
     fn in_words(&self, missing: &LossyWarps) -> String {
         let reason = missing.reason;
         let Some(events) = missing.events else {
@@ -301,7 +301,7 @@ impl Printer<'_> {
                 Format::Text => {
                     write!(out, "{number:>10}")?;
                     if self.is_timed {
-                        // Since the warp's first run.
+                        // Cycles since the warp's first run.
                         let since = |begin: u64| begin.wrapping_sub(*self.start.get_or_insert(begin)) as i64;
                         write!(
                             out,
@@ -347,7 +347,7 @@ impl Printer<'_> {
     }
 }
 
-/// Writes a name as a field of the format: once for each name, since the events of a trace are many.
+/// Formats a name for the output format. Called once for each name, since a trace has many events.
 fn written(name: &str, format: Format) -> String {
     match format {
         Format::Text => name.to_owned(),
@@ -356,10 +356,10 @@ fn written(name: &str, format: Format) -> String {
     }
 }
 
-/// Writes a field of comma-separated values, in quotes where RFC 4180 asks for them.
+/// Formats a CSV field, with quotes where RFC 4180 requires them.
 fn csv_field(text: &str) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    // A second field, because a record that is one empty field would be written in quotes.
+    // A second field, since a record of one empty field would be quoted.
     writer.write_record([text, ""]).expect("a vector takes all bytes");
     let record = writer.into_inner().expect("a vector takes all bytes");
     let record = String::from_utf8(record).expect("quotes and commas are added to UTF-8");

@@ -1,4 +1,4 @@
-//! `warptrace decode --accesses`: what lanes accessed.
+//! `warptrace decode --accesses`: prints addresses and values that lanes accessed.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -12,10 +12,10 @@ use warptrace_format::on_one_line;
 use super::buffers::Places;
 use crate::arguments::{Decode, Format};
 
-/// Prints what the warps of some launches accessed: runs of vectors in the order in which they ended.
+/// Prints the accesses of some launches, as runs of vectors in the order in which the runs ended.
 ///
 /// # Errors
-/// The trace cannot be read, or what is printed cannot be written.
+/// If the trace has no accesses or cannot be read, or if the output cannot be written.
 pub(crate) fn print(
     trace: &TraceFile,
     command: &Decode,
@@ -84,7 +84,7 @@ fn print_warp(
     Ok(())
 }
 
-/// One line for a run of vectors on a line; else one for each lane.
+/// Prints one line for a run with a constant stride between lanes, otherwise one line for each lane.
 fn print_text(
     site: Option<&SiteInfo>,
     places: &Places<'_>,
@@ -129,7 +129,7 @@ fn step(count: u32, step: i32) -> String {
     if count == 1 { String::new() } else { format!(", {step:+} each time") }
 }
 
-/// `load global 4 at k.cu:12`.
+/// Describes a site: `load global 4 at k.cu:12`.
 fn describe(site: Option<&SiteInfo>, number: u16) -> String {
     let Some(site) = site else { return format!("site {number}") };
     let what = match site.kind {
@@ -142,13 +142,12 @@ fn describe(site: Option<&SiteInfo>, number: u16) -> String {
     }
 }
 
-/// An address by its buffer, or in hexadecimal; a value as the source means it.
+/// Formats an address by its buffer or in hexadecimal, and a value by its type in the source.
 fn value(site: Option<&SiteInfo>, places: &Places<'_>, bits: u64) -> String {
     let reading = site.and_then(ValueReading::new);
     reading.map_or_else(|| places.describe(site, bits), |reading| reading.text(bits))
 }
 
-/// A line for each lane.
 fn print_csv(
     site: Option<&SiteInfo>,
     run: &VectorRun<'_>,
@@ -178,7 +177,6 @@ fn print_csv(
     Ok(())
 }
 
-/// An object for each run of vectors.
 fn print_json(
     site: Option<&SiteInfo>,
     places: &Places<'_>,
@@ -188,7 +186,7 @@ fn print_json(
 ) -> std::io::Result<()> {
     let runs: Vec<serde_json::Value> = lanes(run.group.mask)
         .filter_map(|lane| Some((lane, run.run(lane)?)))
-        // Addresses and values have 64 bits, which numbers of JSON do not.
+        // Addresses and values have 64 bits, more than JSON numbers.
         .map(|(lane, own)| {
             let mut object = serde_json::json!({ "lane": lane, "vectors": own.count, "base": own.base.to_string(), "step": own.step });
             if let Some((buffer, offset)) = places.at(site, own.base) {

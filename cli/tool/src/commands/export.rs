@@ -16,7 +16,7 @@ use crate::output::{self, bytes, count, say, shown_name};
 use crate::whole_file::keep_apart;
 use crate::whole_file::{Target, watch_signals};
 
-/// Slices from which on Perfetto's page takes long, or fails.
+/// Number of slices above which Perfetto's page is slow or fails.
 const MANY_SLICES: u64 = 4_000_000;
 
 pub(crate) fn run(command: &Export) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Export) -> anyhow::Result<()> {
         folder(command, &files)?
     } else {
         let [path] = &files[..] else { bail!(only_one(command, files.len())) };
-        // Before the work, of which nothing would be left.
+        // Checked before the export starts.
         Target::new(target, &[("the trace", path)])?;
         watch_signals()?;
         let opened = open(path)?;
@@ -76,7 +76,7 @@ fn folder(_: &Export, _: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     Err(super::left_out("Parquet"))
 }
 
-/// Has `write` export a part of a trace, with a bar that shows how far it is.
+/// Calls `write` to export a part of a trace, with a progress bar.
 fn exported<T>(
     source: ExportSource<'_>,
     write: impl FnOnce(&ExportSource<'_>) -> anyhow::Result<T>,
@@ -88,8 +88,8 @@ fn exported<T>(
     Ok(written)
 }
 
-/// Says what of the selected part is not in the export, because it is not in the trace; `of` is the trace's
-/// name where there are several.
+/// Prints warnings about selected events, times and warps that the trace lacks. `of` is the trace's name if
+/// there are several.
 fn warn(source: &ExportSource<'_>, of: &str) {
     let lacks = source.lacks();
     for line in lacks.describe_events() {
@@ -111,7 +111,7 @@ fn warn(source: &ExportSource<'_>, of: &str) {
     }
 }
 
-/// Writes the export; returns what is to be said of it.
+/// Writes the export. Returns the lines to print.
 fn write(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     match command.to {
         #[cfg(feature = "parquet")]

@@ -17,14 +17,14 @@ use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name};
 use crate::{arguments, output};
 
-/// Kernels of which it is said that launches were not traced.
+/// Maximum number of kernels that are listed as not traced.
 const KERNELS: usize = 20;
 
 pub(crate) fn run(command: &arguments::Info) -> anyhow::Result<()> {
     let path = &command.file;
     let Opened { trace, state } = open(path)?;
     if command.json {
-        // Written as it is, since launches may be many.
+        // Serialized directly, since launches may be many.
         print_json(&Summary::new(&trace)?)?;
     } else {
         let (summary, losses) = Losses::new(&trace)?;
@@ -60,7 +60,7 @@ fn text(
     }
     let chunk = bytes(u64::from(metadata.chunk_bytes));
     let chunks = match metadata.policy {
-        // There are none on the device.
+        // With this policy, the device has no chunks.
         RecordedPolicy::Stream => format!("chunks of {chunk}"),
         _ => format!("{} chunks of {chunk}", count(u64::from(metadata.pool_chunks))),
     };
@@ -79,7 +79,7 @@ fn text(
         if name == COUNTING && metadata.counting().is_some() {
             continue;
         }
-        // Said in words.
+        // These are printed in words above.
         let is_said = [MEMORY_LIMIT, MEMORY_PEAK, CLOCK_STEP, TIMER_STEP].contains(&name.as_str());
         if !is_said || number(trace, name).is_none() {
             say!("{name:<12} {value}")?;
@@ -120,7 +120,7 @@ fn text(
 
     print_unrecorded(trace, summary)?;
     print_launches(metadata, launches)?;
-    // Launches that could not be traced were said above.
+    // Launches that were not traced are printed above.
     let is_untraced =
         |launch: &&LaunchSummary| trace.launch(launch.launch).is_some_and(|info| trace.is_untraced(info));
     let launches: Vec<&LaunchSummary> = launches.iter().filter(|launch| !is_untraced(launch)).collect();
@@ -145,7 +145,7 @@ fn text(
     print_locations(metadata)
 }
 
-/// Says which launches were not traced, and how what was recorded differs from what the program runs alone.
+/// Prints the launches that were not traced, and notes on how the recording differs from the program alone.
 fn print_unrecorded(trace: &TraceFile, summary: &Summary<'_>) -> anyhow::Result<()> {
     if let Some(NotTraced { launches, kernels, .. }) = summary.not_traced {
         let traced = trace.traced_launches();
@@ -162,7 +162,7 @@ fn print_unrecorded(trace: &TraceFile, summary: &Summary<'_>) -> anyhow::Result<
     Ok(summary.notes.iter().try_for_each(|note| say!("note         {note}"))?)
 }
 
-/// Says as which part of a job, where and when it was recorded, a line for each.
+/// Prints job, rank, place and time of the recording, one line for each.
 fn origin_text(origin: &Origin) -> anyhow::Result<()> {
     let of = |rank: u32| match origin.ranks {
         Some(ranks) => format!("{rank} of {ranks}"),
@@ -196,7 +196,7 @@ fn origin_text(origin: &Origin) -> anyhow::Result<()> {
     Ok(origin.notes.iter().try_for_each(|note| say!("note         {note}"))?)
 }
 
-/// Says when launches ran by the host's clock, and how far the device's timer is known on it.
+/// Describes when launches ran by the host's clock, and how precisely the device's timer is known on it.
 fn on_host(trace: &TraceFile, host: &HostSummary) -> String {
     let (launches, seconds) = (count(host.launches), host.begin / 1_000_000_000);
     let ran = match host.launches {
@@ -215,7 +215,6 @@ fn on_host(trace: &TraceFile, host: &HostSummary) -> String {
     format!("{ran}; {timer}")
 }
 
-/// A row for each location.
 fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     let has = |is: fn(&LocationInfo) -> bool| metadata.locations.iter().any(is);
     let place = |location: &LocationInfo| match (location.file.as_str(), location.line) {
@@ -241,8 +240,8 @@ fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     Ok(table.print_rows(&metadata.locations)?)
 }
 
-/// Names the loops that were counted: those that the file names; else, of all, those that hold no other
-/// location.
+/// Lists the counted loops: those that the file marks. If it marks none and all loops were counted, these are
+/// the loops that contain no other location.
 fn counted_loops(metadata: &Metadata) -> String {
     let parents: HashSet<u16> = metadata.locations.iter().map(|info| info.parent).collect();
     let holds_none =
@@ -262,8 +261,8 @@ fn counted_loops(metadata: &Metadata) -> String {
     if loops.is_empty() { "; none was".to_owned() } else { format!("; they are {}", loops.join(", ")) }
 }
 
-/// A row for each launch. Where some warps were not chosen, a column says how many were. The names of kernels
-/// that are too long for it follow.
+/// Prints a row for each launch, with a column of recorded warps if some warps were not chosen. Then prints
+/// the names of kernels that are too long for their column.
 fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);
@@ -305,12 +304,11 @@ fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Re
     Ok(())
 }
 
-/// A property that is a number.
 fn number(trace: &TraceFile, name: &str) -> Option<u64> {
     trace.metadata().property(name)?.parse().ok()
 }
 
-/// `64x1x1` as `64`, `8x4x1` as `8x4`.
+/// Formats a size: `64x1x1` as `64`, `8x4x1` as `8x4`.
 fn shape(size: [u32; 3]) -> String {
     match size {
         [x, 1, 1] => x.to_string(),

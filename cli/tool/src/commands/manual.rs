@@ -1,4 +1,4 @@
-//! `warptrace completions` and `warptrace man`: what shells and `man` know of the tool.
+//! `warptrace completions` and `warptrace man`: completions for shells, and manual pages.
 
 use std::fs;
 use std::io::Write;
@@ -11,16 +11,14 @@ use crate::arguments::{Arguments, Completions, Man};
 use crate::output::{StandardOutput, say, shown_name};
 use crate::whole_file::{Files, watch_signals};
 
-/// Prints a shell's script.
 pub(crate) fn completions(command: &Completions) -> anyhow::Result<()> {
-    // Made in memory first: clap panics where it cannot write.
+    // Generated in memory first: clap panics if it cannot write.
     let mut script = Vec::new();
     clap_complete::generate(command.shell, &mut Arguments::command(), "warptrace", &mut script);
     StandardOutput.write_all(&script)?;
     Ok(())
 }
 
-/// Writes a page for each command.
 pub(crate) fn man(command: &Man) -> anyhow::Result<()> {
     let folder = &command.output;
     if folder == Path::new("-") {

@@ -1,4 +1,4 @@
-//! One file for each command.
+//! Commands of the tool, one module each.
 
 pub(crate) mod answers;
 mod buffers;

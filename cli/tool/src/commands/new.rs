@@ -10,8 +10,8 @@ use crate::arguments;
 use crate::output::{say, shown_name};
 use crate::whole_file::{Files, watch_signals};
 
-/// The files of `examples/spmv`, to which `template` links, so that they are in this package. `Cargo.toml` is
-/// changed on the way.
+/// Files of `examples/spmv`. `template` links to them, so that they are in this package. `Cargo.toml` is
+/// adapted when it is written.
 const MANIFEST: &str = include_str!("../../template/manifest.toml");
 const FILES: [(&str, &str); 4] = [
     ("build.rs", include_str!("../../template/build.rs")),
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<()> {
         Some(sources) => {
             Some(sources.canonicalize().with_context(|| format!("cannot open {}", shown_name(sources)))?)
         }
-        // Where this tool was built, if that is this machine.
+        // The folder in which this tool was built, if it is on this machine.
         None => Path::new(env!("CARGO_MANIFEST_DIR"))
             .ancestors()
             .nth(2)
@@ -66,12 +66,13 @@ pub(crate) fn run(command: &arguments::New) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether warptrace's sources are there.
+/// Returns true if the folder contains warptrace's sources.
 fn holds(root: &Path) -> bool {
     root.join("tracer-host/warptrace/Cargo.toml").is_file()
 }
 
-/// The manifest of a package `name` that takes warptrace from `sources`, or else from the registry.
+/// Returns the manifest of a package `name` that depends on warptrace in `sources`; without them, in the
+/// registry.
 fn manifest(name: &str, sources: Option<&Path>) -> String {
     let dependency = |folder: &str| match sources {
         Some(sources) => format!("{{ path = {:?} }}", sources.join(folder).display().to_string()),

@@ -20,10 +20,9 @@ use crate::query_program;
 use crate::recording::{self, Asked};
 use crate::whole_file::Target;
 
-/// What ends the work of this process.
+/// Signals that end the work of this process.
 static ASKED: OnceLock<Asked> = OnceLock::new();
 
-/// Carries out what `warptrace-query` is for.
 pub(crate) fn execute(command: Command) -> anyhow::Result<ExitCode> {
     let asked = recording::watch()?;
     let asked = ASKED.get_or_init(|| asked);
@@ -55,7 +54,7 @@ fn carried_out(command: Command) -> anyhow::Result<()> {
 
 fn run(command: &Query) -> anyhow::Result<()> {
     let is_apart = !command.apart.workers.is_empty();
-    // Names that workers know mean nothing here.
+    // Names of files on workers mean nothing on this machine.
     let named = if is_apart { Vec::new() } else { named_files(&command.files)? };
     let files: Vec<_> = named.iter().map(|path| ("the trace", path.as_path())).collect();
     let target = Target::or_standard(command.output.as_deref(), &files)?;
@@ -82,9 +81,9 @@ fn of_files(command: &Query, named: &[PathBuf]) -> anyhow::Result<(Database, Vec
     Ok((database, found))
 }
 
-/// Has workers analyse their traces, and sums the figures up.
+/// Asks workers to analyse their traces, and sums the figures.
 fn summed(page: &Page) -> anyhow::Result<SetAnalysis> {
-    // Nothing is sorted or grouped here.
+    // Nothing is sorted or grouped here, so little memory is enough.
     let (database, found) = found(&page.apart, &page.files, 16 << 20)?;
     let bar = output::progress_bar("analysing", "traces", found.len() as u64);
     let set = database.summed(&found, &page.selected.selection(), || bar.inc(1))?;
@@ -92,7 +91,7 @@ fn summed(page: &Page) -> anyhow::Result<SetAnalysis> {
     Ok(set)
 }
 
-/// Finds the traces of workers that fit `files`.
+/// Finds the traces of workers that match `files`.
 fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Database, Vec<FoundTrace>)> {
     let token = apart.token_file.as_deref().map(token_of).transpose()?;
     let workers = Workers::new(&apart.workers, token.as_deref())?;
@@ -104,7 +103,7 @@ fn found(apart: &Apart, files: &[PathBuf], memory: usize) -> anyhow::Result<(Dat
     let stop = Stop::new();
     stop_by_signal(stop.clone());
     let (database, mut found) = Database::of_workers(workers, &patterns, memory, stop)?;
-    // As files here.
+    // The same order as of local files.
     found.sort_by_cached_key(|file| (file.pattern, in_order(&file.name)));
     Ok((database, found))
 }
@@ -113,7 +112,7 @@ const fn memory(command: &Query) -> usize {
     command.memory as usize * (1 << 20)
 }
 
-/// Returns the token in a file.
+/// Returns the token on the first line of a file.
 pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the token in {}", shown_name(path)))?;
@@ -123,7 +122,8 @@ pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Has Ctrl-C end the answer, so that no temporary files stay; a second one ends the process at once.
+/// Stops a query after the first signal, so that no temporary files remain. A second one ends the process at
+/// once.
 pub(super) fn stop_by_signal(stop: Stop) {
     std::thread::spawn(move || {
         while !ASKED.get().is_some_and(|asked| asked.flag.load(Ordering::Relaxed)) {
@@ -135,7 +135,7 @@ pub(super) fn stop_by_signal(stop: Stop) {
 
 fn answer(command: &Query, target: &Target, database: &Database, found: &[FoundTrace]) -> anyhow::Result<()> {
     let mut answer = database.ask(&command.sql)?;
-    // First lines stand above rows, not above an error.
+    // The first rows are read before anything is printed, so that an error is not preceded by headlines.
     let first = answer.next_batch()?;
     for file in found {
         let line = format!("{}: {}; {} events", file.name, file.state, count(file.events));
@@ -148,7 +148,7 @@ fn answer(command: &Query, target: &Target, database: &Database, found: &[FoundT
     target.write(|out| write(command, first, answer, out)).map(|_| ())
 }
 
-/// Writes the answer, whose first rows have been taken.
+/// Writes the answer. `first` has its first rows.
 fn write(
     command: &Query,
     first: Option<RecordBatch>,

@@ -37,7 +37,7 @@ pub(crate) fn run(command: &Report) -> anyhow::Result<()> {
         .with_context(|| format!("cannot report on {}", shown_name(&command.file)))?;
     let embedded: Vec<_> = page.embedded.iter().map(|path| ("the source", path.as_path())).collect();
     keep_apart(&output, &embedded)?;
-    // Whatever the command prints from here on would be added to a source.
+    // Further output would be appended to a source that a stream is redirected to.
     embedded.iter().try_for_each(|(_, source)| keep_from_streams(source))?;
     opened.warn();
     if !page.has_events {

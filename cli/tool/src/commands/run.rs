@@ -1,4 +1,4 @@
-//! `warptrace run`: a program of somebody else's, with the shim in it.
+//! `warptrace run`: runs an unchanged program with the shim loaded.
 
 pub(super) mod hang;
 mod switches;
@@ -30,9 +30,9 @@ use crate::arguments::RunArguments;
 use crate::output::{say, shown_name};
 use crate::whole_file::{is_redirected, keep_apart};
 
-/// What shells answer for a program that is not there.
+/// Exit code that shells return for a program that does not exist.
 const NOT_FOUND: u8 = 127;
-/// What a shell expects of a program that a signal has ended: 128 and its number.
+/// A program that a signal ended has the exit code 128 plus the signal's number, as in shells.
 const ENDED_BY: i32 = 128;
 pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -58,12 +58,12 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     if output == Path::new("-") {
         bail!("standard output is the program's own: name a file for the trace");
     }
-    // Its words may be files that it reads.
+    // The words may name files that the program reads.
     let words = command.program.iter().map(|word| ("the program or its argument", Path::new(word)));
     let loaded = [("the file of `--shim`", &command.shim), ("the file of `--ptxas`", &command.ptxas)];
     let loaded = loaded.into_iter().filter_map(|(what, path)| Some((what, path.as_deref()?)));
     keep_apart(output, &words.chain(loaded).collect::<Vec<_>>())?;
-    // The program's streams are this tool's.
+    // The program inherits the streams of this tool.
     for (stream, what) in [(Handle::stdin as fn() -> _, "input"), (Handle::stderr, "error")] {
         if is_redirected(output, stream) {
             bail!("{} is the program's standard {what}: name another file for the trace", shown_name(output));
@@ -114,7 +114,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
-/// Names the trace after the program or its Python script, where no name was given. A file that is there stays.
+/// Names the trace after the program or its Python script. Adds a number if a file with that name exists.
 fn default_output(program: &[OsString]) -> anyhow::Result<PathBuf> {
     let is_script = |word: &&OsString| Path::new(word).extension().is_some_and(|ending| ending == "py");
     let named = program.iter().find(is_script).or(program.first()).map(Path::new).and_then(Path::file_stem);
@@ -132,14 +132,14 @@ fn default_output(program: &[OsString]) -> anyhow::Result<PathBuf> {
     bail!("no file for the trace was named: -o FILE")
 }
 
-/// The file that stands for a name in this process. Which rank and device it will be may not be known before the
-/// program runs.
+/// Expands a file name for this process. Uses device 0, and rank 0 if the rank is unknown: both may be known
+/// only after the program has started.
 fn of_this_process(output: &Path) -> anyhow::Result<PathBuf> {
     let rank = warptrace_host::ranks().rank.or(Some(0));
     Ok(file_name(output, NameParts { process: std::process::id(), rank, device: 0 })?)
 }
 
-/// Sees that the trace can be written, before the program runs.
+/// Checks that the trace can be written, before the program runs.
 fn check_output(output: &Path) -> anyhow::Result<()> {
     let ranks = warptrace_host::ranks();
     if let Some(ranks) = ranks.ranks.filter(|ranks| *ranks > 1)
@@ -158,7 +158,6 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes the command that runs the program with the shim.
 fn prepared(command: &RunArguments, output: &Path, shim: &Path, report: &Path) -> anyhow::Result<Command> {
     let Some((name, arguments)) = command.program.split_first() else { bail!("no program was named") };
     let mut preload = shim.as_os_str().to_owned();
@@ -189,41 +188,41 @@ fn prepared(command: &RunArguments, output: &Path, shim: &Path, report: &Path) -
     Ok(program)
 }
 
-/// Signals that the program is sent.
+/// Signals that are passed on to the program.
 const PASSED: [i32; 3] = [SIGTERM, SIGHUP, SIGUSR2];
-/// The program's process; 0 before there is one.
+/// Process ID of the program; 0 if it does not run.
 static PROGRAM: AtomicI32 = AtomicI32::new(0);
-/// A bit for each signal that came and was not passed on.
+/// Signals to pass on, one bit for each number.
 static CAME: AtomicU64 = AtomicU64::new(0);
 
-/// Watches for signals, before there is a program to pass them on to. Those of the keyboard reach it by
-/// themselves; this tool waits for it. They, and SIGUSR1, ask where a launch hangs.
+/// Installs signal handlers before the program starts. Signals of the keyboard reach the program directly,
+/// and this tool waits for it. They and SIGUSR1 also ask where a launch hangs.
 fn watch_signals() -> anyhow::Result<()> {
     let failed = "cannot watch for signals";
     for signal in [SIGINT, SIGQUIT] {
         let count = || {
             hang::INTERRUPTS.fetch_add(1, SeqCst);
         };
-        // SAFETY: atomics may be used in a handler.
+        // SAFETY: the handler only adds to an atomic, which is async-signal-safe.
         unsafe { low_level::register(signal, count) }.context(failed)?;
     }
     let count = || {
         hang::QUESTIONS.fetch_add(1, SeqCst);
     };
-    // SAFETY: as above.
+    // SAFETY: the handler only adds to an atomic, which is async-signal-safe.
     unsafe { low_level::register(SIGUSR1, count) }.context(failed)?;
     for signal in PASSED {
         let came = move || {
             CAME.fetch_or(1 << signal, SeqCst);
             pass_on();
         };
-        // SAFETY: atomics, and what `pass_on` does, may be used in a handler.
+        // SAFETY: the handler uses atomics and `pass_on`, which are async-signal-safe.
         unsafe { low_level::register(signal, came) }.context(failed)?;
     }
     Ok(())
 }
 
-/// Sends the program the signals that came, if there is one by then. May be called in a handler.
+/// Sends the signals that arrived to the program, if it runs. Async-signal-safe.
 fn pass_on() {
     let program = PROGRAM.load(SeqCst);
     if program == 0 {
@@ -231,12 +230,13 @@ fn pass_on() {
     }
     let came = CAME.swap(0, SeqCst);
     for signal in PASSED.into_iter().filter(|signal| came >> signal & 1 != 0) {
-        // SAFETY: `kill` may be called in a handler. The program is waited for only at the end of this tool.
+        // SAFETY: `kill` is async-signal-safe and accesses no memory of this process. The process ID is not
+        // reused before the program is waited for, at the end of this tool.
         let _ = unsafe { libc::kill(program, signal) };
     }
 }
 
-/// Reads what the processes have reported, with their names if there are several.
+/// Returns the lines that the processes reported, with the processes' names if there are several.
 fn reported(folder: &Path) -> Vec<String> {
     let is_report = |name: &OsStr| name.as_bytes().starts_with(REPORT_PREFIX.as_bytes());
     let mut names: Vec<OsString> = fs::read_dir(folder)
@@ -251,7 +251,7 @@ fn reported(folder: &Path) -> Vec<String> {
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut all = text.lines();
         let process = all.next().unwrap_or_default();
-        // Names of kernels are the program's own.
+        // Names of kernels come from the program, so they are escaped.
         let all = all.map(shown);
         lines.extend(all.map(|line| if several { format!("({process}) {line}") } else { line.into_owned() }));
     }

@@ -1,4 +1,4 @@
-//! The library that `run` loads into programs: where it is, or that this tool carries it.
+//! The library that `run` loads into programs: a file, or embedded in this tool.
 
 use std::fs;
 use std::io::{self, Read};
@@ -9,24 +9,24 @@ use anyhow::{Context, bail};
 
 use crate::output::shown_name;
 
-/// Its file.
 pub(super) const SHIM: &str = "libwarptrace_shim.so";
 
 #[cfg(carries_shim)]
 mod carried;
 
-/// A library that programs can load while this exists.
+/// A library file that exists at least as long as this value.
 pub(super) struct Shim {
     pub(super) path: PathBuf,
-    /// Keeps other tools from removing it.
+    /// Locked, so that other tools do not remove the file.
     _open: Option<fs::File>,
 }
 
-/// Finds the library: the chosen file; or what this tool carries, unpacked into the user's cache or into `folder`; or
-/// a file next to the tool or in the `lib` folder next to the tool's.
+/// Finds the library: the chosen file, or the embedded library, unpacked into the user's cache or into
+/// `folder`. A tool without an embedded library looks for a file next to itself and in the `lib` folder next
+/// to its own.
 ///
 /// # Errors
-/// If there is none, or its path is none that `LD_PRELOAD` can have.
+/// If no library is found, if the file is not a library, or if `LD_PRELOAD` cannot contain its path.
 pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim> {
     let (found, open) = match chosen {
         Some(file) if !file.is_file() => bail!(
@@ -53,23 +53,24 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim>
     Ok(Shim { path: found, _open: open })
 }
 
-/// Returns true if `LD_PRELOAD` can have the path, and it can be printed: the system's loader prints it as it is.
+/// Returns true if `LD_PRELOAD` can contain the path, and if it is printable: the system's loader prints it
+/// unescaped.
 fn is_loadable(path: &Path) -> bool {
     let is_plain = path.as_os_str() == &*shown_name(path);
     is_plain && !path.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte))
 }
 
-/// Whether a file begins as an ELF library for this system does. The system's loader leaves out what is none,
-/// and runs the program without it.
+/// Returns true if a file starts like an ELF library for this system. The system's loader ignores other files
+/// and runs the program without them.
 fn is_library(path: &Path) -> io::Result<bool> {
-    // 64 bits, little-endian; behind 9 more bytes a shared object, for x86-64.
+    // 64 bits, little-endian; at byte 16: shared object, x86-64.
     const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, 62, 0]];
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(20).read_to_end(&mut bytes)?;
     Ok(bytes.starts_with(BEGIN[0]) && bytes.ends_with(BEGIN[1]) && bytes.len() == 20)
 }
 
-/// Unpacks the library that this tool carries, unless the user's cache has it.
+/// Unpacks the embedded library, unless the user's cache contains it.
 #[cfg(carries_shim)]
 fn own(folder: &Path) -> anyhow::Result<(PathBuf, Option<fs::File>)> {
     if let Some((file, open)) = carried::kept() {

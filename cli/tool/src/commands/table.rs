@@ -1,4 +1,4 @@
-//! Tables of text: as wide as the terminal, and in colour where standard output is one.
+//! Text tables: as wide as the terminal, and in color if standard output is a terminal.
 
 use std::io::{self, Write};
 
@@ -8,20 +8,19 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, pr
 use console::measure_text_width;
 use warptrace_format::shown_lines;
 
-/// What makes a cell of a row.
+/// Formats a cell of a row.
 type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 
 struct Column<'a, R> {
     head: &'static str,
-    /// Whether its cells are numbers.
     is_right: bool,
     cell: Cell<'a, R>,
 }
 
-/// A table as text: its columns, each with what makes a cell of a row.
+/// A text table: columns that format the cells of rows.
 pub(crate) struct TextTable<'a, R>(Vec<Column<'a, R>>);
 
-/// Shares in percent from which on they are coloured.
+/// Percentages from which shares are colored.
 const SOME: f64 = 5.0;
 const MUCH: f64 = 25.0;
 
@@ -30,25 +29,23 @@ impl<'a, R> TextTable<'a, R> {
         Self(Vec::new())
     }
 
-    /// Adds a column of words.
+    /// Adds a left-aligned column of words.
     pub(crate) fn left(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.0.push(Column { head, is_right: false, cell: Box::new(cell) });
         self
     }
 
-    /// Adds a column of numbers.
+    /// Adds a right-aligned column of numbers.
     pub(crate) fn right(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.0.push(Column { head, is_right: true, cell: Box::new(cell) });
         self
     }
 
-    /// Adds columns if they are there.
     pub(crate) fn when(self, are_there: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if are_there { more(self) } else { self }
     }
 
-    /// Makes the text, without spaces at the ends of its lines. Words that find no room in the terminal go on in the
-    /// next line.
+    /// Formats the table, without spaces at line ends. Cells that do not fit the terminal wrap.
     pub(crate) fn text<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> String
     where
         R: 'r,
@@ -59,12 +56,12 @@ impl<'a, R> TextTable<'a, R> {
     }
 }
 
-/// Widest cell that has its place in its column where rows are printed one by one.
+/// Maximum width of a column in [`TextTable::print_rows`].
 pub(crate) const WIDEST: usize = 60;
 
 impl<R> TextTable<'_, R> {
-    /// Prints the rows one by one, however wide the terminal is. Cells of more than [`WIDEST`] characters stand out of
-    /// their columns, so that there is no more to print than is in the cells.
+    /// Prints the rows one by one, independent of the terminal's width. Cells of more than [`WIDEST`]
+    /// characters exceed their columns, so that one long cell does not widen all rows.
     ///
     /// # Errors
     /// If standard output cannot be written.
@@ -94,7 +91,7 @@ impl<R> TextTable<'_, R> {
     }
 }
 
-/// Lays a table out whose columns have these heads; those that are true are of numbers.
+/// Lays out a table with these heads; `true` marks columns of numbers.
 fn text(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(heads.iter().map(|(head, _)| head));
@@ -105,7 +102,7 @@ fn text(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     }
     for (number, (_, is_right)) in heads.iter().enumerate() {
         if let Some(shown) = table.column_mut(number) {
-            // One space between columns; the first begins with the line.
+            // One space between columns, none before the first.
             shown.set_padding((if number == 0 { 0 } else { 1 }, 0));
             if *is_right {
                 shown.set_cell_alignment(CellAlignment::Right);
@@ -119,7 +116,8 @@ fn text(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Prints a blank line and a table, whose first line is its head; in colour if `--color` and the environment say so.
+/// Prints a blank line and a table, whose first line is the head. In color if `--color` and the environment
+/// allow it.
 ///
 /// # Errors
 /// If standard output cannot be written.
@@ -133,7 +131,7 @@ pub(crate) fn print_table(table: &str) -> io::Result<()> {
 fn print_coloured(table: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out)?;
-    // Nothing of a trace acts on the terminal, only what is added here.
+    // Text of the trace is escaped, so that only the styles added here act on the terminal.
     for (number, line) in shown_lines(table).lines().enumerate() {
         if number == 0 {
             let head = Style::new().bold();
@@ -145,7 +143,7 @@ fn print_coloured(table: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Colours the shares in a line that are large.
+/// Colors large shares in a line.
 fn coloured(line: &str) -> String {
     let colour = |word: &str| {
         let share: f64 = word.strip_suffix('%')?.trim_start_matches('~').parse().ok()?;

@@ -1,4 +1,4 @@
-//! `warptrace timeline`: launches of several ranks on one axis.
+//! `warptrace timeline`: prints launches of several ranks on one axis.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -17,9 +17,9 @@ use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name, tell};
 use crate::whole_file::{Target, watch_signals};
 
-/// Launches that are printed unless `--limit` says otherwise.
+/// Default number of launches in text.
 const ROWS: usize = 20;
-/// Ranks that are named as late, files that are told of one by one, and notes that are printed.
+/// Maximum number of late ranks, of incomplete files and of notes that are printed.
 const MOST_NAMED: usize = 10;
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     let paths = named_files(&command.files)?;
     let others: Vec<(&str, &Path)> = paths.iter().map(|file| ("a trace", file.as_path())).collect();
     if let Some(target) = &command.output {
-        // Before the work, of which nothing would be left.
+        // Checked before the work starts.
         Target::new(target, &others)?;
     }
     let read = |path: &std::path::PathBuf| {
@@ -87,7 +87,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says how many ranks there are, and how well moments of them can be compared.
+/// Describes the number of ranks, and how precisely their times can be compared.
 fn headline(timeline: &Timeline, patterns: &[String]) -> String {
     let Alignment { clocks, shared_launches, error_ns, .. } = timeline.alignment;
     let on_axis = timeline.files.iter().filter(|file| file.offset_ns.is_some()).count() as u64;
@@ -99,7 +99,7 @@ fn headline(timeline: &Timeline, patterns: &[String]) -> String {
         return "no file says when its launches ran: record with `--times blocks`".to_owned();
     }
     let is_by_host = timeline.files.iter().any(|file| file.clock == Some(RankClock::Host));
-    // Of others it is known when their warps began.
+    // With the device's clock, launches begin when their warps begin.
     let begins = if is_by_host { "; launches begin when the host gave them to the device" } else { "" };
     let known = match error_ns {
         None => format!(
@@ -126,14 +126,13 @@ fn launches(number: u64) -> String {
     format!("{} launch{}", count(number), if number == 1 { "" } else { "es" })
 }
 
-/// Launches, those first that ranks began furthest apart.
+/// Returns the launches in descending order of the spread of their begins over ranks.
 fn by_spread(launches: &[RankLaunch]) -> Vec<&RankLaunch> {
     let mut launches: Vec<&RankLaunch> = launches.iter().collect();
     launches.order_by_key(|launch| Reverse(launch.spread_ns));
     launches
 }
 
-/// Says which ranks are late.
 fn late(timeline: &Timeline) -> anyhow::Result<()> {
     let compared = timeline.launches.len() as u64;
     if compared == 0 {
@@ -183,7 +182,6 @@ fn print_launches(timeline: &Timeline, launches: &[&RankLaunch]) -> anyhow::Resu
     )?)
 }
 
-/// Writes launches for Perfetto.
 fn perfetto(
     timeline: &Timeline,
     headline: &str,

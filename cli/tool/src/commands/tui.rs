@@ -9,7 +9,7 @@ use crate::arguments::Tui;
 use crate::opened::open;
 use crate::output::{last_name, shown_name};
 
-/// What a shell expects of a program that a signal has ended: 128 and its number.
+/// A program that a signal ended has the exit code 128 plus the signal's number, as in shells.
 const ENDED_BY: i32 = 128;
 
 pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
@@ -20,7 +20,7 @@ pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {
             bail!("`--source {}` is no folder that can be read", shown_name(folder));
         }
     }
-    // Who looks can leave at any time, and each view reads anew.
+    // No work limit: the user can leave at any time, and each view reads the trace again.
     let trace = open(&file)?.trace.unlimited();
     let mut options = Options::named(last_name(&file));
     options.selection = selected.selection();

@@ -25,7 +25,6 @@ pub(crate) fn run(command: &arguments::Verify) -> anyhow::Result<ExitCode> {
     exit::verdict(if report.is_ok() { 0 } else { exit::FINDINGS }, printed)
 }
 
-/// Goes through a file.
 fn verified(path: &Path) -> anyhow::Result<(TraceFile, VerifyReport)> {
     let trace = open(path)?.trace;
     let bar = output::progress_bar("verifying", "events", 0);
@@ -37,7 +36,7 @@ fn verified(path: &Path) -> anyhow::Result<(TraceFile, VerifyReport)> {
     Ok((trace, report))
 }
 
-/// Verifies several files: of those that are in order it prints a line, of the others their reports.
+/// Verifies several files. Prints a line for each file that is in order, and the reports of the others.
 fn several(files: &[PathBuf], is_json: bool) -> anyhow::Result<ExitCode> {
     let (mut sound, mut rows) = (0, Vec::new());
     for (path, name) in files.iter().zip(short_names(files)) {
@@ -61,7 +60,6 @@ fn several(files: &[PathBuf], is_json: bool) -> anyhow::Result<ExitCode> {
     exit::verdict(if sound == files.len() { 0 } else { exit::FINDINGS }, printed)
 }
 
-/// A report as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     ok: bool,
@@ -80,7 +78,7 @@ struct Report<'a> {
     accounts: u64,
     lost_events: u64,
     unfinished_warps: u64,
-    /// The comparison of a dual recording's tracks.
+    /// Comparison of the tracks of a dual recording.
     tracks: Option<Tracks>,
     problems: Vec<String>,
     problems_left_out: u64,

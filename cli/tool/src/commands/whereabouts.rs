@@ -1,4 +1,4 @@
-//! `warptrace where`: where a program hangs that runs under `warptrace run`.
+//! `warptrace where`: reports where a program hangs that runs under `warptrace run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,9 +18,9 @@ use crate::arguments::Where;
 use crate::opened::said_of;
 use crate::output::{print_json, say};
 
-/// So long an answer takes at most: a launch that ends within half a second hangs nowhere.
+/// Maximum time to wait for an answer. A launch that ends within half a second does not hang.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// So long it is waited for other processes after the first answer.
+/// Time to wait for other processes after the first answer.
 const OTHERS: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(command: &Where) -> anyhow::Result<()> {
@@ -35,7 +35,7 @@ pub(crate) fn run(command: &Where) -> anyhow::Result<()> {
         if found.keys().any(|name| !before.contains(name)) {
             first.get_or_insert_with(Instant::now);
         } else if !before.is_empty() && started.elapsed() >= 2 * OTHERS {
-            // Its trace has ended before, with the answer.
+            // The trace ended earlier, with the answer.
             break;
         }
     }
@@ -57,14 +57,14 @@ pub(crate) fn run(command: &Where) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder in which a process or one of its descendants reports.
+/// Returns the folder in which a process or one of its descendants reports.
 fn folder_of(process: u32) -> anyhow::Result<PathBuf> {
     let mut parents: BTreeMap<u32, u32> = BTreeMap::new();
     for entry in fs::read_dir("/proc").context("cannot list processes")?.flatten() {
         let Some(id): Option<u32> = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // `pid (name) state parent`: a name may have anything but a last parenthesis.
+        // `pid (name) state parent`: the name may contain any character, so it ends at the last parenthesis.
         let text = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let parent = text.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
         parents.extend(parent.map(|parent| (id, parent)));
@@ -86,7 +86,7 @@ fn folder_of(process: u32) -> anyhow::Result<PathBuf> {
     })
 }
 
-/// The folder that a process's environment names, if it is there.
+/// Returns the report folder that a process's environment names, if it exists.
 fn report_folder(process: u32) -> Option<PathBuf> {
     let environment = fs::read(format!("/proc/{process}/environ")).ok()?;
     let value = environment

@@ -24,7 +24,7 @@ pub(crate) fn run(command: Worker) -> anyhow::Result<()> {
     };
     let stop = Stop::new();
     stop_by_signal(stop.clone());
-    // On standard error, where it is seen at once.
+    // Standard error shows it at once.
     serve(listen, &stop, |address| output::tell!("listening on {address}"))?;
     Ok(())
 }

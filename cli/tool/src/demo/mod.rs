@@ -1,4 +1,4 @@
-//! `warptrace demo`: a kernel of the tool's own, recorded.
+//! `warptrace demo`: records a built-in kernel.
 
 mod picture;
 
@@ -13,17 +13,17 @@ use self::picture::mandelbrot;
 use crate::arguments::Demo;
 use crate::exit;
 
-/// The left upper corner of the square that is computed, and its side: at the edge of the set, where lanes of
-/// a warp part.
+/// Upper left corner of the computed square, and its side. The square is at the edge of the set, where lanes
+/// of a warp diverge.
 const CORNER: (f64, f64) = (-0.74395, -0.10461);
 const SIDE: f64 = 0.00578;
-/// Threads of a block.
+/// Threads per block.
 const BLOCK: u32 = 256;
 
-/// The kernels' code for GPUs; empty if the tool was built without a device compiler.
+/// PTX of the kernels; empty if the tool was built without a device compiler.
 pub(crate) const PTX: &str = mandelbrot::MODULE.ptx;
 
-/// Computes the picture, records how, and compares the picture with the CPU's.
+/// Computes the picture while recording, and compares it with the CPU's result.
 pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     let program = Recordable {
         name: "mandelbrot",
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     let input =
         format!("{0} x {0} pixels, at most {1} steps each", command.width, count(command.depth.into()));
     let finished = Finished { recorded: &recorded, of: "", input: &input, result: Some(&checked) };
-    // Standard output may be the trace.
+    // The trace may be on standard output.
     let printed = if recorded.is_printed() {
         crate::output::tell!("{finished}");
         Ok(())
@@ -50,7 +50,6 @@ pub(crate) fn run(command: &Demo) -> anyhow::Result<ExitCode> {
     exit::verdict(if recorded.is_complete() { 0 } else { exit::FINDINGS }, printed.map_err(Into::into))
 }
 
-/// The distance between two pixels.
 fn pixel_side(command: &Demo) -> f64 {
     SIDE / f64::from(command.width)
 }
@@ -61,17 +60,17 @@ fn compute(launcher: &mut dyn Launcher, command: &Demo) -> anyhow::Result<Vec<u3
     let picture = Buffer::<u32>::filled(launcher.device(), pixels, 0)?;
     let (left, top) = CORNER;
     let call = mandelbrot::mandelbrot(&picture, width, depth, left, top, pixel_side(command));
-    // SAFETY: the kernel writes `picture`, which is memory of this device, and nothing else.
+    // SAFETY: the kernel writes only to `picture`, which is memory of this device.
     unsafe { launcher.launch(&call, &LaunchShape::linear(pixels as u64, BLOCK)) }?;
     let computed = picture.download(launcher.device())?;
     picture.free(launcher.device())?;
     Ok(computed)
 }
 
-/// Compares each pixel with what the same function gives on the CPU.
+/// Compares each pixel with the CPU's result of the same function.
 ///
 /// # Errors
-/// The first pixel that differs.
+/// If a pixel differs. The error names the first one.
 fn check(picture: &[u32], command: &Demo) -> anyhow::Result<String> {
     let ((left, top), side) = (CORNER, pixel_side(command));
     for (pixel, found) in (0_u32..).zip(picture) {

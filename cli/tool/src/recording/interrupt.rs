@@ -1,4 +1,4 @@
-//! Ctrl-C while a kernel runs.
+//! Handles SIGINT (Ctrl-C) and SIGTERM while a kernel runs.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,23 +12,23 @@ use warptrace_host::{Interrupted, Policy};
 use crate::opened::said_of;
 use crate::output::{self, shown_name};
 
-/// What has asked a recording to end.
+/// State of a request to end the recording by a signal.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Whether a signal has.
+    /// True after a signal has arrived.
     pub flag: Arc<AtomicBool>,
-    /// The last that has.
+    /// Number of the last signal.
     signal: Arc<AtomicUsize>,
 }
 
-/// From now on the first SIGINT or SIGTERM sets the flag, and a second one ends the process at once.
+/// Makes the first SIGINT or SIGTERM set the flag, and a second one end the process at once.
 ///
 /// # Errors
-/// The system's.
+/// If the handlers cannot be registered.
 pub fn watch() -> io::Result<Asked> {
     let asked = Asked { flag: Arc::default(), signal: Arc::new(AtomicUsize::new(SIGINT as usize)) };
     for signal in [SIGINT, SIGTERM] {
-        // In this order: what the second does is only done where the first has set the flag before.
+        // The order matters: the default action applies only if an earlier signal has set the flag.
         flag::register_conditional_default(signal, Arc::clone(&asked.flag))?;
         flag::register_usize(signal, Arc::clone(&asked.signal), signal as usize)?;
         flag::register(signal, Arc::clone(&asked.flag))?;
@@ -37,12 +37,12 @@ pub fn watch() -> io::Result<Asked> {
 }
 
 impl Asked {
-    /// Returns what a shell expects of a program that the signal has ended: 128 and its number.
+    /// Returns the exit code that a shell expects after the signal: 128 plus its number.
     pub fn code(&self) -> u8 {
         u8::try_from(128 + self.signal.load(Ordering::Relaxed)).unwrap_or(u8::MAX)
     }
 
-    /// Ends the process as [`end`](Self::end) if a signal has come, and says where the trace is.
+    /// If a signal has arrived, prints where the trace is, and ends the process as [`end`](Self::end).
     pub(super) fn end_if_set(&self, place: impl FnOnce() -> String) {
         if self.flag.load(Ordering::Relaxed) {
             output::tell!("interrupted: no kernel ran then; {}", place());
@@ -50,21 +50,21 @@ impl Asked {
         }
     }
 
-    /// Ends the process by the signal, as it would without `watch`: a shell sees 128 and its number.
+    /// Ends the process by the default action of the signal: a shell sees 128 plus its number.
     fn end(&self) -> ! {
         let _ = io::stdout().flush();
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(SIGINT);
         let _ = low_level::emulate_default_handler(signal);
-        // Not reached where the system has signals.
+        // Reached only where the system has no signals.
         std::process::exit(128 + signal)
     }
 }
 
-/// Says where the warps of an interrupted kernel are, as far as the file tells, and ends the process: nothing
-/// else ends a kernel that hangs.
+/// Prints where the warps of an interrupted kernel are, if the trace contains it, and ends the process.
+/// Nothing else ends a kernel that hangs.
 pub(super) fn end(interrupted: &Interrupted, path: &Path, policy: Policy, asked: &Asked) -> ! {
     let Interrupted { kernel, launch, .. } = interrupted;
-    // What was written to a pipe cannot be read.
+    // A pipe cannot be read back.
     let mut said = if path.is_file() { said_of(path) } else { Vec::new() };
     if said.is_empty() {
         said.push(format!("launch {launch} of kernel `{kernel}` was interrupted"));

@@ -1,4 +1,4 @@
-//! Recording a program from the command line: its options, the recording, and what is said of it.
+//! Recording of a program from the command line: options, recording and messages.
 
 mod interrupt;
 mod options;
@@ -24,20 +24,21 @@ use crate::opened::said_of;
 use crate::output::{self, shown_name};
 use crate::whole_file::keep_apart;
 
-/// What is recorded.
+/// Program to record.
 #[derive(Clone, Debug)]
 pub struct Recordable<'a> {
-    /// The program's name.
+    /// Name of the program.
     pub name: &'a str,
-    /// Its kernels and trace points.
+    /// Kernels and trace points.
     pub kernels: TracedProgram<'a>,
-    /// Name and value of what decides what is computed, for the trace.
+    /// Names and values of the parameters that determine the computation. Stored in the trace.
     pub properties: Vec<(String, String)>,
-    /// Files that it reads, and writes besides the trace, which is none of them.
+    /// Files that the program reads, and files that it writes in addition to the trace. The trace must not be
+    /// one of them.
     pub files: Vec<PathBuf>,
 }
 
-/// A recording whose options were found to fit the program.
+/// Recording whose options were checked for the program.
 #[derive(Debug)]
 pub struct Prepared<'a> {
     recording: &'a Recording,
@@ -45,7 +46,7 @@ pub struct Prepared<'a> {
     spec: RecordingSpec,
 }
 
-/// What a recording made.
+/// Result of a recording.
 #[derive(Debug)]
 pub struct Recorded {
     program: String,
@@ -54,15 +55,16 @@ pub struct Recorded {
     spec: RecordingSpec,
     summary: Summary,
     report: LaunchReport,
-    /// From the start of the session to the end of the file.
+    /// Time from the start of the session to the end of the file.
     whole: Duration,
 }
 
 impl Recording {
-    /// Checks the options for a program, before its input is made.
+    /// Checks the options for a program. The program needs no input yet.
     ///
     /// # Errors
-    /// If options contradict each other, or name what the program has not.
+    /// If options contradict each other or name locations that the program does not have, or if the output is
+    /// one of the program's files.
     pub fn prepare<'a>(&'a self, program: &'a Recordable<'a>) -> anyhow::Result<Prepared<'a>> {
         let mut spec = self.spec.clone();
         spec.properties.extend(program.properties.iter().cloned());
@@ -77,10 +79,10 @@ impl Recording {
 }
 
 impl Prepared<'_> {
-    /// Opens the device, has `run` run the program's kernels, and writes the trace. A file that is there
-    /// stays as it is unless the recording has begun.
+    /// Opens the device, calls `run` to run the program's kernels, and writes the trace. An existing file is
+    /// unchanged until the recording has begun.
     ///
-    /// `code` gives the kernels' PTX; it is asked only where a GPU is tried.
+    /// `code` returns the kernels' PTX. It is called only if a GPU is tried.
     ///
     /// # Errors
     /// If the device cannot be opened, memory is short, the file cannot be written, or `run` fails.
@@ -121,7 +123,7 @@ impl Prepared<'_> {
         let outcome = match run(&mut session) {
             Ok(outcome) => outcome,
             Err(error) => {
-                // Its end writes what was recorded before.
+                // Dropping the session writes the events that were recorded before the error.
                 drop(session);
                 if !earlier.is_kept() && path.is_file() && !said_of(path).is_empty() {
                     crate::output::tell!("the trace up to here is in {}", shown_name(path));
@@ -132,7 +134,7 @@ impl Prepared<'_> {
         let (file, summary, report) = session.finish().map_err(|error| of_file(error.into()))?;
         let unfinished = || format!("cannot finish {}", shown_name(path));
         file.into_inner().with_context(unfinished)?.sync().with_context(unfinished)?;
-        // A signal that came while no kernel ran.
+        // A signal may have arrived while no kernel ran.
         asked.end_if_set(|| format!("the trace is in {}", shown_name(path)));
         let whole = started.elapsed();
         bar.finish_and_clear();
@@ -142,17 +144,17 @@ impl Prepared<'_> {
 }
 
 impl Recorded {
-    /// Whether every event that was to be recorded is in the trace.
+    /// Returns true if the trace contains every event that was to be recorded.
     pub fn is_complete(&self) -> bool {
         self.report.lost == 0 && self.report.twin_lost == 0
     }
 
-    /// Whether the trace went to standard output.
+    /// Returns true if the trace was written to standard output.
     pub fn is_printed(&self) -> bool {
         self.path == Path::new("-")
     }
 
-    /// What was lost, why, and what to do; `None` if nothing was.
+    /// Returns a message about lost events, with reason and remedy; `None` if nothing was lost.
     pub fn warning(&self) -> Option<String> {
         let LaunchReport { lost, attempted, recorded, twin_lost, memory, .. } = self.report;
         if lost == 0 {
@@ -180,16 +182,16 @@ impl Recorded {
     }
 }
 
-/// What is said of a recording that has ended. Displays in lines, of which the last has no end.
+/// Summary of a finished recording. Displays as lines, without a line end after the last one.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished<'a> {
     /// The recording.
     pub recorded: &'a Recorded,
-    /// What else the first line says, behind the device.
+    /// Text after the device in the first line.
     pub of: &'a str,
     /// The program's input.
     pub input: &'a str,
-    /// What a check of the program's result has found.
+    /// Outcome of the check of the program's result.
     pub result: Option<&'a str>,
 }
 

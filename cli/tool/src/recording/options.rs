@@ -1,4 +1,4 @@
-//! How to record, for every program.
+//! Recording options of all programs.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns how the simulator runs, if it is taken.
+    /// Returns the options of the simulator.
     pub fn simulator(&self) -> SimOptions {
         SimOptions { seed: self.sim_seed, ..SimOptions::default() }
     }

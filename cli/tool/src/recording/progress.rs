@@ -1,4 +1,4 @@
-//! A progress bar over blocks of a simulated launch.
+//! Progress bar over the blocks of a simulated launch.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use warptrace_host::ProgressHook;
 
 use crate::output;
 
-/// Makes the bar, and the hook that moves it.
+/// Returns the bar and the hook that advances it.
 pub(super) fn blocks() -> (ProgressBar, ProgressHook) {
     let bar = output::progress_bar("simulating", "blocks", 0);
     let moved = bar.clone();

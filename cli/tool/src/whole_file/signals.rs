@@ -1,4 +1,4 @@
-//! What signals leave: no parts of files, and no folders that were made for them.
+//! Removes temporary files and created folders when a signal ends the process.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,34 +10,35 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 #[cfg(unix)]
 use signal_hook::{iterator::Signals, low_level};
 
-/// Parts, and folders that were made, outer ones first. What has got its name or was removed may stay in the
-/// list: the name of a part is used once, and only empty folders are removed.
+/// Temporary files and created folders, outer folders first. Entries may stay after their file was renamed or
+/// removed: the name of a temporary file is used once, and only empty folders are removed.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The list, which also keeps a signal waiting.
+/// Locks the list. While it is locked, signals wait.
 pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on SIGHUP, SIGINT, SIGQUIT and SIGTERM remove what is unfinished, and then end the process as
-/// without this. Where the process was started to ignore one of them, that is so.
+/// Starts a thread that handles SIGHUP, SIGINT, SIGQUIT and SIGTERM: it removes unfinished files and folders,
+/// then applies the default action of the signal. Signals that the process was started to ignore stay
+/// ignored.
 ///
 /// # Errors
-/// The system's.
+/// If the handlers cannot be registered.
 #[cfg(unix)]
 pub fn watch_signals() -> io::Result<()> {
     if crate::output::is_kept() {
-        // The process is a test's.
+        // The process belongs to a test.
         return Ok(());
     }
     let ends = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
     let mut signals = Signals::new(ends.into_iter().filter(|signal| !is_ignored(*signal)))?;
     thread::spawn(move || {
         for signal in signals.forever() {
-            // Held until the end: from now on nothing is made, and nothing gets its name.
+            // Locked until the process ends, so that no file is created or renamed any more.
             let unfinished = unfinished();
             for path in unfinished.iter().rev() {
-                // What is not there any more, and folders that are not empty, are left.
+                // Missing files and folders that are not empty are skipped.
                 let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
             }
             let _ = low_level::emulate_default_handler(signal);
@@ -46,10 +47,10 @@ pub fn watch_signals() -> io::Result<()> {
     Ok(())
 }
 
-/// Does nothing: there are no such signals.
+/// Does nothing: these signals exist only on Unix.
 ///
 /// # Errors
-/// None.
+/// Never.
 #[cfg(not(unix))]
 pub fn watch_signals() -> std::io::Result<()> {
     Ok(())
@@ -57,7 +58,8 @@ pub fn watch_signals() -> std::io::Result<()> {
 
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
-    // SAFETY: all-zero bytes are a `sigaction`; the system writes it, and changes nothing.
+    // SAFETY: all-zero bytes are a valid `sigaction`. With a null new action, the call only writes the
+    // current action to `action`.
     let (failed, action) = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         (libc::sigaction(signal, ptr::null(), &raw mut action), action)

@@ -1,4 +1,4 @@
-//! Addresses and values in exports, on the page of `report`, in `top` and in `diff`.
+//! Addresses and values in exports, in the page of `report`, in `top` and in `diff`.
 
 use std::path::Path;
 #[cfg(feature = "parquet")]
@@ -15,7 +15,6 @@ use warptrace_format::file::Derived;
 #[cfg(feature = "parquet")]
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Exports both forms of the tables; returns their folders.
 #[cfg(feature = "parquet")]
 fn export(folder: &Folder, trace: &Path, name: &str) -> [PathBuf; 2] {
     [("runs", &[][..]), ("lanes", &["--events"])].map(|(form, more)| {
@@ -27,7 +26,7 @@ fn export(folder: &Folder, trace: &Path, name: &str) -> [PathBuf; 2] {
     })
 }
 
-/// What DuckDB reads, with the documentation's formula for sectors.
+/// Reads the tables with DuckDB, with the documentation's formula for sectors.
 #[cfg(feature = "parquet")]
 fn read(tables: &[PathBuf; 2]) -> Option<Value> {
     let docs = std::fs::read_to_string(Path::new(ROOT).join("docs/reference/exports.md")).unwrap();
@@ -36,7 +35,6 @@ fn read(tables: &[PathBuf; 2]) -> Option<Value> {
     read_with("read_accesses.py", "duckdb", &[text(&tables[0]), text(&tables[1]), formula])
 }
 
-/// What `warptrace accesses` counts, by site.
 #[cfg(feature = "parquet")]
 fn counted(trace: &Path) -> Vec<Value> {
     let found = json(&["accesses", text(trace)]);
@@ -81,7 +79,7 @@ fn tables_say_which_accesses_are_lost() {
     let [all, lost, left_out, unmatched] = fields.map(|field| &counted[field]);
     assert_eq!(found["losses"], json!([[0, all, lost, left_out, unmatched]]));
     assert_eq!(found["facts"]["warptrace.accesses_lost"], lost.to_string());
-    // Those of values are left out of the other table.
+    // Losses of values are not in the other table.
     assert_eq!(found["facts"]["warptrace.accesses_left_out"], left_out.to_string());
     assert!(lost.as_u64().unwrap() > 0 && left_out.as_u64().unwrap() > 0);
 }
@@ -109,7 +107,7 @@ fn diff_compares_sectors_and_passes_by_line() {
     let same = printed(&["diff", text(&whole), text(&whole)]);
     assert!(same.contains("no line has more or fewer of either"), "{same}");
     let (_, output, _) = run(&["diff", text(&whole), text(&more)]);
-    // The site more has a line of its own: 256 requests of 5 sectors.
+    // The additional site has its own line: 256 requests of 5 sectors.
     let row = output.lines().find(|line| line.starts_with("transpose.cu:16 ")).unwrap();
     let row: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(row[1..6], ["256", "+256", "1,280", "+1,280", "1,024"], "{output}");
@@ -120,7 +118,6 @@ fn diff_compares_sectors_and_passes_by_line() {
     assert_eq!((&first["line"], &first["counts"][0]["sectors"]), (&json!(16), &json!(0)));
     let row = found["lines"].as_array().unwrap().iter().find(|row| row["line"] == 13).unwrap();
     assert_eq!(row["counts"][0], row["counts"][1]);
-    // What is lost is said before rows.
     let lossy = record(&folder, "lossy.wtrc", 200);
     let (_, output, _) = run(&["diff", text(&whole), text(&lossy)]);
     let section = output.split("banks of shared memory\n").nth(1).unwrap();
@@ -130,7 +127,6 @@ fn diff_compares_sectors_and_passes_by_line() {
     assert!(json(&["diff", text(&demo), text(&demo)])["accesses"].is_null());
 }
 
-/// The page's section, and its figures.
 fn memory(trace: &Path) -> (Option<String>, Value) {
     assert_eq!(run(&["report", text(trace)]).0, 0);
     let html = std::fs::read_to_string(trace.with_extension("html")).unwrap();
@@ -154,7 +150,7 @@ fn the_page_has_the_lines_that_accesses_prints() {
         section.contains(r#"data-label="sectors"><b>32.0</b>"#) && section.contains(">2048<"),
         "{section}"
     );
-    // 32 passes are as long as 128 sectors, the longest bar; the least is one pass.
+    // 32 passes are as long as 128 sectors, the longest bar. The minimum is one pass.
     assert!(section.contains(r#"<path d="M0 1h160.0v12H0z"/><path class="least" d="M0 4h5.0v6H0z"/>"#));
     assert!(!section.contains("class=\"note\""), "nothing is lost or estimated: {section}");
     let (section, figures) = memory(&record(&folder, "lossy.wtrc", 200));

@@ -1,4 +1,4 @@
-//! What is said of addresses and values.
+//! Output about addresses and values.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::support::{Folder, account, json, printed, run, text};
 const TURNS: u64 = 64;
 const WARPS: u32 = 4;
 
-/// A transpose through no tile, one through an unpadded tile, and a named value: 64 turns of each warp.
+/// Records a transpose without a tile, one with an unpadded tile, and a named value: 64 turns of each warp.
 pub(crate) fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
     record_with(folder, name, room, None)
 }
 
-/// The same with a site more, which follows from another one.
+/// Like [`record`], with an additional derived site.
 pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived>) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("transpose", "transpose.cu")
@@ -63,7 +63,7 @@ pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Opt
             access(1, &|lane| row + 4 * lane);
             access(2, &|lane| 0x8000_0000 + 4 * (u64::from(warp) * TURNS + turn) + 2048 * lane);
             access(3, &|lane| 128 * lane + 4 * (turn % 32));
-            // Floats from 1 to 2 that look random.
+            // Pseudorandom floats from 1 to 2.
             let mixed = |lane: u64| (turn * 32 + lane + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mixed = |lane| (mixed(lane) ^ mixed(lane) >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             access(4, &|lane| 0x3f80_0000 | mixed(lane) >> 41);
@@ -143,7 +143,7 @@ fn what_is_lost_comes_before_everything() {
     assert_eq!(found["whole"], false);
     assert!(found["lost_accesses"].as_u64().unwrap() > 0 && found["left_out_accesses"].as_u64().unwrap() > 0);
     assert!(page("info", &path).contains(" lost, "));
-    // A view of some warps counts what these have lost.
+    // A view of some warps counts the losses of these warps.
     let valued = crate::values::valued(&folder, "lossy_values.wtrc", 40);
     for (command, path, blocks) in [("accesses", &path, WARPS), ("values", &valued, 2)] {
         let lost = |block: &[&str]| {
@@ -188,7 +188,7 @@ fn what_follows_from_others_is_counted_and_said() {
     let sites = found["sites"].as_array().unwrap();
     let of = |site: u64| sites.iter().find(|found| found["site"] == site).unwrap();
     assert_eq!((&of(5)["root"], &of(1)["root"]), (&Value::from(1), &Value::Null));
-    // One word further, rows touch a sector more.
+    // With an offset of one word, rows touch one more sector.
     assert_eq!(of(5)["counts"]["sectors"], 5 * requests);
     assert_eq!((&of(5)["counts"]["requests"], &found["exact"]), (&Value::from(requests), &Value::from(true)));
     assert_eq!(found["accesses"], 5 * 32 * requests);
@@ -200,7 +200,7 @@ fn what_follows_from_others_is_counted_and_said() {
     assert!(verified.contains(&says), "{verified}");
     let (_, decoded, _) = run(&["decode", "--accesses", "--warp", "0", "--block", "1", text(&path)]);
     assert!(decoded.contains("load global 4 at transpose.cu:16 x 64: 0x70040004, +4 a lane"), "{decoded}");
-    // What is lost takes with it what follows.
+    // Losses of a site are also losses of its derived sites.
     let path = record_with(&folder, "partly.wtrc", 300, derived);
     let output = page("accesses", &path);
     assert!(

@@ -1,4 +1,4 @@
-//! How the commands that say what warps did read: first lines, rows, errors.
+//! Output of the commands that report what warps did: first lines, rows, errors.
 
 use serde_json::Value;
 use warptrace_format::LocationKind;
@@ -8,12 +8,10 @@ use crate::answers_figures::decoded;
 use crate::bad_traces::without_table;
 use crate::support::{Folder, json, metadata, printed, recorded, refused, run, text, write_launch, writer};
 
-/// A picture whose warps part: 128 warps in 16 blocks.
+/// A picture whose warps diverge: 128 warps in 16 blocks.
 const PARTING: [&str; 4] = ["--width", "64", "--depth", "400"];
 
-/// The commands that show figures of one trace.
 const VIEWS: [&str; 8] = ["top", "causes", "lines", "loops", "warps", "paths", "edges", "stats"];
-/// Those that print rows.
 const ROWS: [&str; 6] = ["causes", "lines", "loops", "warps", "paths", "edges"];
 
 #[test]
@@ -106,13 +104,12 @@ fn rows_are_sorted_limited_and_filtered() {
         assert!(by(view, column, field).is_sorted_by(|a, b| a >= b), "{view} by {column}");
     }
     assert!(by("paths", "rare", "warps").is_sorted());
-    // One location by name and by id; one block and warp.
     for name in ["ITERATE", "3"] {
         let lines = json(&["lines", text(&path), "--location", name]);
         assert_eq!(lines["lines"].as_array().unwrap().len(), 1);
         assert_eq!(lines["lines"][0]["names"][0], "ITERATE");
     }
-    // Of warps and paths: the warps that came there, with what they did there.
+    // For warps and paths: the warps that visited the location, with their events there.
     let escaped = json(&["lines", text(&path), "--location", "ESCAPED"])["lines"][0].clone();
     let warps = json(&["warps", text(&path), "--location", "ESCAPED"]);
     let warps = warps["warps"].as_array().unwrap();
@@ -175,7 +172,7 @@ fn a_trace_that_lacks_events_says_so_first() {
 fn a_damaged_trace_is_an_error_that_names_the_remedy() {
     let (_folder, path) = recorded(&["--zstd", "0"]);
     let mut bytes = std::fs::read(&path).unwrap();
-    // The first frame: its payload is behind its header.
+    // The first frame: its payload comes after its header.
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
     bytes[frame + 100] ^= 1;
     std::fs::write(&path, bytes).unwrap();
@@ -254,7 +251,7 @@ fn diff_finds_the_same_threads_in_another_grid() {
     let trace = |grid: &str| folder.traced("mis", grid, &["--graph", "road:1024", "--grid", grid]);
     let [wide, narrow] = ["8x256", "16x128"].map(trace);
     let found = json(&["diff", text(&wide), text(&narrow)]);
-    // Each launch has 2,048 threads, of which each warp holds the same 32.
+    // Each launch has 2,048 threads, and each warp contains the same 32 threads in both.
     let warps = json(&["warps", text(&wide)])["warps"].as_array().unwrap().len();
     assert_eq!((&found["common_warps"], &found["single_warps"]), (&warps.into(), &serde_json::json!([0, 0])));
     let differs: Vec<&str> =
@@ -266,7 +263,7 @@ fn diff_finds_the_same_threads_in_another_grid() {
     let (code, output, _) = run(&["diff", text(&wide), text(&narrow)]);
     assert!(code == 0 && output.contains("  grid of mis_find: 8 -> 16\n"), "{output}");
     assert!(output.contains("  block of mis_find: 256 -> 128\n"), "{output}");
-    // Idle lane slots of all causes, and of all locations, as `stats` has them.
+    // Sums of idle lane slots over causes and over locations, compared with `stats`.
     let [before, after] = [&wide, &narrow].map(|path| json(&["stats", text(path)])["totals"]["idle"].clone());
     let sum = |at: usize| {
         let causes = found["causes"].as_array().unwrap().iter();
@@ -355,7 +352,7 @@ fn causes_are_found_by_the_branch_that_they_are_shown_at() {
     };
     metadata.locations.push(side);
     let mut writer = writer(&path, &metadata);
-    // All lanes, then half of them on a side of a branch.
+    // All lanes, then half of them on one side of a branch.
     write_launch(&mut writer, 0, [1, 32], &[&[1, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 0xff, 0xff, 0, 0]]);
     writer.finish().unwrap();
     assert!(run(&["causes", text(&path)]).1.contains("SIDE"));

@@ -1,8 +1,8 @@
-//! The figures of every view, computed once more by DuckDB from the CSV that `decode` prints, and times from
-//! the Parquet export.
+//! Compares the figures of every view with figures that DuckDB computes from the CSV of `decode`, and times
+//! with those from the Parquet export.
 //!
-//! `tests/readers/figures.sql` has the definitions of `docs/reference/answers.md` in SQL, event by event and
-//! lane by lane.
+//! `tests/readers/figures.sql` contains the definitions of `docs/reference/answers.md` in SQL, event by event
+//! and lane by lane.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, read_with, run, text};
 
-/// What DuckDB says of a trace, and where its warps differ from those of another one.
+/// Returns the figures that DuckDB computes for a trace, and where its warps differ from those in `other`.
 fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> {
     let write = |name: &str, arguments: &[&str]| {
         let (code, output, errors) = run(arguments);
@@ -36,12 +36,12 @@ fn tool(arguments: &[&str]) -> Value {
     serde_json::from_str(&output).unwrap()
 }
 
-/// Whether the tool says of a field what DuckDB says.
+/// Returns true if the tool shows the value that DuckDB computes.
 fn is_same(field: &str, exact: &Value, shown: &Value) -> bool {
     match (exact, shown) {
         (Value::Object(exact), _) => exact.iter().all(|(field, exact)| is_same(field, exact, &shown[field])),
         (Value::Array(exact), Value::Array(shown)) if field == "powers_of_two" => {
-            // The tool ends with the last number that is not 0.
+            // The tool omits zeros at the end.
             let rest = exact.get(shown.len()..).unwrap_or(&[]);
             exact.starts_with(shown) && rest.iter().all(|number| number == 0)
         }
@@ -53,7 +53,7 @@ fn is_same(field: &str, exact: &Value, shown: &Value) -> bool {
     }
 }
 
-/// Compares rows, which are the same if the fields `key` are.
+/// Compares rows. Rows with equal fields `key` belong together.
 fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
     let by_key = |rows: &Value| -> BTreeMap<String, Value> {
         let rows = rows.as_array().unwrap().iter();
@@ -71,7 +71,7 @@ fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
     }
 }
 
-/// Compares causes with those of a script that keeps the last event that each two lanes shared.
+/// Compares causes with the results of a script that keeps the last common event of each pair of lanes.
 fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     let files = ["events.csv", "info.json"].map(|name| folder.at(name));
     let files = files.each_ref().map(|file| text(file));
@@ -109,7 +109,7 @@ fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     }
 }
 
-/// Compares the times of all views with those that DuckDB finds; a trace without has none.
+/// Compares the times in all views with the results of DuckDB. A trace without times has none.
 fn compare_times(name: &str, trace: &Path, exact: &Value) {
     let ask = |view: &str| tool(&[view, text(trace)]);
     let stats = ask("stats");
@@ -122,7 +122,6 @@ fn compare_times(name: &str, trace: &Path, exact: &Value) {
         let sum = rows("kernel_times").map(|row| row[field].as_u64()).sum::<Option<u64>>();
         assert_eq!(stats["totals"][field], json!(sum), "{name} {field}");
     }
-    // A trace that does not say when warps ran has no schedule.
     let launches = stats["schedule"]["launches"].as_array().cloned().unwrap_or_default();
     compare(name, &exact["schedule"], &json!(launches), &["launch"]);
     let locations = stats["locations"].as_array().unwrap();
@@ -134,7 +133,7 @@ fn compare_times(name: &str, trace: &Path, exact: &Value) {
         let kernel = row["kernel"].as_str().unwrap();
         let loops =
             by_kernel.entry(kernel).or_insert_with(|| tool(&["loops", text(trace), "--kernel", kernel]));
-        // The head of the outermost loop has the time of all of it.
+        // The head of the outermost loop has the time of the whole loop.
         let ids = row["locations"].as_array().unwrap();
         let heads = loops["loops"].as_array().unwrap().iter().filter(|head| ids.contains(&head["location"]));
         let most = heads.map(|head| head["loop_lane_cycles"].as_u64()).max().flatten();
@@ -142,7 +141,6 @@ fn compare_times(name: &str, trace: &Path, exact: &Value) {
     }
 }
 
-/// Compares all views of a trace with what DuckDB says of it.
 fn compare_all(name: &str, trace: &Path, exact: &Value) {
     compare_times(name, trace, exact);
     let ask = |view: &str| tool(&[view, text(trace)]);
@@ -159,7 +157,7 @@ fn compare_all(name: &str, trace: &Path, exact: &Value) {
     let paths = ask("paths");
     compare(name, &exact["paths"], &paths["paths"], &["path"]);
     let top = ask("top");
-    // The CSV does not tell how many warps have no event yet.
+    // The CSV does not contain unfinished warps without events.
     let unfinished =
         warps.as_array().unwrap().iter().filter(|warp| warp["end"] == "unfinished").count() as u64;
     let sum = |field: &str| -> u64 {
@@ -176,7 +174,7 @@ fn compare_all(name: &str, trace: &Path, exact: &Value) {
     }
 }
 
-/// Compares all figures of a program's trace with those of DuckDB.
+/// Compares all figures of a program's trace with the results of DuckDB.
 fn check(program: &str, more: &[&str], times: &str) {
     let folder = Folder::new();
     let trace = folder.traced(program, "a.wtrc", &[more, &["--times", times]].concat());

@@ -1,4 +1,4 @@
-//! The figures of the commands that say what warps did, against the events that `decode` prints.
+//! Compares figures of the commands that report what warps did with the events that `decode` prints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::support::{Folder, json, printed, text};
 
-/// An event as `decode` prints it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Event {
     pub(crate) location: u64,
@@ -30,14 +29,14 @@ pub(crate) fn decoded(path: &Path) -> Warps {
     warps
 }
 
-/// The sequence of events of each lane of a warp, by their numbers in the warp.
+/// Returns the events of each lane of a warp, as indices into the warp's events.
 fn lanes(events: &[Event]) -> Vec<Vec<usize>> {
     let of_lane = |lane: u32| (0..events.len()).filter(|&at| events[at].mask >> lane & 1 == 1).collect();
     (0..32).map(of_lane).collect()
 }
 
-/// Trips of the loops that a lane goes through: how often it came back to a location before it went back to
-/// one that it had passed earlier.
+/// Counts the trips of a lane's loops: how often the lane returned to a location before it returned to a
+/// location that it had passed earlier.
 fn trips(locations: &[u64], found: &mut BTreeMap<u64, Vec<u64>>) {
     let mut open: Vec<(u64, u64)> = Vec::new();
     for &location in locations {
@@ -55,7 +54,7 @@ fn trips(locations: &[u64], found: &mut BTreeMap<u64, Vec<u64>>) {
     }
 }
 
-/// What a visit of each location stands for.
+/// Returns the weight of a visit, by location.
 pub(crate) fn weights(trace: &Path) -> BTreeMap<u64, u64> {
     let info = json(&["info", text(trace)]);
     let rows = info["metadata"]["locations"].as_array().unwrap();

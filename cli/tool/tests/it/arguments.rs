@@ -1,4 +1,4 @@
-//! Bad arguments: exit code 2, nothing on standard output, and a message from which to type the right ones.
+//! Bad arguments: exit code 2, no standard output, and a message that names the right arguments.
 
 use crate::support::{Folder, run, text};
 

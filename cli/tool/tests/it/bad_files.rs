@@ -1,11 +1,10 @@
-//! Each view of each kind of file that lacks something: exit code, first line, a sentence that helps.
+//! Each view of each kind of incomplete file: exit code, first line, and a helpful sentence.
 
 use std::path::Path;
 
 use crate::bad_traces::{Lack, bad_traces};
 use crate::support::{Folder, run, text};
 
-/// What a view printed.
 struct Said {
     code: i32,
     output: String,
@@ -19,7 +18,7 @@ impl Said {
         Self { code, output, errors }
     }
 
-    /// Checks that nothing was shown, and that the error helps; false if there should be no error.
+    /// Checks that nothing was shown and that the error helps. Returns false if no error is expected.
     fn is_refused(&self, lack: Lack, path: &Path, what: &str) -> bool {
         let Some([start, part]) = lack.error(path) else {
             assert_eq!(self.code, 0, "{what} {lack:?}: {}", self.errors);
@@ -77,7 +76,7 @@ fn differences() {
             let is_other = matches!(lack, Lack::Events | Lack::AnyEvent) && files.contains(&&whole);
             assert_eq!(said.output.contains("are they of the same program?"), is_other, "{lack:?}");
             if lack == Lack::Locations && files.contains(&&whole) {
-                // What is in common is not known.
+                // Without a table of locations, common locations are unknown.
                 let errors = &said.errors;
                 assert_eq!((said.code, said.output.as_str()), (1, ""), "{lack:?}: {errors}");
                 assert!(errors.contains("no location of the one is in the other"), "{lack:?}: {errors}");
@@ -171,7 +170,7 @@ fn exports() {
             }
             let words = match (lack, format) {
                 (Lack::AnyEvent, _) => "note: there are no events to export",
-                // Lines are what it counts.
+                // This format counts lines.
                 (_, "lcov") => "locations are left out, because the trace does not know their lines",
                 _ => "",
             };

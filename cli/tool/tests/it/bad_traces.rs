@@ -1,34 +1,33 @@
-//! Files that lack something: what each view says of them.
+//! Incomplete files of each kind, and the messages about them.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{Folder, metadata, text, write_launch, writer};
 
-/// What is the matter with a file.
+/// Part of a file that is missing or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// There is no such file.
+    /// The file itself.
     File,
-    /// It is no trace.
+    /// The file is not a trace.
     Trace,
-    /// A byte of its events was changed.
+    /// A byte of the events was changed.
     Sound,
-    /// Its end.
+    /// The end of the file.
     End,
-    /// Events that there was no memory for.
+    /// Events, for lack of memory.
     Events,
-    /// It has no event at all, and lacks none.
+    /// The trace has no event, and lost none.
     AnyEvent,
-    /// A table of locations.
+    /// The table of locations.
     Locations,
 }
 
-/// One file of each kind.
 pub(crate) fn bad_traces(folder: &Folder) -> Vec<(Lack, PathBuf)> {
     let whole = std::fs::read(folder.recorded("whole.wtrc", &["--zstd", "0"])).unwrap();
     let frame = whole.windows(4).position(|tag| tag == b"FRAM").unwrap();
     let mut damaged = whole.clone();
-    // In the contents, behind 24 and 40 bytes.
+    // In the contents of the frame, after headers of 24 and 40 bytes.
     damaged[frame + 66] ^= 1;
     let written = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.at(name), bytes).unwrap();
@@ -51,7 +50,7 @@ pub(crate) fn bad_traces(folder: &Folder) -> Vec<(Lack, PathBuf)> {
 }
 
 impl Lack {
-    /// What a view's error says, if nothing can be shown.
+    /// Returns the start and a part of the expected error, if nothing can be shown.
     pub(crate) fn error(self, path: &Path) -> Option<[String; 2]> {
         let opens = format!("error: cannot open {}: ", text(path));
         match self {
@@ -62,7 +61,7 @@ impl Lack {
         }
     }
 
-    /// What the first line says of a trace that is not whole.
+    /// Returns a part of the first line for an incomplete trace.
     pub(crate) fn incomplete(self) -> Option<&'static str> {
         match self {
             Self::End => Some("only the first"),
@@ -72,7 +71,7 @@ impl Lack {
     }
 }
 
-/// Writes a trace without a table of locations, of one warp with these events.
+/// Writes a trace of one warp with these events, without a table of locations.
 pub(crate) fn without_table(path: &Path, events: &[[u8; 6]]) {
     let mut writer = writer(path, &metadata("k"));
     write_launch(&mut writer, 0, [1, 32], &[&events.concat()]);

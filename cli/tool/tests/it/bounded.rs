@@ -1,4 +1,4 @@
-//! Small files that ask for much memory or output.
+//! Small files that need much memory or output.
 #![cfg(unix)]
 
 use std::path::Path;
@@ -48,14 +48,14 @@ fn texts_of_empty_lines_cost_what_their_bytes_say() {
             line: 1,
             ..LocationInfo::new(id, "p", "")
         });
-        // All lines are allowed, and as many as are too many.
+        // Too many lines, and the maximum number.
         texts.push(SourceText { name, text: "\n".repeat(if id % 2 == 0 { 4 << 20 } else { 1 << 18 }) });
     }
     traced(&path, &metadata, 1, &texts);
     assert!(path.metadata().unwrap().len() < 64 << 10);
     let (code, _, errors) = limited(512, 20, &["report", text(&path), "-o", text(&folder.at("a.html"))]);
     assert_eq!(code, Some(0), "{errors}");
-    // Each text unfolds to 64 MiB.
+    // Each text expands to 64 MiB.
     let texts: Vec<SourceText> = texts
         .iter()
         .take(8)
@@ -110,8 +110,8 @@ fn names_of_kernels_are_written_once() {
     }
 }
 
-/// Of traces with many sections of losses that are all alike, and with some of which none is like the one before,
-/// `verify` has this many rows.
+/// Checks the number of rows of `verify` for traces with many sections of losses: `alike` equal sections, and
+/// `unlike` sections that each differ from the previous one.
 fn check_equal_losses(alike: u32, unlike: u32) {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
@@ -154,7 +154,8 @@ fn warps_without_account_are_one_number() {
     assert_eq!(found["losses"]["unaccounted_warps"], 100);
 }
 
-/// Writes a trace of events whose location and kernel have long names: a few bytes ask for terabytes of output.
+/// Writes a trace of events whose location and kernel have long names: a few bytes result in terabytes of
+/// output.
 fn with_long_names(path: &Path) {
     let codec = CodecSpec::Ecl(EclParams::new(8, 2, 8).unwrap());
     let long = long();
@@ -176,12 +177,10 @@ fn with_long_names(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// The names.
 fn long() -> String {
     "n".repeat(2_000)
 }
 
-/// Fails unless the tool refuses to write this much.
 fn refuses(command: &[&str]) {
     let (code, _, errors) = limited(512, 40, command);
     assert_eq!(code, Some(1), "{command:?}: {errors}");
@@ -195,7 +194,7 @@ fn output_has_a_limit() {
     let path = folder.at("a.wtrc");
     with_long_names(&path);
     refuses(&["decode", text(&path), "--format", "csv", "-o", "/dev/null"]);
-    // One warp has 4 MB of names, and all of them 2.4 GB.
+    // One warp has 4 MB of names, all warps have 2.4 GB.
     assert_eq!(limited(512, 40, &["decode", text(&path), "--block", "7", "-o", "/dev/null"]).0, Some(0));
 }
 
@@ -204,13 +203,13 @@ mod full {
 
     #[test]
     fn equal_losses_are_one_row() {
-        // 59 million warps, all alike, and 1.3 million of which none is like the one before.
+        // 59 million equal warps, and 1.3 million warps that each differ from the previous one.
         check_equal_losses(900, 20);
         let folder = Folder::new();
         let path = folder.at("a.wtrc");
         lossy(&path, 1, 900, false);
         let out = folder.at("out");
-        // Marks are of single warps: there is a limit, soon.
+        // Marks are for single warps, so the limit is reached early.
         let (code, _, errors) = limited(512, 20, &["decode", text(&path), "-o", "/dev/null"]);
         assert!(code == Some(1) && errors.contains("`--unlimited` decodes it all the same"), "{errors}");
         let (code, _, errors) = limited(512, 20, &["decode", text(&path), "-o", text(&out)]);
@@ -237,11 +236,10 @@ mod full {
         let out = folder.at("out");
         let (code, _, errors) = limited(512, 40, &["decode", file, "-o", text(&out)]);
         assert!(code == Some(1) && !out.exists(), "{errors}");
-        // One warp has 4 MB of names, and all of them 2.4 GB.
         let one = ["decode", file, "--block", "7", "-o", null];
         assert_eq!(limited(512, 40, &one).0, Some(0));
         assert_eq!(limited(512, 60, &["decode", file, "--unlimited", "-o", null]).0, Some(0));
-        // Names are written once, where a format can.
+        // Names are written once where the format allows it.
         let long = long();
         for format in ["perfetto", "firefox", "lcov", "parquet"] {
             if format == "parquet" && !cfg!(feature = "parquet") {

@@ -1,4 +1,4 @@
-//! Which buffers addresses belong to.
+//! Buffers of addresses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use warptrace_host::writer::{ChunkRef, Compression, DataChunk, TraceWriter, Writ
 
 use crate::support::{Folder, compare_with_reference, json, printed, run, text};
 
-/// Where a buffer of 4,096 bytes is in launch 0, and one of 256 in launch 1.
+/// Address of a buffer of 4,096 bytes in launch 0, and of one of 256 bytes in launch 1.
 const REUSED: u64 = 0x7000_0000;
 const TURNS: u32 = 32;
 
@@ -33,13 +33,13 @@ fn buffers() -> Vec<BufferInfo> {
     ]
 }
 
-/// Two launches of a warp each, which does the same in both: it goes through 4,096 bytes, and adds to one
-/// word of another buffer; the buffers are told of as a recorder does.
+/// Records two launches of one warp that make the same accesses: they read 4,096 bytes and add to one word of
+/// another buffer. The buffers are written as by a recorder.
 fn record(buffers: &[Buffers]) -> Vec<u8> {
     record_with(buffers, TURNS)
 }
 
-/// The same with this many events a launch.
+/// Like [`record`], with this number of events per launch.
 fn record_with(buffers: &[Buffers], events: u32) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("sum", "sum.cu")
@@ -86,7 +86,7 @@ fn record_with(buffers: &[Buffers], events: u32) -> Vec<u8> {
     writer.finish().unwrap().0
 }
 
-/// With all buffers, told of in two parts: that one has ended comes with the second.
+/// A trace with all buffers in two messages. The second one contains the end of a buffer.
 fn whole() -> Vec<u8> {
     whole_with(TURNS)
 }
@@ -105,7 +105,6 @@ fn keep(folder: &Folder, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// A trace with accesses out of bounds.
 pub(crate) fn outside(folder: &Folder) -> PathBuf {
     keep(folder, "outside.wtrc", &whole())
 }
@@ -136,13 +135,14 @@ fn accesses_out_of_bounds_come_first() {
     let buffers = found["buffers"].as_array().unwrap();
     let of = |number: u64| buffers.iter().find(|buffer| buffer["buffer"] == number).unwrap();
     assert_eq!((buffers.len(), &buffers[0]["buffer"]), (3, &Value::from(0)), "the one that is accessed most");
-    // Both launches add 32 lanes' numbers to one word, the sixth of 32: in each 64th there is half a word.
+    // Both launches add numbers of 32 lanes to one word, the sixth of 32. Each 64th of the buffer is half a
+    // word.
     let mut heat = vec![0; 64];
     heat[10] = 2 * 32 * u64::from(TURNS);
     assert_eq!((&of(0)["heat"], &of(0)["touched_bytes"]), (&Value::from(heat), &Value::from(32)));
     assert_eq!((&of(1)["loads"], &of(1)["sectors"]), (&(32 * TURNS).into(), &(4 * TURNS).into()));
     assert_eq!((&of(2)["loads"], &of(2)["touched_bytes"]), (&64.into(), &256.into()));
-    // A request of which no lane is in the buffer is none of its.
+    // A request counts for a buffer only if one of its lanes is in the buffer.
     assert_eq!((&of(2)["requests"], &of(2)["sectors"]), (&2.into(), &8.into()));
     assert!(output.contains("hot") && !output.contains('\u{1b}'), "control characters are escaped: {output}");
     assert!(printed(&["info", text(&path)]).contains("buffers      4\n"));
@@ -180,15 +180,12 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
         let times = html.matches("OUT OF BOUNDS: ").count();
         assert_eq!(times, 1 + usize::from(has_events), "in the section, and as what matters most");
         assert!(html.contains("id=\"memory\"") && html.contains("Only memory can be shown") != has_events);
-        // What matters most of memory is said at the top, too.
         let top = html.split("id=\"memory\"").next().unwrap();
         assert_eq!(top.contains(finding), has_events, "{finding}");
-        // Each buffer has a row, with where accesses are.
         let buffers = json(&["accesses", text(&path)])["buffers"].as_array().unwrap().len();
         assert!(buffers > 0);
         assert_eq!(html.matches("data-label=\"heat\"><code>").count(), buffers);
     }
-    // In bounds.
     let path = keep(&folder, "inside.wtrc", &whole());
     let found = json(&["top", text(&path), "--launch", "0"]);
     assert_eq!((&found["outside_finding"], found["access_finding"].is_string()), (&Value::Null, true));
@@ -228,7 +225,7 @@ fn where_not_all_is_known_nothing_is_out_of_bounds() {
     assert!(output.contains(&says), "{output}");
     assert!(printed(&["info", text(&path)]).contains("buffers      1; there may be memory of which nothing"));
     assert_eq!(json(&["accesses", text(&path)])["outside"], Value::Array(Vec::new()));
-    // Without the section nothing is said; with an empty one that there was none.
+    // Without the section, nothing is printed about buffers. An empty section means that no buffer existed.
     let path = keep(&folder, "without.wtrc", &record(&[]));
     let output = printed(&["accesses", text(&path)]);
     assert!(!output.contains("buffer") && !printed(&["info", text(&path)]).contains("buffers"), "{output}");
@@ -239,7 +236,7 @@ fn where_not_all_is_known_nothing_is_out_of_bounds() {
     assert!(output.starts_with("OUT OF BOUNDS: ") && output.contains(": there is no buffer\n"), "{output}");
 }
 
-/// Changes a byte of each section of buffers, one in `step`.
+/// Changes a byte of each section of buffers, at every `step`-th offset.
 fn check_damaged(step: usize) {
     let folder = Folder::new();
     let bytes = whole();
@@ -252,7 +249,7 @@ fn check_damaged(step: usize) {
         for offset in (0..length).step_by(step) {
             let mut damaged = bytes.clone();
             damaged[at + 24 + offset] ^= 1 << (offset % 8);
-            // With the right checksums, but for the first one.
+            // Corrects the checksums, except in the first case.
             if offset > 0 {
                 let section = encode_section(SectionKind::Buffers, &damaged[at + 24..at + 24 + length]);
                 damaged[at..at + section.len()].copy_from_slice(&section);

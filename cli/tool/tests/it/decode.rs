@@ -72,7 +72,7 @@ fn the_three_formats_agree() {
     }
 }
 
-/// Writes a trace of one warp whose names need quotes, and that has an event at a location without a name.
+/// Writes a trace of one warp with names that need quotes, and with an event at a location without a name.
 fn with_odd_names(path: &Path) {
     let metadata = metadata("k,\"x\"").with_location(1, "a,b", "").with_location(65_535, "two\nlines", "");
     let mut writer = writer(path, &metadata);
@@ -100,7 +100,6 @@ fn names_with_commas_quotes_and_line_ends_keep_their_column() {
     assert_eq!(names, ["a,b", "two\\nlines", "?"]);
     assert_eq!(locations, ["1", "65535", "9"]);
     assert_eq!(masks, ["0x80000001", "0x00000002", "0x00000004"]);
-    // In text a name stays on its line.
     let plain = lines(&["decode", text(&path)]);
     assert_eq!((plain.len(), plain[3].ends_with("two\\nlines")), (5, true), "{plain:?}");
 }
@@ -150,8 +149,8 @@ fn a_dual_trace_holds_the_same_events_twice() {
     }
 }
 
-/// The lines of events that lane `lane` of their warp took part in, without the events' numbers: events that
-/// share no lane may stand in another order.
+/// Returns the lines of events in which a lane took part, without the numbers of the events: events without
+/// common lanes may be in another order.
 fn of_lane(csv: &[String], lane: u32) -> Vec<String> {
     let mut kept = Vec::new();
     for line in &csv[1..] {

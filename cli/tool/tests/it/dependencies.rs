@@ -1,10 +1,9 @@
-//! What the tool is built of.
+//! Dependencies of the tool.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The names of all packages that the tool is built of with all its features, but for what only its tests
-/// need.
+/// Returns the names of all packages of the tool with all features, without those that only tests need.
 fn packages() -> BTreeSet<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

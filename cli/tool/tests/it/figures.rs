@@ -1,4 +1,4 @@
-//! Figures of traces add up in every way, and causes are the same when they are computed event by event.
+//! Figures of traces add up in every way, and causes equal those computed event by event.
 
 use std::path::Path;
 
@@ -8,12 +8,11 @@ use warptrace_decoder::TraceFile;
 use crate::support::{Folder, fixtures};
 
 fn check(path: &Path) {
-    // Shown if it panics.
+    // Shown if the check panics.
     println!("figures of {}", path.display());
     check_trace(&TraceFile::open(path).unwrap());
 }
 
-/// Checks the committed traces of which the recording's arguments fit.
 fn check_fixtures(fits: impl Fn(&str) -> bool) {
     let found: Vec<_> = fixtures().into_iter().filter(|(words, _)| fits(words)).collect();
     assert!(found.len() > 2, "{} traces", found.len());

@@ -1,4 +1,4 @@
-//! What commands write, and what they must leave as it is.
+//! Files that commands write, and files that they must not change.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use assert_cmd::cargo::cargo_bin;
 use crate::no_room::run_with_room;
 use crate::support::{Folder, recorded, refused, run, text};
 
-/// Names that all lead to one file.
 fn names_of(folder: &Folder, path: &Path) -> Vec<PathBuf> {
     fs::create_dir_all(folder.at("sub")).unwrap();
     let mut names = vec![path.to_owned(), folder.at("sub/..").join(path.file_name().unwrap())];
@@ -55,7 +54,7 @@ fn no_command_writes_to_what_it_reads() {
     }
 }
 
-/// Where tables of a trace are that knows no job and no rank.
+/// Returns the partition of a trace without job and rank.
 fn partition(name: &str) -> String {
     let unknown = "__HIVE_DEFAULT_PARTITION__";
     format!("job={unknown}/rank={unknown}/trace={name}")
@@ -103,7 +102,7 @@ fn tables_of_an_export_are_apart_and_come_together() {
         assert_eq!(fs::read(&runs).unwrap(), b"old");
         fs::remove_file(&locations).unwrap();
     }
-    // The last table cannot be written: the first ones stay.
+    // The last table cannot be written: the first ones stay unchanged.
     fs::create_dir(at("losses")).unwrap();
     let (code, _, errors) = export();
     assert!(code == 1 && errors.contains("is a folder"), "{errors}");
@@ -151,7 +150,6 @@ fn a_link_to_no_file_yet_stays_a_link() {
     std::os::unix::fs::symlink("target", &link).unwrap();
     assert_eq!(run(&["decode", text(&path), "-o", text(&link)]).0, 0);
     assert!(link.is_symlink() && target.is_file());
-    // A circle cannot be written.
     let circle = folder.at("circle");
     std::os::unix::fs::symlink("circle", &circle).unwrap();
     let (code, _, errors) = run(&["decode", text(&path), "-o", text(&circle)]);
@@ -174,7 +172,6 @@ fn folders_made_for_files_that_fail_are_removed() {
         assert!(!folder.at("made").exists(), "{command:?}");
     }
     assert!(path.exists());
-    // What was there stays.
     fs::create_dir_all(&made).unwrap();
     assert_eq!(run_with_room(0, &["new", text(&made)]).0, Some(1));
     assert!(made.is_dir() && fs::read_dir(&made).unwrap().next().is_none());
@@ -205,7 +202,7 @@ fn what_cannot_be_printed_is_an_error() {
         assert!(errors.contains(said), "{arguments:?}: {errors}");
     }
     refused(&["demo", "--device", "sim", "--width", "16", "-o", "/dev/full"], "cannot write /dev/full: ");
-    // What is only told on the side is no reason to stop.
+    // A failure to print messages to standard error does not stop the command.
     let full = File::options().write(true).open("/dev/full").unwrap();
     let made = folder.at("made.wtrc");
     let arguments = ["demo", "--device", "auto", "--width", "16", "--depth", "4", "-o", text(&made)];
@@ -281,7 +278,7 @@ fn a_pipe_without_a_path_of_its_own_is_written_to() {
     let (_folder, path) = recorded(&[]);
     let (code, decoded, _) = run(&["decode", text(&path)]);
     for output in ["/dev/stdout", "/proc/self/fd/1"] {
-        // The test reads the tool's output through a pipe.
+        // The test reads the output through a pipe.
         let (written, said, errors) = run(&["decode", text(&path), "-o", output]);
         assert_eq!((written, said.contains(&decoded)), (code, true), "{output}: {errors}");
     }

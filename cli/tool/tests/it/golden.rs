@@ -1,4 +1,4 @@
-//! What recordings are compared with: committed traces, which have nothing that depends on the machine.
+//! Committed traces, with which recordings are compared. They contain nothing that depends on the machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,14 +9,14 @@ use warptrace_format::file::{
     TRAILER_BYTES, Trailer, decode_index, encode_index, encode_section,
 };
 
-/// When the host's clocks of a committed trace begin.
+/// Start of the host's clocks in a committed trace.
 const REALTIME_NS: u64 = 1_790_000_000_000_000_000;
 
-/// A trace with the same host and times on every machine: as they are in committed traces.
+/// Returns a trace with the host and the times of committed traces, which are the same on every machine.
 pub(crate) fn without_host(bytes: &[u8]) -> Vec<u8> {
     let mut file = bytes[..PREAMBLE_BYTES].to_vec();
     let (mut at, mut moments) = (PREAMBLE_BYTES, (0..).map(|moment| 1_000_000 * moment));
-    // Where sections begin, and where they did.
+    // New offsets of sections, by old offset.
     let mut moved = BTreeMap::new();
     while at < bytes.len() {
         let header = SectionHeader::parse(&bytes[at..], at as u64).unwrap();
@@ -61,13 +61,13 @@ pub(crate) fn without_host(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Whether committed traces are written instead of compared: with `WARPTRACE_OVERWRITE_GOLDEN=1`.
+/// Returns true if committed traces are written instead of compared: with `WARPTRACE_OVERWRITE_GOLDEN=1`.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1")
 }
 
-/// Whether committed traces can be compared: not with those of another device compiler, whose kernels have other
-/// instructions. Says why not.
+/// Returns true if committed traces can be compared. With another device compiler, kernels have other
+/// instructions; this is printed.
 pub(crate) fn can_be_compared() -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let hashes = std::fs::read_to_string(root.join("workloads/programs/tests/it/ptx/hashes.txt")).unwrap();

@@ -49,12 +49,12 @@ fn every_option_is_explained() {
         let mut options = 0;
         for (number, line) in lines.iter().enumerate() {
             let option = line.trim_start();
-            // `- raw: ...` is one of an option's values.
+            // `- raw: ...` is a value of an option.
             if !option.starts_with('-') || option.starts_with("- ") || !line.starts_with("  ") {
                 continue;
             }
             options += 1;
-            // The explanation stands beside the option, or below it and further to the right.
+            // The explanation is on the line of the option, or below it and further to the right.
             let indent = line.len() - option.len();
             let beside = option.split("  ").skip(1).any(|words| !words.is_empty());
             let below = lines.get(number + 1).is_some_and(|next| {

@@ -1,4 +1,4 @@
-//! Recordings of `demo` that are ended from outside.
+//! Recordings of `demo` that signals end.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,7 +23,6 @@ fn an_interrupted_recording_says_where_its_warps_are_and_so_does_its_trace() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The kernel takes minutes.
         let files = format!("/proc/{}/fd", child.id());
         let is_open = |file: std::io::Result<std::fs::DirEntry>| {
             file.is_ok_and(|file| std::fs::read_link(file.path()).is_ok_and(|file| file == path))
@@ -58,7 +57,7 @@ fn a_signal_while_no_kernel_runs_ends_the_recording_when_it_is_whole() {
         .unwrap();
     let mut trace = Vec::new();
     let mut reader = File::open(&pipe).unwrap();
-    // The head comes before the first launch.
+    // The file's head is written before the first launch.
     reader.read_exact(&mut [0; 16]).unwrap();
     kill(&child, "INT");
     reader.read_to_end(&mut trace).unwrap();

@@ -1,4 +1,4 @@
-//! Launches that the program has named.
+//! Launches with labels from the program.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use warptrace_host::HostMessage;
 
 use crate::support::{Folder, compare_with_reference, json, metadata, printed, text, write_launch, writer};
 
-/// Four launches of one warp, of which the last has no label; the third has more events.
+/// Writes four launches of one warp. The last one has no label; the third one has more events.
 pub(crate) fn labelled(folder: &Folder) -> PathBuf {
     let path = folder.at("labelled.wtrc");
     let mut writer = writer(&path, &metadata("matmul").with_location(1, "entry", ""));

@@ -1,9 +1,9 @@
-//! Features that are not in this build: the command line is the same, and a message says how to get them.
+//! Features that are not in this build: the command line is the same, and a message names the remedy.
 #![cfg(not(all(feature = "parquet", feature = "store", feature = "tui")))]
 
 use crate::support::{recorded, run, text};
 
-/// Runs commands that need a feature; each fails with a message about `feature`.
+/// Runs commands that need a feature. Each fails with a message about `feature`.
 fn needs(feature: &str, commands: &[&[&str]]) {
     for arguments in commands {
         let (code, output, errors) = run(arguments);

@@ -1,4 +1,4 @@
-//! Traces of which sections of times are lost, doubled or exchanged: every command says so, and the second
+//! Traces with lost, duplicate or exchanged sections of times: every command reports this, and the reference
 //! reader agrees.
 
 use std::path::{Path, PathBuf};
@@ -8,13 +8,12 @@ use warptrace_format::file::{PREAMBLE_BYTES, SectionHeader};
 
 use crate::support::{Folder, compare_with_reference, printed, run, text};
 
-/// A trace of several launches with all times.
 fn timed(folder: &Folder) -> PathBuf {
     let arguments = ["--graph", "road:300", "--times", "all"];
     folder.traced("mis", "whole.wtrc", &arguments)
 }
 
-/// The file's sections; the preamble is the first one.
+/// Returns the sections of the file. The first one is the preamble.
 fn sections(path: &Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(path).unwrap();
     let (mut found, mut at) = (vec![bytes[..PREAMBLE_BYTES].to_vec()], PREAMBLE_BYTES);
@@ -26,12 +25,11 @@ fn sections(path: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// Where sections with a tag are.
 fn tagged(sections: &[Vec<u8>], tag: &[u8]) -> Vec<usize> {
     (1..sections.len()).filter(|at| sections[*at].starts_with(tag)).collect()
 }
 
-/// Writes a file with the sections of `whole.wtrc` changed, without an index, which would no longer fit.
+/// Writes a file with changed sections of `whole.wtrc`. Omits the index, which would be wrong.
 fn changed(folder: &Folder, name: &str, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> PathBuf {
     let mut all = sections(&folder.at("whole.wtrc"));
     all.retain(|section| !section.starts_with(b"INDX") && !section.starts_with(b"TAIL"));
@@ -41,7 +39,6 @@ fn changed(folder: &Folder, name: &str, change: impl FnOnce(&mut Vec<Vec<u8>>)) 
     path
 }
 
-/// What `verify` prints of a trace with problems.
 fn problems(path: &Path) -> String {
     let (code, output, _) = run(&["verify", text(path)]);
     assert_eq!(code, 3, "{output}");
@@ -78,7 +75,7 @@ fn sections_that_belong_elsewhere_are_reported() {
     compare_with_reference(&paths);
 }
 
-/// The first lines that commands print of a trace, on standard output or standard error.
+/// Returns the first lines that commands print about a trace, on standard output or standard error.
 fn said(arguments: &[&str]) -> String {
     let (code, output, errors) = run(arguments);
     assert!(matches!(code, 0 | 3), "{arguments:?}: {errors}");

@@ -1,4 +1,4 @@
-//! The tool as a person meets it: what it prints, where, and its exit codes.
+//! The tool from the user's view: output and exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 mod access_tables;

@@ -18,7 +18,7 @@ fn each_shell_gets_a_script_that_knows_every_command() {
     assert!(errors.contains("bash"), "{errors}");
 }
 
-/// Completes a line as bash would: its own function is called, in a bash without a terminal.
+/// Completes a line as bash does: calls the completion function in a bash without a terminal.
 #[test]
 fn bash_completes_commands_options_and_values() {
     if Command::new("bash").arg("--version").output().is_err() {

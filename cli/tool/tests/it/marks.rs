@@ -1,4 +1,4 @@
-//! What a trace lacks, as every command tells it.
+//! Missing parts of a trace in the output of every command.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use warptrace_host::writer::{ChunkRef, LaunchInfo};
 
 use crate::support::{Folder, account, metadata, run, text, writer};
 
-/// Writes two launches of four warps. In the first, warps 0 and 2 have two events, and 1 and 2 lost some; the
-/// second ended early before its warp 0 had finished, and its warps 2 and 3 were not chosen.
+/// Writes two launches of four warps. In the first one, warps 0 and 2 have two events, and warps 1 and 2 lost
+/// some. The second one ended early, before its warp 0 had finished; its warps 2 and 3 were not chosen.
 fn write(path: &Path, policy: &str, end: &EarlyEnd) {
     let mut metadata = metadata("walk").with_location(1, "STEP", "");
     metadata.policy = policy.to_owned().into();
@@ -41,7 +41,6 @@ fn written(folder: &Folder, policy: &str, end: &EarlyEnd) -> PathBuf {
     path
 }
 
-/// A trace with warps that did not finish.
 pub(crate) fn unfinished(folder: &Folder) -> PathBuf {
     written(folder, "stream", &EarlyEnd::Interrupted)
 }
@@ -142,7 +141,7 @@ fn filters_choose_among_marks_too() {
     assert_eq!(marks(&["--launch", "1"]), Vec::<String>::new());
 }
 
-/// The sums of what every view tells of a recording: all are the same.
+/// Returns the sum of lost events, which must be the same in every view.
 fn lost_in_views(path: &Path) -> u64 {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let sum =
@@ -150,7 +149,7 @@ fn lost_in_views(path: &Path) -> u64 {
     let (info, verified) = (json(&["info", text(path), "--json"]), json(&["verify", text(path), "--json"]));
     let printed = output(&["decode", text(path), "--format", "csv"]);
     let mut csv = csv::Reader::from_reader(printed.as_bytes());
-    // A mark of a warp that did not finish has no number.
+    // A mark of an unfinished warp has no number.
     let csv: u64 = csv.records().map(|record| record.unwrap()[10].parse::<u64>().unwrap_or(0)).sum();
     let printed = output(&["decode", text(path), "--format", "jsonl"]);
     let lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -173,7 +172,7 @@ fn all_views_of_a_recording_agree() {
     let path = folder.traced("stress", "stop", &walks);
     assert!(lost_in_views(&path) > 0);
     assert_eq!(json(&["info", text(&path), "--json"])["losses"][0]["reason"], "memory");
-    // Whether lanes wait too long for the host is a matter of luck; a file that says so is not.
+    // Timeouts of real recordings depend on timing, so these files are written by the test.
     for (policy, why) in [("stream", "timeout"), ("ring", "overwritten")] {
         let path = written(&folder, policy, &EarlyEnd::Interrupted);
         assert_eq!(lost_in_views(&path), 12_346);
@@ -190,8 +189,7 @@ fn all_views_of_a_recording_agree() {
     assert!(launch["error"].as_str().unwrap().contains("a launch of 2048 warps"), "{launch}");
 }
 
-/// A launch of which everything is there, or nothing, though it failed or was interrupted: no view calls it
-/// whole.
+/// No view calls a launch whole that failed or was interrupted, whether all of it exists or nothing.
 #[test]
 fn a_launch_that_ended_early_is_incomplete_whatever_its_accounts_say() {
     let folder = Folder::new();
@@ -220,7 +218,7 @@ fn a_launch_that_ended_early_is_incomplete_whatever_its_accounts_say() {
         }
         let page = output(&["report", text(&path), "-o", "-"]);
         assert!(page.contains("INCOMPLETE trace: ") && !page.contains("whole trace"), "{page}");
-        // What is chosen of it may be whole.
+        // A selected part may be whole.
         assert_eq!(json(&["lines", text(&path), "--launch", "0", "--json"])["whole"], true);
     }
 }

@@ -1,4 +1,4 @@
-//! Damaged traces through every command that reads traces.
+//! Damaged traces as input of every command that reads traces.
 #![cfg(unix)]
 
 use std::fs;
@@ -9,12 +9,12 @@ use warptrace_fuzz::{Random, corpus, damaged};
 
 use crate::support::{Folder, text};
 
-/// Inputs of each corpus where commands run in this process.
+/// Inputs of each corpus when commands run in this process.
 const INPUTS: u64 = 4;
-/// Seeds of the inputs: traces of all kinds; traces with times, with accesses and labels, with runs of equal warps.
+/// Corpora of seeds: traces of all kinds; traces with times; with accesses and labels; with runs of equal
+/// warps.
 const CORPORA: [&str; 4] = ["open_file", "times", "data", "runs"];
-/// Inputs in which something was wrong once: two launches of one number, and frames that announce 2^64
-/// events.
+/// Inputs that once caused failures: two launches with one number, and frames that announce 2^64 events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
 /// Commands that take the trace as their last argument.
 const COMMANDS: [&[&str]; 23] = [
@@ -43,7 +43,7 @@ const COMMANDS: [&[&str]; 23] = [
     &["export", "--to", "lcov", "-o", "-"],
 ];
 
-/// Writes damaged traces of a corpus, by number; each has a seed of the corpus.
+/// Writes damaged traces with these numbers, each from a seed of the corpus.
 fn write(folder: &Folder, name: &str, inputs: impl Iterator<Item = u64>) -> Vec<PathBuf> {
     let seeds = corpus(name).unwrap();
     let write = |input| {
@@ -56,7 +56,6 @@ fn write(folder: &Folder, name: &str, inputs: impl Iterator<Item = u64>) -> Vec<
     inputs.map(write).collect()
 }
 
-/// What goes wrong with a command on a file in this process.
 fn finding(command: &[&str], path: &Path) -> Option<String> {
     let ran = catch_unwind(|| warptrace_cli::in_process(&[command, &[text(path)]].concat()));
     match ran {
@@ -66,7 +65,6 @@ fn finding(command: &[&str], path: &Path) -> Option<String> {
     }
 }
 
-/// Runs every command on damaged traces of a corpus.
 fn check(name: &str, more: &[u64]) {
     let folder = Folder::new();
     let paths = write(&folder, name, more.iter().copied().chain(0..INPUTS));
@@ -97,7 +95,7 @@ fn every_reading_command_ends_in_order_with_runs() {
     check(CORPORA[3], &[]);
 }
 
-/// In processes of their own, with limits of memory and time.
+/// Runs commands in separate processes, with limits of memory and time.
 mod full {
     use std::process::{Command, Stdio};
     use std::sync::Mutex;
@@ -109,8 +107,8 @@ mod full {
     use super::*;
     use crate::support::compare_with_reference;
 
-    /// Inputs of each corpus, unless `WARPTRACE_FUZZ_INPUTS` says another number; the first has the number that
-    /// `WARPTRACE_FUZZ_FIRST` says.
+    /// Default number of inputs of each corpus. `WARPTRACE_FUZZ_INPUTS` sets another number,
+    /// `WARPTRACE_FUZZ_FIRST` the number of the first input.
     const INPUTS: u64 = 32;
 
     fn number(variable: &str, otherwise: u64) -> u64 {
@@ -118,7 +116,7 @@ mod full {
         said.map_or(otherwise, |number| number.parse().expect("a number"))
     }
 
-    /// What goes wrong with a command on a file; 2 GiB of memory and 20 s of CPU are enough.
+    /// Returns the failure of a command on a file, with 2 GiB of memory and 20 s of CPU time.
     fn finding(command: &[&str], path: &Path) -> Option<String> {
         let output = Command::new("bash")
             .args(["-c", "ulimit -v 2097152; ulimit -t 20; exec \"$@\"", "bash"])

@@ -1,5 +1,5 @@
-//! `new`. That the package builds and traces is tested with the example (`cargo xtask package`), whose files
-//! it has.
+//! `new`. `cargo xtask package` tests that the package builds and traces: it consists of the files of the
+//! example.
 
 use crate::support::{Folder, printed, run};
 

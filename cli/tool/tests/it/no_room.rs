@@ -1,4 +1,4 @@
-//! Writes that find no room: what was there stays.
+//! Writes without enough space: existing files stay.
 
 use std::fs;
 use std::process::Command;
@@ -7,12 +7,11 @@ use assert_cmd::cargo::cargo_bin;
 
 use crate::support::{Folder, recorded, run, text};
 
-/// Runs the tool where no file may have more than 4 KiB.
 fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
     run_with_room(4, arguments)
 }
 
-/// Runs the tool where no file may have more than some KiB.
+/// Runs the tool with a file size limit.
 pub(crate) fn run_with_room(kib: u32, arguments: &[&str]) -> (Option<i32>, String) {
     let limited = format!("ulimit -f {kib}; exec \"$@\"");
     let output = Command::new("bash")
@@ -42,7 +41,7 @@ fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
     assert!(code == Some(1) && errors.contains("File too large"), "{errors}");
 }
 
-/// Recordings that fail leave what was there, whatever fails.
+/// Recordings that fail leave the existing file unchanged, whatever the reason.
 #[test]
 fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
     let (folder, path) = recorded(&[]);
@@ -53,7 +52,7 @@ fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
     assert!(code == 1 && errors.contains("takes at least"), "{errors}");
     assert!(errors.contains(&format!("nothing was recorded, and {} is as it was", text(&path))), "{errors}");
     assert!(fs::read(&path).unwrap() == whole, "the launch was refused");
-    // Neither is there room for its frames.
+    // Not enough space for its frames.
     let large = [&demo[..], &["--width", "128", "--codec", "raw", "--zstd", "0", "-o", text(&path)]].concat();
     let (code, errors) = run_with_room(16, &large);
     assert!(
@@ -62,7 +61,7 @@ fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
     );
     assert!(fs::read(&path).unwrap() == whole, "there was no room");
     assert_eq!(folder.files().len(), 1, "{:?}", folder.files());
-    // Where there was none, the file says why.
+    // A new file contains the reason.
     let new = folder.at("new.wtrc");
     let refused = [&demo[..], &["--width", "4096", "--memory", "64MiB", "-o", text(&new)]].concat();
     let (code, _, errors) = run(&refused);
@@ -70,7 +69,7 @@ fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
     assert!(run(&["info", text(&new)]).1.contains("takes at least"), "{:?}", run(&["info", text(&new)]));
 }
 
-/// On a disk that is really full, where a file system can be mounted.
+/// Uses a full disk, where a file system can be mounted.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_the_trace_that_was_there() {

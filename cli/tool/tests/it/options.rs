@@ -1,4 +1,4 @@
-//! Which option can be had where: the table of `docs/reference/options.md`.
+//! Options of each door, as in the table of `docs/reference/options.md`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::support::run;
 
 const BEGIN: &str = "<!-- made by the test `options`: begin -->\n";
 const END: &str = "<!-- made by the test `options`: end -->";
-/// Fields that no door has: for tests and measurements.
+/// Fields without a door: for tests and measurements.
 const INTERNAL: [&str; 1] = ["marks"];
 
-/// The fields of the specification, by the text that `run` gives its library.
+/// Returns the fields of the specification, from the text that `run` passes to its library.
 fn fields() -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let mut objects = vec![serde_json::from_str(&RunSpec::default().to_text()).unwrap()];
@@ -29,7 +29,6 @@ fn fields() -> BTreeSet<String> {
     fields
 }
 
-/// Whether a help page has the option.
 fn has(help: &str, option: &str) -> bool {
     help.split(|character: char| character.is_whitespace() || "[=,".contains(character))
         .any(|word| word == format!("--{option}"))

@@ -1,4 +1,4 @@
-//! Where, when, and as which part of a job a file was recorded.
+//! Place, time and job of a recording.
 
 use std::fs;
 use std::path::PathBuf;
@@ -55,7 +55,6 @@ fn info_says_where_a_file_was_recorded() {
     assert_eq!(found["began"]["realtime_ns"], "1790000000000000005");
     assert_eq!((&found["job"], &found["notes"][0]), (&"4711".into(), &"a note".into()));
     compare_with_reference(std::slice::from_ref(&path));
-    // The second reader finds the damage, too.
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.windows(4).position(|tag| tag == b"ORIG").unwrap();
     bytes[at + 24] ^= 1;
@@ -63,7 +62,6 @@ fn info_says_where_a_file_was_recorded() {
     compare_with_reference(std::slice::from_ref(&path));
     let (code, printed, _) = run(&["verify", text(&path)]);
     assert_eq!(code, 3, "{printed}");
-    // A file that does not say it.
     let path = written(&folder, None);
     assert_eq!(json(&path), Value::Null);
     let (_, printed, _) = run(&["info", text(&path)]);

@@ -1,9 +1,9 @@
-//! Pages of the documentation show what the tool prints.
+//! Compares pages of the documentation with the output of the tool.
 //!
-//! In a block of `console`, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and what
-//! follows is what it prints. A line `...` stands for any lines. Times and lengths of files are not
-//! compared, and neither is what a command prints of which nothing is shown. Recordings are committed traces, with what
-//! was printed when they were made, on the simulator.
+//! In a `console` block, each line `$ warptrace ...` or `$ warptrace-bench ...` is a command, and the
+//! following lines are its output. A line `...` matches any lines. Times and lengths of files are not
+//! compared. Commands without shown output are not compared either. Recordings are committed traces, with the
+//! text that was printed when they were made on the simulator.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ const COMMANDS: [&str; 2] = ["$ warptrace ", "$ warptrace-bench "];
 #[cfg(any(feature = "query", feature = "tui"))]
 pub(crate) const BEFORE: [&str; 10] =
     ["--graph", "road:4096", "--grid", "16x256", "--device", "sim", "--memory", "64MiB", "-o", "before.wtrc"];
-/// Lines with times, or with what depends on the machine: its name and its processes' numbers are in a file,
-/// which has another length for that.
+/// Starts of lines with times or with data that depends on the machine. The file contains the names of
+/// machine and processes, so its length varies, too.
 const OTHERS: [&str; 10] = [
     "kernels ",
     "encoding ",
@@ -30,10 +30,10 @@ const OTHERS: [&str; 10] = [
     "began ",
 ];
 
-/// The trace that `warptrace demo` of the README makes, and beside it what is printed then.
+/// The trace that `warptrace demo` of the README makes. The printed text is next to it.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/readme-demo.wtrc");
 
-/// Runs a line without its `$ ` in a folder; returns what it prints on standard output.
+/// Runs a line without its `$ ` in a folder; returns its standard output.
 fn printed(line: &str, folder: &Folder) -> String {
     let (command, head) = match line.split_once(" | head -") {
         Some((command, count)) => (command, count.parse().unwrap()),
@@ -56,27 +56,25 @@ fn printed(line: &str, folder: &Folder) -> String {
             std::fs::copy(&kept, folder.at(arguments[file])).unwrap();
             std::fs::read_to_string(kept.with_extension("txt")).unwrap_or_default()
         }
-        // Nothing is shown of it.
+        // The page shows no output of this command.
         None if !cfg!(feature = "parquet") && line.contains(" --to parquet ") => String::new(),
         None => ran(&arguments[1..], folder),
     };
-    // Tables are padded to their width.
     printed.lines().take(head).map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// What the tool prints in a folder.
 fn ran(arguments: &[&str], folder: &Folder) -> String {
     let output = tool().current_dir(folder.at("")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A line as it is compared: of one that differs from run to run its name alone.
+/// Returns the part of a line that is compared: only the name if the line varies from run to run.
 fn comparable(line: &str) -> &str {
     OTHERS.into_iter().find(|name| line.starts_with(name)).unwrap_or(line)
 }
 
-/// Whether `shown` is `printed`, where a line `...` stands for any lines. Both end at the same line.
+/// Returns true if `shown` matches `printed`. A line `...` matches any lines.
 fn shows(shown: &[&str], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -89,11 +87,11 @@ fn shows(shown: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// A block as it should be, and how many outputs it shows.
+/// Returns the updated block, and the number of outputs that it shows.
 ///
 /// # Errors
-/// The command whose output is not what is shown, with what it prints, if that cannot be put into the page: a
-/// line `...` was chosen by a person.
+/// The command whose output differs, with its output, if the page cannot be updated automatically: a person
+/// chose the place of a line `...`.
 fn current(block: &str, folder: &Folder) -> Result<(String, usize), String> {
     let first = COMMANDS.iter().filter_map(|command| block.find(command)).min();
     let (before, commands) = block.split_at(first.unwrap_or(block.len()));
@@ -128,19 +126,19 @@ fn current(block: &str, folder: &Folder) -> Result<(String, usize), String> {
     Ok((text, outputs))
 }
 
-/// With `WARPTRACE_OVERWRITE_PAGE=1` pages are written instead of compared.
+/// Returns true if pages are written instead of compared: with `WARPTRACE_OVERWRITE_PAGE=1`.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1")
 }
 
-/// Compares pages, which show at least some outputs, with what commands print. Later pages use the files of the first.
+/// Compares pages, which show at least `least` outputs. Later pages use the files of the first one.
 fn check(pages: &[&str], least: usize) {
     let folder = Folder::new();
     let shown: usize = pages.iter().map(|page| check_page(page, &folder)).sum();
     assert!(shown >= least, "{pages:?} show {shown} outputs");
 }
 
-/// Compares one page; returns how many outputs it shows.
+/// Compares one page; returns the number of shown outputs.
 fn check_page(page: &str, folder: &Folder) -> usize {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let old = std::fs::read_to_string(&path).unwrap();
@@ -186,8 +184,8 @@ fn the_pages_of_answers_show_what_the_tool_prints() {
     check(&all, 8);
 }
 
-/// The code of README.md is that of the example, which is built and run by
-/// `tracer-host/warptrace/tests/it/example.rs`.
+/// The code in README.md is the code of the example. `tracer-host/warptrace/tests/it/example.rs` builds and
+/// runs the example.
 #[test]
 fn the_code_of_the_readme_is_from_the_example() {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -217,7 +215,7 @@ mod full {
     use super::*;
     use crate::golden;
 
-    /// With `WARPTRACE_OVERWRITE_GOLDEN=1` the trace is written instead of compared.
+    /// With `WARPTRACE_OVERWRITE_GOLDEN=1`, the trace is written instead of compared.
     #[test]
     fn the_trace_of_the_readme_is_what_is_recorded() {
         if !golden::overwrites() && !golden::can_be_compared() {

@@ -1,4 +1,4 @@
-//! Commands that `warptrace-query` carries out, which is a program of its own.
+//! Commands that the separate program `warptrace-query` executes.
 #![cfg(unix)]
 
 use std::fs;
@@ -7,7 +7,6 @@ use std::process::Command;
 
 use crate::support::{self, Folder};
 
-/// Commands for it.
 const COMMANDS: [&[&str]; 4] = [
     &["query", "select 1", "a.wtrc", "-o", "b"],
     &["worker", "."],
@@ -34,7 +33,7 @@ fn it_is_found_beside_the_tool_or_in_the_path_or_missed() {
         assert_eq!((code, output.as_str()), (Some(1), ""), "{arguments:?}");
         assert!(errors.starts_with("error: `warptrace-query` is neither beside"), "{errors}");
     }
-    // What it is called with, and what it ends with.
+    // Its arguments and its exit code are passed on.
     let called = |folder: &std::path::Path, name| {
         let program = folder.join("warptrace-query");
         let script =
@@ -49,7 +48,7 @@ fn it_is_found_beside_the_tool_or_in_the_path_or_missed() {
     };
     called(&path, "in-path");
     called(&alone, "beside");
-    // Without workers figures are this program's.
+    // Without workers, `warptrace` computes the figures.
     let (code, output, errors) = run(&["top", "nothing.wtrc"]);
     assert_eq!((code, output.as_str()), (Some(1), ""));
     assert!(errors.contains("nothing.wtrc"), "{errors}");

@@ -1,4 +1,4 @@
-//! Launches of many ranks on one axis: files whose clocks are off by what is known.
+//! Launches of many ranks on one axis, from files with known clock errors.
 
 use std::path::PathBuf;
 
@@ -14,28 +14,27 @@ use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 
 use crate::support::{Folder, printed, read_with, refused, run, text};
 
-/// When the axis begins, by a clock that is right.
+/// Begin of the axis, by an exact clock.
 const BEGIN: u64 = 1_790_000_000_000_000_000;
 const STEPS: u32 = 20;
 const PER_HOST: u32 = 8;
-/// The rank that is late with its part of each step, and by how much at least.
+/// The rank that is late in each step, and its minimum delay.
 const LATE: u32 = 13;
 const LATE_BY: u64 = 20_000;
-/// The most by which ends of collectives differ.
+/// Maximum difference between the ends of a collective.
 const NOISE: u64 = 2_000;
 
-/// By how much the clock of a host is ahead.
+/// Returns the nanoseconds by which the clock of a host is ahead.
 fn ahead(host: u32) -> i64 {
     (i64::from(host) - 3) * 7_777_777
 }
 
-/// Numbers that look random, below `below`.
 fn noise(seed: u32, below: u64) -> u64 {
     let mixed = u64::from(seed).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 31) ^ mixed) % below
 }
 
-/// When each launch of a rank begins and ends: a kernel of its own, and a collective, in each step.
+/// Returns begin and end of each launch of a rank: in each step, a kernel of the rank and a collective.
 fn launches(rank: u32, ranks: u32) -> Vec<(u32, u64, u64)> {
     let own = |rank: u32, step: u32| {
         let begin = BEGIN + u64::from(step) * 1_000_000 + noise(rank * 31 + step, 500);
@@ -52,14 +51,14 @@ fn launches(rank: u32, ranks: u32) -> Vec<(u32, u64, u64)> {
     all
 }
 
-/// What a file differs in from the others.
+/// Difference of a file from the other files.
 #[derive(Clone, Copy, Default)]
 struct Odd {
-    /// Launches that are missing at the end.
+    /// Number of launches missing at the end.
     missing: usize,
     has_no_times: bool,
     has_no_origin: bool,
-    /// Times are those of the device: the host gave it all launches at once.
+    /// Times are from the device: the host launched everything at once.
     by_device: bool,
     collective: Option<&'static str>,
     host: Option<&'static str>,
@@ -90,7 +89,7 @@ fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
         }));
     }
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
-    // Each device's timer begins somewhere.
+    // The timer of each device has another origin.
     let timer = |moment: u64| moment - BEGIN + 5_000_000_000 * u64::from(rank + 1);
     let mut host_launches = Vec::new();
     let mut all = launches(rank, ranks);
@@ -127,7 +126,6 @@ fn written(folder: &Folder, rank: u32, ranks: u32, odd: Odd) -> PathBuf {
     path
 }
 
-/// Runs `timeline` on files.
 fn timeline(paths: &[PathBuf], more: &[&str]) -> String {
     let mut arguments = vec!["timeline"];
     arguments.extend(paths.iter().map(|path| text(path)));
@@ -139,7 +137,7 @@ fn json(paths: &[PathBuf], more: &[&str]) -> Value {
     serde_json::from_str(&timeline(paths, &[more, &["--json"]].concat())).unwrap()
 }
 
-/// Checks that clocks are as far apart as they are, within the error that is told; returns that.
+/// Checks the offsets of clocks against the reported error; returns that error.
 fn check_offsets(found: &Value, most: u64) -> u64 {
     let error = found["alignment"]["error_ns"].as_u64().unwrap();
     assert!(error <= most, "{error}");
@@ -157,7 +155,6 @@ fn clocks_of_64_ranks_are_compared_and_the_late_one_is_told() {
     let folder = Folder::new();
     for by_device in [false, true] {
         let odd = Odd { by_device, ..Odd::default() };
-        // In any order.
         let paths: Vec<PathBuf> = (0..64).rev().map(|rank| written(&folder, rank, 64, odd)).collect();
         let found = json(&paths, &[]);
         check_offsets(&found, 2 * NOISE);
@@ -222,7 +219,7 @@ fn what_cannot_be_compared_is_told_and_does_not_count() {
     assert_eq!((&files[9]["offset_ns"], &files[9]["clock"]), (&Value::Null, &Value::Null));
     assert_eq!((&files[16]["offset_ns"], &files[16]["rank"]), (&Value::Null, &Value::Null));
     assert_eq!(files[16]["name"], text(&lost));
-    // Without ranks 5, 9 and the lost one.
+    // Without ranks 5 and 9 and the file without origin.
     let rows = found["launches"].as_array().unwrap();
     assert!(rows.len() == 2 * STEPS as usize && rows.iter().all(|row| row["ranks"] == 14), "{}", rows[0]);
     // Launches that no other file has.
@@ -231,12 +228,11 @@ fn what_cannot_be_compared_is_told_and_does_not_count() {
     assert!(found["launches"].as_array().unwrap().iter().all(|row| row["is_decided"] == false));
     let page = timeline(&paths[..9], &["--align", "no*"]);
     assert!(page.lines().next().unwrap().contains("no launch of no* is in files of several hosts"), "{page}");
-    // One host: its clock is theirs.
+    // On one host, all ranks have the same clock.
     for align in ["no*", "nccl*"] {
         let found = json(&paths[..3], &["--align", align]);
         assert_eq!(found["alignment"]["error_ns"], 0, "by one clock nothing is assumed: {found}");
     }
-    // One file alone, and none with times.
     assert!(timeline(&paths[..1], &[]).contains("no launch is in several files"));
     assert!(timeline(&paths[9..10], &[]).starts_with("no file says when its launches ran"));
 }

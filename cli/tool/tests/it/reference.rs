@@ -1,4 +1,4 @@
-//! The reader in Python, which was written from the pages of the format, sees what the tool sees.
+//! Compares the tool with the Python reader, which was written from the specification of the format.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,6 @@ fn programs_codecs_policies_and_windows() {
     compare_with_reference(&paths);
 }
 
-/// A file with frames of version 2.
 fn file_of_runs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../decoder/decode/tests/golden/runs-v2.wtrc")
 }
@@ -47,7 +46,7 @@ fn frames_of_runs() {
     compare_with_reference(&[file_of_runs()]);
 }
 
-/// Cuts a file and changes a byte of it, each at the given number of places.
+/// Truncates a file and changes one of its bytes, each at this number of places.
 fn check_damaged(places: usize) {
     let folder = Folder::new();
     let path = folder.traced("stress", "a.wtrc", &[&STRESS[..], &["--dual", "--times", "all"]].concat());

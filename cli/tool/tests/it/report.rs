@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use crate::answers_figures::weights;
 use crate::support::{Folder, event_lines, json, recorded, run, text};
 
-/// The folder from which kernels are compiled.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Programs whose warps do different things.
+/// Programs whose warps take different paths.
 pub(crate) const PROGRAMS: [(&str, &[&str]); 7] = [
     ("fractal", &["--width", "64", "--depth", "400"]),
     ("mis", &["--graph", "road:1024"]),
@@ -25,7 +24,8 @@ pub(crate) const PROGRAMS: [(&str, &[&str]); 7] = [
     ("fractal", &["--width", "96", "--depth", "400", "--times", "blocks"]),
 ];
 
-/// The figures on a page; `carried` are the warps that can be drawn, which the page has compressed.
+/// Returns the figures of a page. `carried` has the warps that can be drawn, which the page contains in
+/// compressed form.
 fn figures(html: &str) -> Value {
     let part = |begin| html.split(begin).nth(1).unwrap().split("</script>").next().unwrap();
     let json = part(r#"<script type="application/json" id="figures">"#);
@@ -35,7 +35,6 @@ fn figures(html: &str) -> Value {
     figures
 }
 
-/// Writes the page of a trace; answers it.
 fn page(trace: &Path, more: &[&str]) -> String {
     let (code, _, errors) = run(&[&["report", text(trace), "--source", SOURCES], more].concat());
     let is_other = |line: &str| !line.starts_with("warning: INCOMPLETE trace: ");
@@ -43,7 +42,7 @@ fn page(trace: &Path, more: &[&str]) -> String {
     std::fs::read_to_string(trace.with_extension("html")).unwrap()
 }
 
-/// The first rows of `view`, as many as the page has; they have all fields that the page's rows have.
+/// Checks that the rows of the page are the first rows of `view`, with equal fields.
 fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
     let shown = shown.as_array().unwrap();
     let rows = json(&[&[view, text(trace)], sort].concat());
@@ -56,7 +55,7 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
     }
 }
 
-/// The runs of a strip are the events that `decode` prints.
+/// Checks that the runs of a strip are the events that `decode` prints.
 fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     let path = &figures["carried"]["paths"][strip["path"].as_str().unwrap()];
     let lanes = strip["lane_mask"].as_u64().unwrap().count_ones();
@@ -84,8 +83,8 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     }
 }
 
-/// Rows of timelines are the warps of `warps`; their columns have the location that `decode` says for most
-/// cycles.
+/// Checks that rows of timelines are the warps of `warps`, and that each column has the location with the
+/// most cycles in `decode`.
 fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     let timelines = figures["carried"]["timelines"].as_array().unwrap();
     let kernels = figures["kernels"].as_array().unwrap();
@@ -110,7 +109,6 @@ fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
                 .iter()
                 .filter_map(|event| Some((event["begin"].as_u64()? as usize, event["location"].as_u64()?)))
                 .collect();
-            // The location of each cycle.
             let cycles: Vec<u64> =
                 begins.windows(2).flat_map(|pair| vec![pair[0].1; pair[1].0 - pair[0].0]).collect();
             assert_eq!(row["cycles"], cycles.len());
@@ -129,11 +127,11 @@ fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     assert!(!is_timed || (20..=512).contains(&longest), "{longest} columns");
 }
 
-/// Blocks are those of which `warps` has the warps; schedule and sentences are those of `stats` and `top`.
+/// Checks blocks against `warps`, and schedule and sentences against `stats` and `top`.
 fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
     let (stats, top) = (json(&["stats", text(trace)]), json(&["top", text(trace)]));
     assert_eq!(figures["schedule_findings"], top["schedule_findings"]);
-    // The page begins with the lines with which `top` does.
+    // The page begins with the same lines as `top`.
     let (_, printed, _) = run(&["top", text(trace)]);
     let findings = figures["findings"].as_array().unwrap();
     assert!(printed.lines().zip(findings).all(|(line, finding)| line == finding), "{findings:?}: {printed}");
@@ -153,7 +151,7 @@ fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
     for placed in drawn {
         let of_launch: Vec<&Value> = warps.iter().filter(|warp| warp["launch"] == placed["launch"]).collect();
         let per_block = number(placed, "warps_per_block");
-        // By block: its multiprocessor, when it began and ended.
+        // By block: its multiprocessor, begin and end.
         let mut blocks: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
         for warp in of_launch {
             let (begin, end) = (
@@ -174,7 +172,7 @@ fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
                     (number(block, "begin_nanoseconds"), number(block, "nanoseconds")),
                     (begin, end - begin)
                 );
-                // No two stand in each other's place.
+                // Blocks in a row do not overlap.
                 assert!(
                     rows.insert(number(block, "row"), end).is_none_or(|before| before <= begin),
                     "{block}"
@@ -193,7 +191,7 @@ fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
     }
 }
 
-/// The location at which a block's warps were for most cycles, or without times the one of most events.
+/// Returns the location with the most cycles of a block's warps; without times, the one with the most events.
 fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> u64 {
     assert_eq!((&placed["grid"][1], &placed["grid"][2]), (&json!(1), &json!(1)));
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
@@ -201,7 +199,7 @@ fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> 
     for event in event_lines(trace, &["--launch", launch, "--block", block]) {
         let location = event["location"].as_u64().unwrap();
         let Some(begin) = event["begin"].as_u64() else {
-            // The events of a run but the first, or a trace without times of runs.
+            // Events of a run after the first one, or a trace without times of runs.
             if last.is_none() {
                 *sums.entry(location).or_default() += 1;
             }
@@ -216,7 +214,8 @@ fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> 
     sums.into_iter().max_by_key(|(location, sum)| (*sum, std::cmp::Reverse(*location))).unwrap().0
 }
 
-/// Sums of parts are those of what is inside, kernel by kernel; each location is in a kernel once.
+/// Checks that sums of parts equal their contents, kernel by kernel, and that each location is in a kernel
+/// once.
 fn check_parts(trace: &Path, figures: &Value) {
     let parts = figures["parts"].as_array().unwrap();
     let number = |part: &Value, field: &str| part[field].as_u64().unwrap();
@@ -258,7 +257,6 @@ fn check_parts(trace: &Path, figures: &Value) {
     }
 }
 
-/// The heads of loops in the roll-up are loops of the analysis.
 fn check_loops(figures: &Value) {
     let loops = figures["loops"].as_array().unwrap();
     let heads = figures["parts"].as_array().unwrap().iter().filter(|part| part["kind"] == "loop");
@@ -298,7 +296,7 @@ fn check_figures(programs: &[(&str, &[&str])]) {
         check_timelines(&path, &figures, warps);
         check_blocks(&path, &figures, warps);
         let strips = figures["carried"]["strips"].as_array().unwrap();
-        // Every warp of these can be chosen; three of each kernel are drawn first.
+        // Every warp can be selected. Three of each kernel are drawn at the start.
         assert_eq!(strips.len(), warps.len());
         let titled: Vec<_> = strips.iter().filter(|strip| !strip["title"].is_null()).collect();
         assert_eq!(titled.len(), 3 * figures["kernels"].as_array().unwrap().len());
@@ -330,10 +328,10 @@ fn the_page_loads_nothing_and_shows_the_source() {
         assert!(!html.contains(loads), "the page has `{loads}`");
     }
     assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));
-    // The line of the loop, and one of its context, that has no trace point.
+    // The line of the loop, and a line of its context without a trace point.
     assert!(html.contains("trace_loop!(") && html.contains("iterations.tick();"));
     assert!(html.contains("OUTSIDE: no warp came"));
-    // Elsewhere the source is not found, and the page says what to do.
+    // Elsewhere the source is not found, and the page names the remedy.
     let (code, output, errors) = run(&["report", text(&path), "-o", text(&folder.at("b.html"))]);
     assert_eq!(code, 0);
     assert!(output.starts_with("page       ") && output.ends_with("open it in a browser\n"), "{output}");
@@ -365,7 +363,6 @@ fn a_comparison_is_that_of_diff() {
     let rows = diff["locations"].as_array().unwrap();
     assert!(changes["locations"].as_array().unwrap().iter().all(|change| rows.contains(change)));
     assert!(html.contains("Compared with before.wtrc") && html.contains("Where warps first go another way"));
-    // A trace is the same as itself.
     let html = page(&after, &["--against", text(&after)]);
     assert!(html.contains("0 of ") && html.contains("No location was visited more or less often"));
 }
@@ -394,14 +391,13 @@ fn what_is_wrong_is_said_before_anything_is_written() {
 #[test]
 fn an_incomplete_trace_is_called_so_first() {
     let folder = Folder::new();
-    // Too little memory: events are lost.
     let lossy = ["--walks", "256", "--rounds", "64", "--memory", "1MiB"];
     let path = folder.traced("stress", "lossy.wtrc", &lossy);
     let html = page(&path, &[]);
     let (alert, finding) = (html.find("INCOMPLETE trace: ").unwrap(), html.find("<h1>").unwrap());
     assert!(alert < finding && html.contains(" lost</p>"));
     assert_eq!(figures(&html)["losses"], json(&["top", text(&path)])["losses"]);
-    // A file that was cut off has warps without account.
+    // A truncated file has warps without counts.
     let bytes = std::fs::read(folder.recorded("whole.wtrc", &[])).unwrap();
     let path = folder.at("cut.wtrc");
     std::fs::write(&path, &bytes[..bytes.len() - 40]).unwrap();

@@ -1,5 +1,5 @@
-//! The page of `warptrace report` in a browser, light and dark: no message on the console, keys and clicks,
-//! numbers, and the contrast of its texts.
+//! The page of `warptrace report` in a browser, light and dark: no console messages, keys and clicks,
+//! numbers, and the contrast of texts.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,14 @@ use wait_timeout::ChildExt;
 use crate::report::{PROGRAMS, SOURCES};
 use crate::support::{Folder, printed, text};
 
-/// Names of browsers that understand the arguments below.
+/// Names of browsers that accept the arguments below.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// What the test does on the page.
 const ON_THE_PAGE: &str = concat!(include_str!("report_contrast.js"), include_str!("report_browser.js"));
-/// Names of colour schemes, and their numbers in Chromium's settings.
+/// Names of color schemes, and their numbers in Chromium's settings.
 const SCHEMES: [(&str, u8); 2] = [("dark", 0), ("light", 1)];
 
-/// `WARPTRACE_BROWSER`, or the first browser in `PATH`.
+/// Returns the browser in `WARPTRACE_BROWSER`, or the first one in `PATH`.
 fn browser() -> Option<PathBuf> {
     if let Some(given) = std::env::var_os("WARPTRACE_BROWSER") {
         return Some(given.into());
@@ -29,24 +28,24 @@ fn browser() -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// What a browser makes of `page`, and what it says meanwhile. A browser sometimes does not come to an end:
-/// the second that does not is an error.
+/// Opens `page` in a browser; returns the document and the messages. A browser sometimes hangs: it is an
+/// error only if that happens twice.
 fn shown(browser: &Path, page: &Path, settings: &[String]) -> (String, String) {
     let mut said = String::new();
     for _ in 0..2 {
-        // A folder of its own: a browser that finds another one's profile waits for that one.
+        // A separate folder: a browser waits if another one uses its profile.
         let folder = Folder::new();
         let (dom, told) = (folder.at("dom"), folder.at("told"));
         let mut child = Command::new(browser)
-            // Timers take no time, unpacking does: hence the large budget.
-            // No sandbox: tests run as root in containers. The page is our own.
+            // Timers take no time, but unpacking does, so the budget is large. Tests run as root in
+            // containers, so the sandbox is off. The page is trusted.
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
             .args(["--virtual-time-budget=600000", "--no-first-run", "--disable-background-networking"])
             .args(["--disable-component-update", "--disable-sync", "--disable-quic"])
             .args(settings)
             .arg(format!("--user-data-dir={}", text(&folder.at("profile"))))
             .arg(format!("file://{}", text(page)))
-            // Files, for a helper of the browser may hold a pipe open for longer than the browser lives.
+            // Files instead of pipes, which a helper process may hold open after the browser has ended.
             .stdout(File::create(&dom).unwrap())
             .stderr(File::create(&told).unwrap())
             .spawn()

@@ -1,4 +1,4 @@
-//! Traces whose warps have roles: what the views say of them.
+//! Views of traces whose warps have roles.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use warptrace_format::file::LocationInfo;
 
 use crate::support::{Folder, metadata, printed, run, text, write_launch, writer};
 
-/// Two blocks of three warps, of which the first goes round location 2 three times and the others round location 3
-/// twenty times, but one.
+/// Writes two blocks of three warps. The first warp of a block visits location 2 three times, the others
+/// visit location 3 twenty times, except for one warp.
 pub(crate) fn specialised(folder: &Folder) -> PathBuf {
     let path = folder.at("specialised.wtrc");
     let mut metadata = metadata("matmul");
@@ -56,7 +56,7 @@ fn views_say_roles_and_compare_warps_with_those_of_their_own() {
     let of = |name: &str| {
         warps["warps"].as_array().unwrap().iter().map(|warp| warp[name].clone()).collect::<Vec<_>>()
     };
-    // The oddest first; the producers are as one another.
+    // The oddest warp comes first. The producers are equal.
     assert_eq!(of("warp")[0], 5);
     let medians: Vec<Value> = of("role").iter().map(|role| json!(if *role == 1 { 4 } else { 21 })).collect();
     assert_eq!(of("median"), medians);

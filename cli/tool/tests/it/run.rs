@@ -1,4 +1,4 @@
-//! `run`: what the tool itself does. `tracer-host/shim/tests/it.rs` traces programs.
+//! `run`: the behaviour of the tool itself. `tracer-host/shim/tests/it.rs` traces programs.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use std::io::{BufRead, BufReader};
@@ -10,8 +10,7 @@ use warptrace_spec::RunSpec;
 
 use crate::support::{Folder, refused, run, text, tool};
 
-/// A library that is loaded and does nothing, in the place of the shim: what the tool does with a program
-/// does not depend on it.
+/// Builds an empty library that replaces the shim: how the tool runs a program does not depend on the shim.
 fn empty_shim(folder: &Folder) -> Option<PathBuf> {
     let (source, library) = (folder.at("empty.c"), folder.at("empty.so"));
     std::fs::write(&source, "int warptrace_test_loaded;\n").unwrap();
@@ -71,7 +70,7 @@ fn what_cannot_be_recorded_is_refused_before_the_program_runs() {
         assert!(code != 0 && errors.contains(problem), "{arguments:?}: {errors}");
         assert!(!ran.exists() && !trace.exists(), "{arguments:?}");
     }
-    // Input of the program is none of its trace's.
+    // The input of a program must not be the trace.
     std::fs::write(&trace, "input").unwrap();
     let output = Command::new(tool().get_program())
         .args(["run", "-o", text(&trace), "--shim", text(&shim), "--", "sh", "-c", &script])
@@ -119,17 +118,15 @@ fn the_tool_alone_is_enough() {
         assert_eq!(errors, "warptrace: nothing was traced: the program launched no CUDA kernel\n");
         PathBuf::from(printed.trim())
     };
-    // The library is unpacked once.
     let cache = folder.at("cache");
     let library = loaded(&cache);
     let written = library.metadata().unwrap().modified().unwrap();
     assert!(library.starts_with(cache.canonicalize().unwrap()), "{library:?}");
     assert_eq!((loaded(&cache), library.metadata().unwrap().modified().unwrap()), (library.clone(), written));
-    // One that was changed is not loaded.
     let right = std::fs::read(&library).unwrap();
     std::fs::write(&library, "changed").unwrap();
     assert_eq!((loaded(&cache), std::fs::read(&library).unwrap() == right), (library, true));
-    // Where there can be no cache, and where others could change it.
+    // No cache is possible, or others could change it.
     let open = folder.at("open");
     std::fs::create_dir(&open).unwrap();
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
@@ -212,7 +209,7 @@ fn what_is_missing_is_said() {
     assert!(errors.contains("/no/such/shim.so") && errors.contains("--shim"), "{errors}");
     assert_eq!(run(&["run", "-o", trace]).0, 2);
     assert_eq!(run(&["run"]).0, 2);
-    // Without `-o` the trace is named after the program; it has none.
+    // Without `-o`, the trace would be named after the program, but nothing was traced.
     let (code, _, errors) = run(&["run", "--shim", text(&shim), "--", "true"]);
     assert_eq!(code, 0, "{errors}");
     assert!(!Path::new("true.wtrc").exists() && !errors.contains("see the trace"), "{errors}");

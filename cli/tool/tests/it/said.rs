@@ -1,4 +1,4 @@
-//! What is told where: damaged texts, messages of several lines, errors beside a trace.
+//! Messages: damaged texts, messages of several lines, and standard error redirected to a trace.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use warptrace_host::HostMessage;
 
 use crate::support::{Folder, json, metadata, recorded, run, text, write_launch, writer};
 
-/// A launch of one event in line 1 of `k.cu`, whose text the trace keeps, and one that failed.
+/// Writes a launch of one event in line 1 of `k.cu`, whose text the trace contains, and a launch that failed.
 fn with_text(folder: &Folder, name: &str, kept: &str) -> PathBuf {
     let path = folder.at(name);
     let mut metadata = metadata("k");
@@ -29,7 +29,6 @@ fn with_text(folder: &Folder, name: &str, kept: &str) -> PathBuf {
     path
 }
 
-/// What `report` says of the source of a trace.
 fn note(folder: &Folder, trace: &Path) -> String {
     let (code, _, errors) = run(&["report", text(trace), "-o", text(&folder.at("page.html"))]);
     assert_eq!(code, 0, "{errors}");
@@ -44,7 +43,7 @@ fn of_a_text_that_is_not_shown_the_page_says_why() {
 
     let mut bytes = fs::read(&whole).unwrap();
     let at = bytes.windows(4).position(|tag| tag == b"TEXT").unwrap();
-    // In the body, behind a header of 32 bytes.
+    // In the body, after a header of 32 bytes.
     bytes[at + 40] ^= 1;
     let damaged = folder.at("damaged.wtrc");
     fs::write(&damaged, bytes).unwrap();

@@ -1,5 +1,4 @@
-//! Where and when warps ran: what `top`, `warps` and `stats` say is what follows from the simulator's
-//! schedule.
+//! Place and time of warps: `top`, `warps` and `stats` agree with the simulator's schedule.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,6 @@ use serde_json::Value;
 
 use crate::support::{Folder, json, recorded, run, text};
 
-/// Multiprocessors of the simulator.
 const SMS: u64 = 4;
 
 fn number(value: &Value, field: &str) -> u64 {
@@ -20,7 +18,7 @@ fn blocks_follow_each_other_on_their_multiprocessors() {
     let arguments = ["--graph", "road:1024", "--grid", "11x64", "--times", "all"];
     let path = folder.traced("mis", "a.wtrc", &arguments);
     let warps = json(&["warps", text(&path)]);
-    // By launch and block: SM, begin and the longest of its warps.
+    // By launch and block: SM, begin, and the duration of the longest warp.
     let mut blocks: BTreeMap<(u64, u64), (u64, u64, u64)> = BTreeMap::new();
     for warp in warps["warps"].as_array().unwrap() {
         let block = warp["block"][0].as_u64().unwrap();
@@ -72,7 +70,7 @@ fn top_says_first_which_block_was_waited_for() {
     assert_eq!(output.lines().next(), Some(said.as_str()));
     let (_, output, _) = run(&["warps", text(&path)]);
     assert!(output.contains(" SM ") && output.contains(" ran "), "{output}");
-    // A tail that costs nothing is not what matters most.
+    // A tail without cost is not the main finding.
     let arguments = ["--width", "96", "--depth", "400", "--times", "blocks"];
     let path = folder.traced("fractal", "b.wtrc", &arguments);
     let top = json(&["top", text(&path)]);

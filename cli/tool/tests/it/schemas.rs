@@ -1,4 +1,4 @@
-//! JSON of every command fits its schema.
+//! JSON of every command conforms to its schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,19 +15,18 @@ use crate::support::{Folder, json, read_with, run, text, writer};
 const SCHEMAS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas");
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden");
 
-/// The commands that have `--json`, as their help says.
 fn commands() -> BTreeSet<String> {
     let (_, help, _) = run(&["--help"]);
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let names = list.lines().map_while(|line| line.strip_prefix("  ")?.split(' ').next().map(str::to_owned));
-    // `where` takes a process.
+    // `where` takes a process instead of a trace.
     names
         .filter(|name| name != "help" && name != "where" && run(&[name, "--help"]).1.contains("--json"))
         .collect()
 }
 
-/// Traces of all kinds: of both codecs, dual, with parts that were not chosen, failed, lossy, cut off, with
-/// times, counted.
+/// Returns traces of all kinds: both codecs, dual, not fully chosen, failed, lossy, truncated, with times,
+/// counted.
 pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(GOLDEN)
         .unwrap()
@@ -52,12 +51,12 @@ pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths
 }
 
-/// Checks JSON of all commands of each trace, and that of more command lines.
+/// Checks the JSON of all commands for each trace, and of more command lines.
 fn check(folder: &Folder, traces: &[PathBuf], more: &[Vec<&str>]) {
     let commands = commands();
     assert!(commands.len() >= 11 && commands.contains("diff"), "{commands:?}");
     let (mut lines, mut expected) = (String::new(), BTreeMap::new());
-    // A line for the script: the schema's name and the output.
+    // A line of the script's input: the name of the schema and the output.
     let mut add = |arguments: &[&str]| {
         let (_, output, errors) = in_process(&[arguments, &["--json"]].concat());
         let value: Value =

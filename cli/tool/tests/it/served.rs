@@ -1,4 +1,4 @@
-//! A web server in this process, which also speaks as S3 does, counts, and fails as it is told.
+//! A web server in this process, which also implements S3's interface, counts requests, and injects faults.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -6,23 +6,23 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a server does wrong.
+/// A fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// Answers with this status.
+    /// Returns this status.
     Status(u16),
-    /// Sends the whole object in place of a range.
+    /// Sends the whole object instead of a range.
     Whole,
-    /// Has another version from the second request on; whether it looks at `If-Match`.
+    /// Has another version from the second request on. True if it respects `If-Match`.
     Changes(bool),
-    /// Tells no version.
+    /// Sends no version.
     NoVersion,
-    /// Answers the first request only.
+    /// Responds to the first request only.
     Silent,
-    /// Closes the connection in the middle of the second answer and all that follow.
+    /// Closes the connection in the middle of the second and all later responses.
     Cut,
-    /// From the second request on sends a byte less than the range has, and says so.
+    /// From the second request on, sends one byte less than the range, and says so.
     Short,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves objects by their paths, until the process ends.
+    /// Serves objects by path, until the process ends.
     pub(crate) fn new(objects: BTreeMap<String, Vec<u8>>, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -47,7 +47,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (counts, objects) = (shared.clone(), objects.clone());
-                // A client that goes away ends its thread only.
+                // A disconnected client ends only its thread.
                 std::thread::spawn(move || while serve(&stream, &objects, fault, &counts).is_some() {});
             }
         });
@@ -58,14 +58,13 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// Requests and bytes of objects since the last call.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let counts = std::mem::take(&mut *self.counts.lock().unwrap());
         (counts.requests, counts.bytes)
     }
 }
 
-/// Answers one request; `None`: the connection is at its end.
+/// Responds to one request; `None` at the end of the connection.
 fn serve(
     stream: &TcpStream,
     objects: &BTreeMap<String, Vec<u8>>,
@@ -129,7 +128,7 @@ fn serve(
     (sent.len() == length).then_some(())
 }
 
-/// A page of a list, as S3 has it.
+/// Returns a page of a list in S3's format.
 fn listed(bucket: &str, query: &str, objects: &BTreeMap<String, Vec<u8>>) -> String {
     let prefix = query.split('&').find_map(|part| part.strip_prefix("prefix=")).unwrap_or("");
     let start = format!("{}/{}", bucket.trim_end_matches('/'), prefix.replace("%2F", "/"));

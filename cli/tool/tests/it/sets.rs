@@ -1,4 +1,4 @@
-//! Several traces as one: sums, and which file is unlike the others.
+//! Several traces as one: sums, and the file that differs from the others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use crate::support::{Folder, json, printed, recorded, refused, run, text};
 
-/// Commands that take several traces.
 pub(crate) const VIEWS: [&str; 7] = ["top", "causes", "lines", "loops", "warps", "edges", "stats"];
 
-/// Four runs of one program: the third is slower than the others.
+/// Returns four runs of one program. The third one is slower than the others.
 fn ranks(folder: &Folder) -> Vec<PathBuf> {
     let record = |number: u32| {
         let depth = if number == 2 { "400" } else { "200" };
@@ -21,7 +20,6 @@ fn ranks(folder: &Folder) -> Vec<PathBuf> {
     (0..4).map(record).collect()
 }
 
-/// Sums of a field by a row's key.
 fn sums(answers: &[Value], rows: &str, key: &[&str], field: &str) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for row in answers.iter().flat_map(|answer| answer[rows].as_array().unwrap()) {
@@ -66,7 +64,7 @@ fn figures_of_several_traces_are_the_sums() {
             assert_eq!(sums_of(&all), sums_of(&each), "{view} {field}");
         }
     }
-    // Rows say of how many traces they are, and between which numbers these are.
+    // Rows contain the number of traces, and the range of the values in them.
     let (each, all) = of("lines");
     for line in all[0]["lines"].as_array().unwrap() {
         let of_line = |answer: &Value| {
@@ -99,7 +97,7 @@ fn the_file_that_is_unlike_the_others_is_named() {
     assert_eq!((&top["odd_file"]["file"], &top["odd_file_finding"]), (&2.into(), &first.into()));
     let lines = run(&["lines", &all]).1;
     assert!(lines.contains("4 of 4") && lines.contains("rank.2.wtrc x"), "{lines}");
-    // Its warps take longest, and are named as in its file.
+    // Its warps take longest, and have the names of their file.
     let warps = run(&["warps", &all, "--sort", "cycles", "--limit", "3"]).1;
     let alone = run(&["warps", text(&files[2]), "--sort", "cycles", "--limit", "3"]).1;
     let rows = |output: &str| -> Vec<String> {
@@ -116,7 +114,7 @@ fn the_file_that_is_unlike_the_others_is_named() {
     let all = all["warps"].as_array().unwrap();
     assert_eq!((all.len(), events(all)), (each.len(), events(&each)));
     assert!(events(all) > 0 && all.iter().any(|row| row["file"] == 3));
-    // Of two neither is the odd one: it is said which has more.
+    // With two traces, neither is the odd one. The finding names the larger one.
     let (_, output, _) = run(&["top", text(&files[0]), text(&files[2])]);
     let first = output.lines().next().unwrap();
     assert!(
@@ -124,7 +122,6 @@ fn the_file_that_is_unlike_the_others_is_named() {
             && first.ends_with(" warp-cycles in fractal, 2.0 times the other's"),
         "{first}"
     );
-    // Where all are equal, none is odd.
     let same = [text(&files[0]), text(&files[1])];
     let (_, output, _) = run(&["top", same[0], same[1]]);
     assert!(output.starts_with("no kernel differs between 2 traces\n"), "{output}");
@@ -146,7 +143,7 @@ fn folders_and_patterns_name_traces_in_the_order_of_their_numbers() {
     let inside = folder.at("all");
     assert_eq!(names(text(&inside)), ["run.9.wtrc", "run.10.wtrc", "run.100.wtrc"]);
     assert_eq!(names(&format!("{}/run.1*", text(&inside))), ["run.10.wtrc", "run.100.wtrc"]);
-    // One file in a folder is as the file itself.
+    // One file in a folder gives the same output as the file itself.
     fs::create_dir(folder.at("one")).unwrap();
     fs::rename(folder.at("all").join("run.9.wtrc"), folder.at("one").join("run.9.wtrc")).unwrap();
     assert_eq!(run(&["top", text(&folder.at("one"))]), run(&["top", text(&path)]));
@@ -161,7 +158,7 @@ fn what_does_not_fit_together_is_said() {
     let (code, output, _) = run(&["lines", both[0], both[1]]);
     assert!(code == 0 && output.contains(" locations are not in all traces: "), "{output}");
     let one = json(&["lines", both[0]])["totals"]["visits"].as_u64().unwrap();
-    // What was chosen is in one of them.
+    // Only one of the traces has the selected kernel.
     let (code, output, _) = run(&["lines", both[0], both[1], "--kernel", "fractal"]);
     assert!(
         code == 0 && output.contains("1 trace left out: stress.wtrc: the trace has no kernel `fractal`"),
@@ -169,7 +166,6 @@ fn what_does_not_fit_together_is_said() {
     );
     assert_eq!(json(&["lines", both[0], both[1], "--kernel", "fractal"])["totals"]["visits"], one);
     refused(&["lines", both[0], both[1], "--kernel", "other"], "the trace has no kernel `other`");
-    // A trace without its end.
     let bytes = fs::read(&fractal).unwrap();
     let cut = folder.at("cut.wtrc");
     fs::write(&cut, &bytes[..bytes.len() - 300]).unwrap();

@@ -1,4 +1,4 @@
-//! What a file lacks is said by every command, in one sentence.
+//! Every command reports the missing parts of a file, in one sentence.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,6 @@ use warptrace_format::file::{ChunkRef, DeviceInfo, LaunchInfo, Metadata};
 
 use crate::support::{Folder, account, json, metadata, recorded, run, text, writer};
 
-/// Writes a dual trace of one warp whose twin lost events.
 fn dual(path: &Path) {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw; 2])
         .with_kernel("k", "")
@@ -28,7 +27,7 @@ fn dual(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// Writes a trace of one event whose account tells of a number of them.
+/// Writes a trace of one event, with another number of events in the warp's counts.
 fn told(path: &Path, recorded: u64) {
     let mut writer = writer(path, &metadata("k").with_location(1, "ENTER", ""));
     writer.begin_launch(&LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap()).unwrap();
@@ -39,7 +38,6 @@ fn told(path: &Path, recorded: u64) {
     writer.finish().unwrap();
 }
 
-/// Checks that each command says this of a file.
 fn all_say(folder: &Folder, path: &Path, part: &str) {
     let file = text(path);
     let out = folder.at("out");
@@ -57,7 +55,7 @@ fn all_say(folder: &Folder, path: &Path, part: &str) {
     }
     for command in commands {
         let (code, output, errors) = run(&command);
-        // What needs accounts refuses damaged ones.
+        // Commands that need the counts refuse damaged ones.
         let refuses = code == 1 && errors.contains("cannot ") && errors.contains("ACCT: checksum");
         assert!(code == 0 || refuses || command[0] == "verify" && code == 3, "{command:?}: {errors}");
         let all = format!("{output}{errors}");
@@ -96,7 +94,7 @@ fn damaged_accounts_are_said() {
     let (folder, path) = recorded(&[]);
     let mut bytes = fs::read(&path).unwrap();
     let accounts = bytes.windows(4).position(|tag| tag == b"ACCT").unwrap();
-    // The first byte of the columns: the section's checksum no longer fits.
+    // The first byte of the columns: the section's checksum no longer matches.
     bytes[accounts + 48] ^= 0x40;
     fs::write(&path, bytes).unwrap();
     all_say(&folder, &path, "accounts that cannot be read (ACCT: checksum of the body");
@@ -117,7 +115,7 @@ fn a_state_does_not_claim_what_was_not_read_and_verify_says_a_cause_once() {
     let (_folder, path) = recorded(&["--codec", "raw"]);
     let mut bytes = fs::read(&path).unwrap();
     let frame = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap();
-    // Behind the headers: nothing is checked before the frame is read.
+    // After the headers: the damage is found only when the frame is read.
     bytes[frame + 100] ^= 1;
     fs::write(&path, bytes).unwrap();
     let (_, output, _) = run(&["info", text(&path)]);

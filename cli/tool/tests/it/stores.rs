@@ -1,4 +1,4 @@
-//! Traces that are read from S3 and from web servers.
+//! Traces from S3 and from web servers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,11 @@ use crate::support::{Folder, metadata, printed, refused, run, text, tool, writer
 
 const LAUNCHES: u32 = 60;
 const WARPS: u32 = 32;
-/// Events of each of a warp's chunks.
+/// Events of each chunk.
 const EVENTS: u32 = 675;
 const CHUNKS: u32 = 4;
 
-/// Launches of half a mebibyte each, which do not compress. The folder does not check its figures: that takes
-/// long.
+/// Writes launches of half a mebibyte each, which do not compress.
 fn traced(folder: &Folder, launches: u32) -> PathBuf {
     let path = folder.at("traced");
     let mut writer = writer(&path, &metadata("kernel").with_location(1, "entry", ""));
@@ -48,14 +47,13 @@ fn traced(folder: &Folder, launches: u32) -> PathBuf {
     path
 }
 
-/// A server that has one small trace, `/bucket/small.wtrc`.
 fn small(folder: &Folder, fault: Fault) -> (Server, PathBuf) {
     let path = traced(folder, 1);
     let bytes = fs::read(&path).unwrap();
     (Server::new(BTreeMap::from([("/bucket/small.wtrc".to_owned(), bytes)]), fault), path)
 }
 
-/// Runs the tool with a server as S3, and no credentials of this environment.
+/// Runs the tool with a server as S3, without credentials from this environment.
 fn run_s3(server: &Server, arguments: &[&str]) -> (i32, String, String) {
     let output = tool()
         .args(arguments)
@@ -101,7 +99,7 @@ fn objects_of_s3_are_read_and_listed() {
         assert!(errors.contains(what) && errors.contains("s3://bucket"), "{name}: {errors}");
         assert!(!errors.contains("very-secret"), "{errors}");
     }
-    // Plain HTTP only where the environment allows it.
+    // Plain HTTP is used only if the environment allows it.
     let mut command = tool();
     command.args(["info", "s3://bucket/run/r.9.wtrc"]).env("AWS_ENDPOINT", server.url(""));
     let output = command.env("AWS_SKIP_SIGNATURE", "true").env_remove("AWS_ALLOW_HTTP").output().unwrap();
@@ -177,7 +175,7 @@ mod full {
             if view.contains(&"--launch") {
                 assert!(read * 20 < size && read > 0, "{view:?} read {read} of {size}");
             }
-            // Nothing is read twice but for what left the cache.
+            // Only data that left the cache is read twice.
             assert!(read < size + size / 20, "{view:?} read {read} of {size}");
         }
     }

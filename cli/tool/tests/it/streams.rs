@@ -1,4 +1,4 @@
-//! Closed pipes, standard output and error that are files, and signals.
+//! Closed pipes, standard output and standard error redirected to files, and signals.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -12,8 +12,7 @@ use assert_cmd::cargo::cargo_bin;
 
 use crate::support::{Folder, recorded, refused, run, text};
 
-/// Runs the tool with a standard output that is not read; returns its exit code and what it says on standard
-/// error.
+/// Runs the tool with a closed pipe as standard output; returns its exit code and standard error.
 fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -21,7 +20,7 @@ fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// A trace of which it takes some time to write the events.
+/// Returns a trace that takes some time to print.
 fn long(folder: &Folder) -> PathBuf {
     folder.traced("fractal", "long.wtrc", &["--width", "128", "--depth", "2000"])
 }
@@ -42,7 +41,7 @@ fn a_verdict_stays_if_the_reader_has_seen_enough() {
     assert_eq!(unread(&["verify", file, "--json"]).0, Some(3));
     let program =
         ["demo", "--device", "sim", "--width", "64", "--depth", "1500", "--codec", "raw", "-o", file];
-    // The least memory for the launch is too little for its events.
+    // The minimum memory for the launch is not enough for its events.
     let errors = run(&[&program[..], &["--memory", "150KiB"]].concat()).2;
     let least = errors.split("`--memory ").nth(1).unwrap().split('`').next().unwrap();
     let lossy = [&program[..], &["--memory", least]].concat();
@@ -179,7 +178,7 @@ fn an_output_that_cannot_be_made_is_refused_at_once() {
         for command in
             [&["decode"][..], &["report"], &["export", "--to", "perfetto"], &["export", "--to", "lcov"]]
         {
-            // Nothing is read before.
+            // The target is checked before anything is read.
             let arguments = [command, &["/no/such/trace", "-o", output]].concat();
             let errors = run(&arguments).2;
             assert!(errors.contains("there is no folder"), "{arguments:?}: {errors}");

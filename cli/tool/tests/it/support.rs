@@ -1,4 +1,4 @@
-//! Running the tool, and a small trace to run it on.
+//! Runs the tool, and provides small traces.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,25 +16,24 @@ use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
 
-/// Memory for a small trace, also on a small machine.
+/// Memory for a small trace, enough also on a small machine.
 const LITTLE: [&str; 2] = ["--memory", "64MiB"];
 
-/// Warps of the small trace.
 pub(crate) const WARPS: usize = 32;
 
-/// The tool, without anything from this environment that could change what it does.
+/// Returns the tool, without variables of this environment that could change its behaviour.
 pub(crate) fn tool() -> Command {
     let mut command = Command::cargo_bin("warptrace").expect("cargo builds the tool for its tests");
     command.env_remove("WARPTRACE_PTX_DIR").timeout(std::time::Duration::from_secs(300));
     command
 }
 
-/// Runs the tool; answers exit code, standard output and standard error.
+/// Runs the tool; returns exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     answer(tool().args(arguments).output().unwrap())
 }
 
-/// Runs the tool, which succeeds and prints nothing on standard error; answers its standard output.
+/// Runs the tool, which must succeed without errors; returns its standard output.
 #[track_caller]
 pub(crate) fn printed(arguments: &[&str]) -> String {
     let (code, output, errors) = run(arguments);
@@ -42,7 +41,7 @@ pub(crate) fn printed(arguments: &[&str]) -> String {
     output
 }
 
-/// Runs the tool, which prints nothing and fails with `part` in its error.
+/// Runs the tool, which must print nothing and fail with `part` in its error.
 #[track_caller]
 pub(crate) fn refused(arguments: &[&str], part: &str) {
     let (code, output, errors) = run(arguments);
@@ -50,13 +49,12 @@ pub(crate) fn refused(arguments: &[&str], part: &str) {
     assert!(errors.contains(part), "{arguments:?}: {errors}");
 }
 
-/// What a command prints with `--json`.
 #[track_caller]
 pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&printed(&[arguments, &["--json"]].concat())).unwrap()
 }
 
-/// What `decode` prints for programs: the events of the chosen warps.
+/// Returns the events of the chosen warps, as `decode` prints them in JSON.
 #[track_caller]
 pub(crate) fn event_lines(path: &Path, chosen: &[&str]) -> Vec<Value> {
     let (code, output, errors) = run(&[&["decode", text(path), "--format", "jsonl"], chosen].concat());
@@ -69,7 +67,6 @@ fn answer(output: Output) -> (i32, String, String) {
     (code, String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// A folder that goes away with its files.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -77,12 +74,11 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// Path of `name` in the folder.
     pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Records the tool's own kernel, a small picture.
+    /// Records the built-in kernel with a small picture.
     pub(crate) fn demo(&self, name: &str, more: &[&str]) -> (PathBuf, (i32, String, String)) {
         let path = self.at(name);
         let arguments = [&["demo", "--device", "sim", "-o", text(&path)], &SMALL[..], &LITTLE, more].concat();
@@ -90,7 +86,7 @@ impl Folder {
         (path, answer)
     }
 
-    /// Puts the committed trace of a program with these arguments into the folder.
+    /// Copies the committed trace of a program with these arguments into the folder.
     pub(crate) fn traced(&self, program: &str, name: &str, arguments: &[&str]) -> PathBuf {
         let path = self.at(name);
         let kept = fixture(&[&[program], arguments].concat()).expect("the trace is kept");
@@ -98,7 +94,7 @@ impl Folder {
         path
     }
 
-    /// Puts the committed trace of the small picture with more arguments into the folder.
+    /// Copies the committed trace of the small picture with more arguments into the folder.
     pub(crate) fn recorded(&self, name: &str, more: &[&str]) -> PathBuf {
         self.traced("fractal", name, &[&SMALL[..], more].concat())
     }
@@ -109,23 +105,22 @@ impl Folder {
     }
 }
 
-/// Metadata of a trace with one kernel, whose events are not encoded.
+/// Returns metadata of a trace with one kernel and raw events.
 pub(crate) fn metadata(kernel: &str) -> Metadata {
     Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel(kernel, "")
 }
 
-/// Begins a trace in a file.
 pub(crate) fn writer(path: &Path, metadata: &Metadata) -> TraceWriter<File> {
     TraceWriter::create(File::create(path).unwrap(), metadata, WriterOptions::default()).unwrap()
 }
 
-/// The account of a warp that recorded all of its events, in at most one chunk.
+/// Returns the counts of a warp that recorded all of its events, in at most one chunk.
 pub(crate) fn account(events: u64) -> WarpAccount {
     let chunks = u32::from(events > 0);
     WarpAccount { attempted: events, recorded: events, lost: 0, chunks, finished: 1 }
 }
 
-/// Writes a whole launch of some blocks with some threads; the events of each warp are six bytes each.
+/// Writes a whole launch. `warps` has the events of each warp, six bytes per event.
 pub(crate) fn write_launch(
     writer: &mut TraceWriter<impl Write + Send>,
     number: u32,
@@ -141,15 +136,15 @@ pub(crate) fn write_launch(
     writer.end_launch(number, 0, &accounts).unwrap();
 }
 
-/// A folder with the committed trace of the small picture, recorded with more arguments.
+/// Returns a folder with the committed trace of the small picture, recorded with more arguments.
 pub(crate) fn recorded(more: &[&str]) -> (Folder, PathBuf) {
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", more);
     (folder, path)
 }
 
-/// All committed traces, by the arguments of `warptrace-bench record`. `fixtures/list.txt` has them; a name of `-`
-/// stands for a recording that is not kept.
+/// Returns all committed traces in `fixtures/list.txt`, with the arguments of `warptrace-bench record`. A
+/// recording with the name `-` is not kept.
 pub(crate) fn fixtures() -> Vec<(String, Option<PathBuf>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let list = std::fs::read_to_string(folder.join("list.txt")).unwrap();
@@ -162,10 +157,10 @@ pub(crate) fn fixtures() -> Vec<(String, Option<PathBuf>)> {
         .collect()
 }
 
-/// The committed trace of a recording.
+/// Returns the committed trace of a recording; `None` if it is not kept.
 ///
 /// # Panics
-/// If there is none.
+/// If the list does not have the recording.
 pub(crate) fn fixture(words: &[&str]) -> Option<PathBuf> {
     let words = words.join(" ");
     let found = fixtures().into_iter().find(|(known, _)| *known == words);
@@ -178,15 +173,15 @@ pub(crate) fn fixture(words: &[&str]) -> Option<PathBuf> {
     path
 }
 
-/// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }
 
-/// Compares the reference reader with the tool on files; where Python lacks something, says so.
+/// Compares the reference reader with the tool on files. Skips this, with a message, if Python lacks a
+/// module.
 ///
 /// # Panics
-/// If they differ.
+/// If the outputs differ.
 pub(crate) fn compare_with_reference(paths: &[PathBuf]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let Some(mut python) = python_with("zstandard") else { return };
@@ -201,7 +196,7 @@ pub(crate) fn compare_with_reference(paths: &[PathBuf]) {
     assert!(said.contains(&format!("{} files compared, 0 differences", paths.len())), "{said}");
 }
 
-/// Runs a script of `tests/readers`; `None` where what it imports is not there. Answers what it prints.
+/// Runs a script of `tests/readers` and returns its output; `None` if its imports are missing.
 pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Option<Value> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut python = python_with(imports)?;
@@ -210,7 +205,7 @@ pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Opti
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Python with these modules; `None`, with a reason, where they are not there.
+/// Returns Python with these modules; prints the reason and returns `None` if they are missing.
 fn python_with(imports: &str) -> Option<std::process::Command> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = || {

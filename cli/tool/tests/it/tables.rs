@@ -1,4 +1,4 @@
-//! Tables: colours and width.
+//! Tables: colors and width.
 
 use crate::support::{Folder, run, text};
 
@@ -13,7 +13,6 @@ fn colours_are_for_terminals_unless_they_are_asked_for() {
         assert!(!plain.contains('\u{1b}'), "{view}: {plain}");
         let coloured = run(&[view, text(&path), "--color", "always"]).1;
         assert!(coloured.contains("\u{1b}[1m"), "{view} has a bold head: {coloured}");
-        // Without the colours it is the same.
         let mut bare = String::new();
         for (number, piece) in coloured.split("\u{1b}[").enumerate() {
             bare += if number == 0 { piece } else { piece.split_once('m').unwrap().1 };
@@ -44,7 +43,7 @@ mod full {
                 let mut terminal = Terminal::sized(program, &[view, text(&path)], [columns, 90], &[]);
                 assert_eq!(terminal.end(), 0);
                 terminal.settled();
-                // Sentences may go on in the next line, tables not: their heads are bold.
+                // Sentences may wrap, tables must not. Heads of tables are bold.
                 terminal.look(|screen| {
                     let rows = screen.size().0.get();
                     let mut in_table = false;
@@ -63,7 +62,7 @@ mod full {
                 });
             }
         }
-        // Not if the environment says so.
+        // No color if the environment forbids it.
         let mut terminal = Terminal::sized(program, &["lines", text(&path)], [160, 90], &[("NO_COLOR", "1")]);
         assert_eq!(terminal.end(), 0);
         terminal.settled();

@@ -1,4 +1,4 @@
-//! Texts of a file that would act on a terminal.
+//! Text in a file that would act on a terminal.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use warptrace_format::file::{DeviceInfo, EarlyEnd, LaunchInfo, Metadata};
 
 use crate::support::{Folder, metadata, run, text, write_launch, writer};
 
-/// Clears the screen, sets the clipboard, changes colours in one character, deletes, turns the direction round, cannot
-/// be seen, and begins lines.
+/// Clears the screen, sets the clipboard, changes colors by one character, deletes, changes the direction of
+/// text, is invisible, and begins lines.
 const NASTY: &str = "a\u{1b}[2J\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{7f}\u{202e}\u{2066}\u{200f}\u{200b}\u{feff}\u{2060}\u{e0041}\u{2028}\r\nb\0";
 
-/// Writes a trace of one warp that says this at all places where texts are.
+/// Writes a trace of one warp with this text at all places.
 pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
     let mut device = DeviceInfo::simulator(words);
     device.driver_version = Some(words.to_owned());
@@ -33,7 +33,6 @@ pub(crate) fn trace_of(path: &Path, words: &str, file: &str) {
     writer.finish().unwrap();
 }
 
-/// Characters that do more than stand there.
 fn acts(letter: char) -> bool {
     letter != '\n' && letter.is_control()
         || "\u{61c}\u{200b}\u{200e}\u{200f}\u{2028}\u{2029}\u{2060}\u{feff}\u{e0041}".contains(letter)
@@ -75,16 +74,15 @@ fn nothing_of_a_file_acts_on_the_terminal() {
                 all.chars().skip(all[..at].chars().count().saturating_sub(40)).take(60).collect();
             panic!("{command:?} prints {letter:?}: {around:?}");
         }
-        // A line break of a name begins no line.
+        // A line break in a name does not begin a line.
         let is_page = command[0] == "report";
         assert!(is_page || !all.lines().any(|line| line.starts_with('b')), "{command:?}: {all}");
     }
-    // What it was can be seen.
     let (_, output, _) = run(&["info", file]);
     assert!(output.contains("\\u{1b}[2J") && output.contains("\\u{9b}31m\\u{7f}\\u{202e}"), "{output}");
 }
 
-/// Names that would act on a terminal, of a file or as a value.
+/// Tests names of files and values of arguments.
 #[cfg(unix)]
 #[test]
 fn no_name_and_no_argument_acts_on_the_terminal() {

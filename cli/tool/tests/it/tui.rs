@@ -14,13 +14,13 @@ use crate::bad_traces::{Lack, bad_traces};
 use crate::pages::{BEFORE, overwrites};
 use crate::support::{Folder, recorded, run, text};
 
-/// A program in a terminal of its own, and what that terminal shows.
+/// A program in its own terminal, and the screen of that terminal.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
-    /// Whether what it prints is still read.
+    /// True while the output is read.
     is_read: Arc<AtomicBool>,
 }
 
@@ -28,7 +28,6 @@ const fn size(columns: u16, rows: u16) -> PtySize {
     PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
 }
 
-/// A number of rows or columns.
 fn some(number: u16) -> NonZero<u16> {
     NonZero::new(number).unwrap()
 }
@@ -38,7 +37,7 @@ impl Terminal {
         Self::sized(program, arguments, [100, 30], &[])
     }
 
-    /// Starts a program in a terminal of this size, with these variables in its environment.
+    /// Starts a program in a terminal of this size, with these environment variables.
     pub(crate) fn sized(
         program: &str,
         arguments: &[&str],
@@ -59,7 +58,6 @@ impl Terminal {
         let reads = Arc::clone(&is_read);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Ends with the program.
             while let (Ok(count @ 1..), true) = (output.read(&mut bytes), reads.load(Ordering::Relaxed)) {
                 shown.lock().unwrap().process(&bytes[..count]);
             }
@@ -73,7 +71,6 @@ impl Terminal {
         Self::start(text(&tool), &["tui", text(trace)])
     }
 
-    /// Looks at what is shown.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
         look(self.screen.lock().unwrap().screen())
     }
@@ -86,7 +83,6 @@ impl Terminal {
         self.screen.lock().unwrap().screen().alternate_screen()
     }
 
-    /// Waits until all of `words` are shown.
     fn wait_for(&self, words: &[&str]) {
         let started = Instant::now();
         while !words.iter().all(|words| self.text().contains(words)) {
@@ -95,7 +91,7 @@ impl Terminal {
         }
     }
 
-    /// What is shown once nothing has changed for a while: a screen comes in several pieces.
+    /// Returns the text once it has not changed for a while: a screen arrives in several parts.
     pub(crate) fn settled(&self) -> String {
         let mut before = self.text();
         loop {
@@ -113,7 +109,6 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
-    /// Waits for the end; answers the exit code.
     pub(crate) fn end(&mut self) -> u32 {
         let started = Instant::now();
         loop {
@@ -125,7 +120,6 @@ impl Terminal {
         }
     }
 
-    /// Waits until the terminal is as it was before.
     fn wait_for_restored(&self) {
         let started = Instant::now();
         while self.is_full_screen() || self.screen.lock().unwrap().screen().hide_cursor() {
@@ -149,7 +143,6 @@ fn keys_go_through_a_trace() {
     terminal.wait_for(&["x median", "last event"]);
     terminal.press("\r");
     terminal.wait_for(&["run 1 of ", "launch 0 block "]);
-    // Another size is drawn anew.
     terminal.screen.lock().unwrap().screen_mut().set_size(some(20), some(40));
     terminal.master.resize(size(40, 20)).unwrap();
     terminal.press("3");
@@ -160,7 +153,7 @@ fn keys_go_through_a_trace() {
     terminal.wait_for_restored();
 }
 
-/// The screens of `docs/users/tui.md`. With `WARPTRACE_OVERWRITE_PAGE=1` they are written instead of
+/// The screens of `docs/users/tui.md`. With `WARPTRACE_OVERWRITE_PAGE=1`, they are written instead of
 /// compared.
 #[test]
 fn the_pages_screens_are_those_of_a_terminal() {
@@ -227,7 +220,7 @@ fn a_terminal_that_is_closed_ends_the_tool() {
     let (_folder, trace) = recorded(&[]);
     let mut terminal = Terminal::new(&trace);
     terminal.wait_for(&["1 source"]);
-    // The thread that reads holds the terminal, too, until there is something to read.
+    // The reading thread also holds the terminal until it receives output.
     terminal.is_read.store(false, Ordering::Relaxed);
     terminal.press("2");
     let Terminal { mut child, master, keys, .. } = terminal;
@@ -246,7 +239,7 @@ fn what_cannot_be_shown_is_said_in_a_sentence() {
     assert_eq!((code, output.as_str()), (1, ""));
     assert!(errors.starts_with("error: ") && errors.contains("terminal"), "{errors}");
     assert!(errors.contains("`warptrace top FILE`"), "{errors}");
-    // In a terminal: no trace, no such kernel.
+    // In a terminal: a missing trace, and an unknown kernel.
     let tool = assert_cmd::cargo::cargo_bin("warptrace");
     let none = folder.at("none.wtrc");
     for (arguments, words) in [

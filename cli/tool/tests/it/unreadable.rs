@@ -1,4 +1,4 @@
-//! Files that are no traces, and traces that are not whole.
+//! Files that are not traces, and incomplete traces.
 
 use crate::support::{Folder, recorded, run, text};
 
@@ -46,7 +46,7 @@ fn a_truncated_trace_gives_its_beginning_and_says_so() {
     let (_folder, path) = recorded(&[]);
     let all = run(&["decode", text(&path)]).1;
     let bytes = std::fs::read(&path).unwrap();
-    // The end of the file, where the index is.
+    // Removes the end of the file, which leads to the index.
     std::fs::write(&path, &bytes[..bytes.len() - 8]).unwrap();
 
     let (code, output, errors) = run(&["decode", text(&path)]);

@@ -13,7 +13,7 @@ use crate::support::{
 const SAID: &str =
     "NOT ALL LAUNCHES: 3 of 5 launches were not traced (parent: it has no PTX); info lists them";
 
-/// Two launches, while 3 of two kernels were not traced, and 22 kernels not asked for.
+/// Writes two launches. 3 launches of two kernels were not traced, and 22 kernels were not selected.
 pub(crate) fn partial(folder: &Folder) -> PathBuf {
     let path = folder.at("partial.wtrc");
     let mut writer = writer(&path, &metadata("matmul").with_location(1, "entry", ""));

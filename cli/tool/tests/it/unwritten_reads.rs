@@ -18,7 +18,6 @@ use warptrace_host::writer::{Compression, DataChunk, TraceWriter, WriterOptions}
 
 use crate::support::{Folder, json, printed, text};
 
-/// Where the buffers are.
 const OLD: u64 = 0x10000;
 const LATER: u64 = 0x20000;
 
@@ -26,10 +25,10 @@ fn metadata() -> Metadata {
     Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "k.cu")
 }
 
-/// Site and first address of each access of four bytes a lane, side by side.
+/// Site and first address of accesses of four bytes per lane, contiguous over lanes.
 type Accessed = [(u16, u64)];
 
-/// A launch for each of `launches`, of two blocks of a warp, with what each of the two accesses.
+/// Writes a launch for each of `launches`, with two blocks of one warp and the accesses of each block.
 fn record(buffers: &[(u64, u32, Option<u32>)], launches: &[[&Accessed; 2]]) -> Vec<u8> {
     let options = WriterOptions::default();
     let mut writer = TraceWriter::create(Vec::new(), &metadata(), options).unwrap();
@@ -76,7 +75,7 @@ fn keep(folder: &Folder, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// A trace with reads of what nothing has written.
+/// Returns a trace with reads of memory before any write.
 pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
     let read: &Accessed = &[(4, LATER)];
     keep(
@@ -84,11 +83,11 @@ pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
         &record(
             &[(OLD, 0, None), (LATER, 1, Some(3)), (LATER, 3, None)],
             &[
-                // Of what was there before the first launch nothing is said.
+                // Buffers from before the first launch are not reported.
                 [&[(4, OLD)], &[]],
-                // What another warp of the launch writes may have been there before.
+                // Another warp of the launch may have written before the read.
                 [&[(5, LATER)], &[(4, LATER), (4, LATER + 96)]],
-                // Bytes count once; and what was written before is known.
+                // Bytes count once, and earlier writes are known.
                 [&[(4, LATER + 96)], read],
                 // Another buffer at the same addresses. An atomic is a write.
                 [&[(3, LATER + 256)], &[(4, LATER + 192)]],
@@ -123,7 +122,7 @@ fn reads_before_any_write() {
          64 of 4,096 bytes of #2, first by load at k.cu:14 by launch 3 block 1 warp 0 at byte 192\nNot seen:";
     let output = page(&path);
     assert!(output.contains(expected), "{output}");
-    // Who does not see all writes cannot say it.
+    // A view that does not contain all writes cannot report this.
     assert_eq!(found(&path, &["--launch", "1"])["unwritten"], Value::Null);
 }
 
@@ -136,7 +135,7 @@ fn of_too_many_places_reads_are_not_known_and_the_first_lines_say_so() {
     bytes.extend(encode_sites(&[site]).unwrap());
     for launch in 0..2 {
         bytes.extend(LaunchInfo::new(launch, 0, [2, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
-        // No two words of a warp are neighbours; in the second launch they are too many.
+        // Words of a warp are never contiguous. In the second launch there are too many of them.
         let groups = if launch == 0 { 1 } else { 33 };
         let group = |time| Group { mask: u32::MAX, time, spread: Some(31 << 20), missing: 0 };
         let run = |number: u32| LaneRun { base: u64::from(number) << 32, step: 512, count: 1023 };

@@ -1,4 +1,4 @@
-//! What is said of values that kernels name.
+//! Output about values that kernels name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,10 @@ use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 use crate::support::{Folder, account, json, printed, run, text};
 use crate::work::limited;
 
-/// Times that each warp names its values.
 const TURNS: u64 = 64;
 const WARPS: u32 = 4;
 
-/// What lane `lane` of a warp holds in a turn: of `residual`, which is NaN and infinite now and then.
+/// Returns the value `residual` of a lane in a turn; it is sometimes NaN or infinite.
 fn residual(warp: u32, turn: u64, lane: u64) -> f32 {
     match (warp, turn, lane) {
         (2, 9, 7) | (2, 3, 11) | (3, 0, 0) => f32::NAN,
@@ -32,12 +31,12 @@ fn residual(warp: u32, turn: u64, lane: u64) -> f32 {
     }
 }
 
-/// A trace of four warps that name four values, one of them with an odd name.
+/// Returns a trace of four warps that name four values, one of them with an odd name.
 pub(crate) fn valued(folder: &Folder, name: &str, room: usize) -> PathBuf {
     valued_by(folder, name, room, residual)
 }
 
-/// The same with another residual of each warp, turn and lane.
+/// Like [`valued`], with another residual of each warp, turn and lane.
 fn valued_by(folder: &Folder, name: &str, room: usize, residual: fn(u32, u64, u64) -> f32) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("solve", "solve.cu")
@@ -183,8 +182,8 @@ fn rows_are_sorted_and_chosen() {
     );
 }
 
-/// Writes a trace of a launch of two warps with `groups` groups each, of 32 lanes that hold 1,023 floats one
-/// after the other: the bits of all go up by one.
+/// Writes a trace of a launch of two warps with `groups` groups each. Each of 32 lanes holds 1,023 floats in
+/// sequence, whose bits increase by one.
 fn stepping(path: &Path, groups: u32) {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
@@ -239,7 +238,7 @@ fn diff_says_which_values_changed() {
     let row: Vec<&str> = rows.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(row[..8], ["solve.cu:12", "residual", "8,192", "=", "0", "-3", "1", "="], "{output}");
     assert_eq!(row[8..12], ["-16", "-16", "99.5", "47"], "{output}");
-    // The others did not change, and are in JSON only.
+    // The others did not change, and are only in JSON.
     assert_eq!(rows.lines().take_while(|line| !line.is_empty()).count(), 2, "{output}");
     let json: Value = serde_json::from_str(&diff(&["--json"])).unwrap();
     let values = json["values"]["values"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Files that ask for more memory or work than their size lets expect.
+//! Files that need more memory or work than their size suggests.
 #![cfg(unix)]
 
 use std::fs::File;
@@ -26,8 +26,8 @@ fn writer(path: &Path, codec: CodecSpec, warps: u32) -> TraceWriter<File> {
     writer
 }
 
-/// Writes a trace of launches with a number of sections of 65,536 accounts each: all the same, or in which
-/// `lost` alternates.
+/// Writes a trace of launches with a number of sections of 65,536 warps' counts each. The counts are all
+/// equal, or `lost` alternates.
 pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool) {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
@@ -49,7 +49,7 @@ pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool)
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Runs the tool within limits of memory, in MiB, and of CPU, in seconds; returns exit code, output and
+/// Runs the tool with limits of memory, in MiB, and CPU time, in seconds; returns exit code, output and
 /// errors.
 pub(crate) fn limited(mib: u32, seconds: u32, arguments: &[&str]) -> (Option<i32>, String, String) {
     let limits = format!("ulimit -v {}; ulimit -t {seconds}; exec \"$@\"", mib << 10);
@@ -70,14 +70,14 @@ fn many_lossy_warps_take_no_memory() {
     let path = folder.at("lossy.wtrc");
     lossy(&path, 1, 900, false);
     assert!(path.metadata().unwrap().len() < 64 << 10);
-    // Of 59 million warps nothing may be kept for each.
+    // The tool must not keep data for each of 59 million warps.
     let (code, said, errors) = limited(512, 60, &["verify", text(&path)]);
     assert_eq!(code, Some(3), "{errors}");
     assert!(said.contains("58,982,400 events of 58,982,400 warps lost"), "{said}");
 }
 
-/// Writes a trace of launches of 65,536 warps that lost all, and has `info` sum them up: once for each section is
-/// enough.
+/// Writes a trace of launches of 65,536 warps that lost all events. `info` must sum them by section, not by
+/// warp.
 fn check_sums(path: &Path, launches: u32, sum: &str) {
     lossy(path, launches, 1, false);
     assert!(path.metadata().unwrap().len() < 512 << 10);
@@ -91,7 +91,6 @@ fn accounts_cost_what_their_bytes_say() {
     check_sums(&Folder::new().at("lossy.wtrc"), 200, "13,107,200");
 }
 
-/// Writes a trace of 360 million events.
 fn small(path: &Path) {
     let codec = CodecSpec::Ecl(EclParams::new(8, 2, 8).unwrap());
     let (warps, events) = (6_000, 60_000);
@@ -107,7 +106,6 @@ fn small(path: &Path) {
     assert!(path.metadata().unwrap().len() < 16_000);
 }
 
-/// Fails unless a command refuses to do this much.
 fn refuses(command: &[&str], path: &Path) {
     let (code, output, errors) = run(&[command, &[text(path)]].concat());
     assert_eq!(code, if command == ["verify"] { 3 } else { 1 }, "{command:?}: {errors}");
@@ -122,7 +120,7 @@ fn work_has_a_limit() {
     small(&path);
     refuses(&["verify"], &path);
     refuses(&["top"], &path);
-    // Parts cost little, and what decodes nothing nothing.
+    // Parts cost little, and commands that do not decode cost nothing.
     assert_eq!(run(&["info", text(&path)]).0, 0);
     assert_eq!(run(&["decode", text(&path), "--block", "7", "-o", text(&folder.at("part"))]).0, 0);
 }
@@ -133,7 +131,7 @@ fn long_names_and_paths_do_not_make_tables_long() {
     let path = folder.at("long.wtrc");
     let (name, source) = ("n".repeat(1 << 18), format!("{}/end.rs", "f".repeat(1 << 18)));
     let mut metadata = metadata("k");
-    // Two files of one last part, which alone would not tell them apart.
+    // Two files whose last part is the same, so that it does not distinguish them.
     for (id, file) in [(1, source.clone()), (2, format!("other/{source}"))] {
         metadata.locations.push(LocationInfo { file, line: 7, ..LocationInfo::new(id, &*name, "") });
     }
@@ -161,7 +159,7 @@ mod full {
         let path = folder.at("lossy.wtrc");
         check_sums(&path, 2_000, "131,072,000");
         let file = text(&path);
-        // Where each has a row, there is a limit.
+        // Where each warp has a row, the limit applies.
         let out = text(&folder.at("out")).to_owned();
         for command in
             [&["decode", file, "-o", "/dev/null"][..], &["export", file, "--to", "lcov", "-o", &out]]
@@ -171,7 +169,7 @@ mod full {
             assert!(errors.contains("`--unlimited` decodes it all the same"), "{command:?}: {errors}");
         }
         assert!(!folder.at("out").exists());
-        // Accounts that differ, and are packed a thousandfold.
+        // Counts that differ, compressed by a factor of a thousand.
         lossy(&path, 2_000, 1, true);
         assert!(path.metadata().unwrap().len() < 512 << 10);
         let (code, said, errors) = limited(512, 10, &["info", file]);

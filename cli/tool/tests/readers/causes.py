@@ -13,7 +13,7 @@ events, info = sys.argv[1:3]
 with open(info) as file:
     known = json.load(file)
 launches = {launch["launch"]: launch for launch in known["launches"]}
-# Slots are of instructions if all locations say how many they have.
+# Slots are instructions if all locations have a number of instructions.
 code = {point["id"]: point["code"] for point in known["metadata"]["locations"]}
 weights = {number: found["instructions"] for number, found in code.items()} if all(code.values()) else {}
 

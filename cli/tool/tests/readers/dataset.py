@@ -32,14 +32,14 @@ def duckdb(folder):
 
 
 def polars(folder):
-    # Before it is imported.
+    # Must be set before the import.
     os.environ["POLARS_VERBOSE"] = "1"
     import polars
 
     runs = polars.scan_parquet(f"{folder}/runs/**/*.parquet", hive_partitioning=True)
     query = runs.filter(rank=2, launch=37).select("count")
     scanned = re.search(r"Parquet SCAN \[(.*)\]", query.explain())[1].split(", ")
-    # It says on standard error what it reads.
+    # The reader prints to standard error which files it reads.
     with tempfile.TemporaryFile("w+") as said:
         errors = os.dup(2)
         os.dup2(said.fileno(), 2)
@@ -53,7 +53,7 @@ def polars(folder):
 def spark(folder):
     from pyspark.sql import SparkSession
 
-    # Without adaptive plans, the plan is the one that ran.
+    # Without adaptive plans, the explained plan is executed.
     options = {"ui.enabled": "false", "ui.showConsoleProgress": "false", "driver.host": "127.0.0.1"}
     options |= {"sql.adaptive.enabled": "false", "sql.shuffle.partitions": "2"}
     builder = SparkSession.builder.master("local[2]")

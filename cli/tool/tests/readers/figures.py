@@ -40,7 +40,7 @@ for launch in known["launches"]:
     connection.execute("insert into launches values (?, ?, ?, ?)", row)
 connection.execute("create table points (id int, file varchar, line int, weight bigint)")
 code = [point["code"] for point in known["metadata"]["locations"]]
-# Slots are of instructions if all locations say how many they have.
+# Slots are instructions if all locations have a number of instructions.
 is_weighed = bool(code) and all(code)
 for point in known["metadata"]["locations"]:
     weight = point["code"]["instructions"] if is_weighed else 1

@@ -28,7 +28,7 @@ found = {
         ask(f"select decode(key), decode(value) from parquet_kv_metadata({table(runs, 'accesses')})")
     ),
 }
-# Of each site how many accesses there are, and the sum of their addresses or bits modulo 2^64.
+# For each site, the number of accesses, and the sum of their addresses or bits modulo 2^64.
 found["lanes"] = ask(
     f"select site, count(*), (sum(address::hugeint) % 18446744073709551616)::ubigint from ("
     f"select site, address from {table(lanes, 'lane_accesses')} union all "

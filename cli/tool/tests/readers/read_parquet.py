@@ -16,7 +16,7 @@ folder = sys.argv[1]
 found = {}
 for table in sys.argv[2:]:
     file = f"'{folder}/{table}/**/*.parquet'"
-    # The columns of the files alone, without those that partitions stand for.
+    # Only the columns in the files, without those from partitions.
     rows = f"read_parquet({file}, hive_partitioning = false)"
     types = {column[0]: column[1] for column in ask(f"describe select * from {rows}")}
     found[table] = {

@@ -1,4 +1,4 @@
-//! When the blocks of a launch ran: a row for each multiprocessor, along the time that all share.
+//! Block schedule of a launch: a row for each multiprocessor along a common time axis.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -13,7 +13,6 @@ use crate::text::{pad, wrap};
 /// Columns before the bars.
 const LABEL: usize = 9;
 
-/// The multiprocessors of the launch that is shown.
 pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(placed) = &app.placed else { return not_yet(app) };
     let launch = placed.launch;
@@ -34,7 +33,7 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     let Some(placed) = &app.placed else { return lines };
     let (sms, nanoseconds) = (placed.sms(), length(placed));
     let sums: Vec<Vec<u64>> = sms.iter().map(|blocks| running(blocks, nanoseconds, wide)).collect();
-    // All multiprocessors on one scale.
+    // All multiprocessors have the same scale.
     let most = sums.iter().flatten().copied().max().unwrap_or(0);
     for at in shown {
         let label = pad(&format!("SM {} ", sms[at][0].sm), LABEL, true);
@@ -49,7 +48,6 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     lines
 }
 
-/// Says what is drawn.
 fn what(app: &App, wide: usize) -> String {
     let Some(placed) = &app.placed else { return String::new() };
     let nanoseconds = length(placed);
@@ -72,13 +70,12 @@ fn what(app: &App, wide: usize) -> String {
     )
 }
 
-/// How long the launch ran.
 fn length(placed: &Placed) -> u64 {
     let found = placed.blocks.as_ref().and_then(|found| found.as_ref().ok());
     found.map_or(1, |found| found.nanoseconds).max(1)
 }
 
-/// For how long blocks ran in each column, summed over the blocks.
+/// Returns the time for which blocks ran in each column, summed over the blocks.
 fn running(blocks: &[BlockRan], nanoseconds: u64, columns: usize) -> Vec<u64> {
     let width = nanoseconds.div_ceil(columns as u64).max(1);
     let mut sums = vec![0; columns];
@@ -96,7 +93,6 @@ fn running(blocks: &[BlockRan], nanoseconds: u64, columns: usize) -> Vec<u64> {
     sums
 }
 
-/// Says how the launch ended, and what the chosen multiprocessor did.
 pub(super) fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let Some(placed) = &app.placed else { return Vec::new() };
     let scheduled = app.scheduled();

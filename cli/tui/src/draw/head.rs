@@ -1,4 +1,4 @@
-//! The top of the screen: what matters most, whether the trace is whole, and the views.
+//! Top of the screen: most important finding, losses, and the list of views.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -13,14 +13,14 @@ const NARROW: usize = 60;
 
 const ALARM: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
 
-/// Sentences of at most `most` lines each, and the views.
+/// Renders sentences of at most `most` lines each and the list of views.
 pub(super) fn lines(app: &App, columns: usize, most: usize) -> Vec<Line<'static>> {
     let sentences = sentences(app);
-    // On a low screen only the first counts.
+    // A low screen shows only the first sentence.
     let shown = if most == 1 { 1 } else { sentences.len() };
     let mut lines = Vec::new();
     for (number, (text, style)) in sentences.into_iter().take(shown).enumerate() {
-        // A narrow screen has few rows for what matters less.
+        // Narrow screens have few rows for less important sentences.
         let most = if number > 0 && columns < NARROW { 1 } else { most };
         lines.extend(wrap(&text, columns, most).into_iter().map(|line| Line::styled(line, style)));
     }
@@ -88,7 +88,7 @@ fn views(app: &App, columns: usize) -> Line<'static> {
     let mut taken = 0;
     for view in app.views() {
         let is_shown = view == app.view;
-        // Where they do not fit, the other views are their keys.
+        // On narrow screens, the other views are shown by their keys.
         let text = if is_narrow && !is_shown { &name(view)[..1] } else { name(view) };
         let style = if is_shown { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
         spans.extend([Span::styled(format!(" {text} "), style), Span::raw(" ")]);

@@ -1,4 +1,4 @@
-//! Loops and warps.
+//! Lists of loops and warps.
 
 use ratatui::text::Line;
 use warptrace_analysis::words::{self, bars, count, percent, ratio};
@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::columns::{number, table, words as text};
 use crate::text::wrap;
 
-/// The loops, those with the most idle slots at their heads first.
+/// Renders the loops, most idle slots at their heads first.
 pub(super) fn loops(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.loops.len()) else { return not_yet(app) };
     if len == 0 {
@@ -51,7 +51,7 @@ pub(super) fn loops(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     table(&heads, &rows, columns, Some(chosen))
 }
 
-/// What the columns of loops mean, and the figures that may have found no room.
+/// Explains the columns of the loop list and shows the figures that may not have fitted.
 pub(super) fn loop_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let Some(head) = app.loop_head(app.head.at) else { return Vec::new() };
     let (trips, visits) = (&head.trips, &head.warp_visits);
@@ -78,7 +78,7 @@ pub(super) fn loop_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     detail_lines(&said, columns)
 }
 
-/// The warps, those with the most idle slots first.
+/// Renders the warps, most idle slots first.
 pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.warps.len()) else { return not_yet(app) };
     if len == 0 {
@@ -104,7 +104,7 @@ pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
         number("began at", 5),
         number("ran for", 4),
     ];
-    // Columns of which the trace says nothing are not there.
+    // Columns without data in the trace are hidden.
     let (is_timed, is_placed) = (figures.analysis.time.is_some(), figures.analysis.schedule.is_some());
     let is_shown = |at: usize| [is_timed, is_placed][usize::from(at > 10)] || at < 10;
     let heads: Vec<_> =
@@ -146,7 +146,6 @@ fn ending(end: WarpEnd) -> &'static str {
     }
 }
 
-/// How work is spread.
 pub(super) fn warp_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let Some(figures) = app.figures() else { return Vec::new() };
     let mut said = words::work(&figures.analysis, 1);

@@ -1,4 +1,4 @@
-//! Draws what is shown.
+//! Drawing.
 
 mod blocks;
 mod head;
@@ -15,14 +15,13 @@ use crate::app::{App, Reading, View};
 use crate::keys::HELP;
 use crate::text::{fit, pad, wrap};
 
-/// Rows below which the screen has no details and no help line.
+/// Rows below which details and the help line are hidden.
 const LOW: u16 = 12;
 
-/// What is less important.
+/// Style of less important text.
 const FAINT: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Draws all of it.
 pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let area = frame.area();
     let columns = usize::from(area.width);
@@ -44,14 +43,14 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     put(frame, bottom, vec![Line::styled(help_line(app, columns), FAINT)]);
 }
 
-/// Takes the colours out of what was drawn; letters, bars and the marks of what is chosen stay.
+/// Removes the colours. Letters, bars and the mark of the selected row remain visible.
 pub(crate) fn remove_colours(frame: &mut Frame<'_>) {
     for cell in &mut frame.buffer_mut().content {
         (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
     }
 }
 
-/// Puts lines into a part of the screen, from its top.
+/// Writes lines into an area, from its top.
 fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let buffer = frame.buffer_mut();
     for (y, line) in (area.y..area.bottom()).zip(&lines) {
@@ -99,7 +98,7 @@ fn help(columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The keys that matter most, as many as fit.
+/// Returns the most important keys, as many as fit.
 fn help_line(app: &App, columns: usize) -> String {
     let view = match app.view {
         View::Source => &["n next hottest", "j k move"][..],
@@ -118,7 +117,7 @@ fn help_line(app: &App, columns: usize) -> String {
     fit(&line, columns)
 }
 
-/// What a view says while its figures are being counted.
+/// Returns the text of a view without figures.
 fn not_yet(app: &App) -> Vec<Line<'static>> {
     let text = match app.reading {
         Reading::Going { .. } => "The trace is being read.",

@@ -1,4 +1,4 @@
-//! The source with its heat.
+//! Source view with heat.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -10,18 +10,18 @@ use crate::app::App;
 use crate::source::{ScreenRow, SourceLine};
 use crate::text::{fit, pad, short, width, wrap};
 
-/// What stands before each line: columns of the bar, and whether there are numbers.
+/// Layout of the columns before the code.
 #[derive(Clone, Copy)]
 struct Shape {
     bar: usize,
     has_numbers: bool,
     has_cycles: bool,
     digits: usize,
-    /// Spaces of code that are left out.
+    /// Leading spaces that are removed from each line.
     indent: usize,
 }
 
-/// Spaces that all lines begin with: on narrow screens they would take the place of code.
+/// Returns the number of spaces that all lines begin with. Narrow screens omit them.
 fn common_indent(rows: &[ScreenRow]) -> usize {
     let indent = |row: &ScreenRow| match row {
         ScreenRow::Line(line) => line.code.find(|character| character != ' '),
@@ -30,7 +30,6 @@ fn common_indent(rows: &[ScreenRow]) -> usize {
     rows.iter().filter_map(indent).min().unwrap_or(0)
 }
 
-/// The rows on the screen.
 pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     if app.source.rows.is_empty() {
         let text =
@@ -113,13 +112,13 @@ fn source_line(
     Line::from(spans)
 }
 
-/// A bar of at most `columns` columns.
+/// Renders a bar of at most `columns` columns.
 fn bar(part: f64, columns: usize) -> String {
     const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part <= 0.0 {
         return String::new();
     }
-    // Something is never shown as nothing.
+    // A value above 0 is always visible.
     let eighths = ((part * 8.0 * columns as f64).round() as usize).clamp(1, 8 * columns);
     let mut bar = "█".repeat(eighths / 8);
     if !eighths.is_multiple_of(8) {
@@ -136,7 +135,6 @@ fn colour(heat: f64) -> Color {
     }
 }
 
-/// The figures of the chosen line.
 pub(super) fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("─".repeat(columns), FAINT)];
     let text = match app.source.line(app.line.at) {
@@ -145,7 +143,7 @@ pub(super) fn details(app: &App, columns: usize) -> Vec<Line<'static>> {
     };
     let rows = if columns < 60 { 6 } else { 4 } + usize::from(app.trace.has_times());
     let wrapped = text.iter().flat_map(|text| wrap(text, columns, 3));
-    // The panel keeps its height, so that the source does not jump.
+    // The panel keeps its height so that the source does not move.
     lines.extend(wrapped.chain(std::iter::repeat(String::new())).take(rows).map(Line::from));
     lines
 }

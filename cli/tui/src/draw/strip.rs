@@ -1,4 +1,4 @@
-//! One warp, run by run: a column is a run, its letter and colour the location.
+//! Runs of one warp: a column for each run, with letter and colour of its location.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::app::App;
 use crate::strip::Strip;
 use crate::text::{pad, width, wrap};
 
-/// Colours that people with any sight of colours tell from each other (after Okabe and Ito), for the
-/// locations with the most events.
+/// Colours that remain distinct with colour blindness (after Okabe and Ito), for the locations with the most
+/// events.
 const COLOURS: [Color; 8] = [
     Color::Indexed(32),
     Color::Indexed(214),
@@ -24,11 +24,10 @@ const COLOURS: [Color; 8] = [
     Color::Indexed(117),
     Color::Indexed(250),
 ];
-/// Columns before the strip.
 const LABEL: usize = 7;
-/// Rows of lanes: two lanes each.
+/// Rows of lanes, two lanes each.
 const LANE_ROWS: usize = 16;
-/// Rows below which lanes are not drawn: everything else comes first.
+/// Rows below which lanes are not drawn. Everything else has priority.
 const FEW_ROWS: usize = 8;
 
 fn letter(mark: usize) -> char {
@@ -39,7 +38,6 @@ fn colour(mark: usize) -> Color {
     COLOURS.get(mark).copied().unwrap_or(Color::DarkGray)
 }
 
-/// The strip, what the chosen run is, and what letters mean.
 pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     app.page = columns.saturating_sub(LABEL).max(1);
     let Some(strip) = &app.strip else {
@@ -70,7 +68,7 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     let legend = legend(app, strip, columns);
     let room = rows.saturating_sub(lines.len() + legend.len());
     if room + legend.len() >= FEW_ROWS {
-        // A legend that is too long gives way to lanes.
+        // Lanes have priority over the last lines of a long legend.
         let lane_rows = LANE_ROWS.min(rows.saturating_sub(lines.len() + 2));
         lines.extend((0..lane_rows).map(|row| lanes(strip, shown, row)));
     }
@@ -78,7 +76,7 @@ pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'sta
     lines
 }
 
-/// The runs on the screen: screens follow each other without overlap, so that the strip does not crawl.
+/// Returns the visible runs. Screens do not overlap, so the strip does not scroll run by run.
 fn window(at: usize, len: usize, columns: usize) -> Range<usize> {
     let start = at / columns * columns;
     start..len.min(start + columns)
@@ -107,7 +105,6 @@ fn totals(app: &App, strip: &Strip) -> String {
     said
 }
 
-/// Says what the chosen run is.
 fn chosen(app: &App, strip: &Strip) -> String {
     let Some((runs, run)) = strip.read().and_then(|runs| Some((runs, runs.first.get(strip.at)?))) else {
         return String::new();
@@ -133,22 +130,22 @@ fn letters(strip: &Strip, shown: &[WarpRun], first: usize) -> Line<'static> {
     for (number, run) in (first..).zip(shown) {
         let mark = strip.mark(run.location);
         let style = Style::new().fg(Color::Black).bg(colour(mark));
-        // The chosen run stands out without colours, too.
+        // The selected run is also visible without colours.
         let style = if number == strip.at { BOLD.add_modifier(Modifier::REVERSED) } else { style };
         spans.push(Span::styled(letter(mark).to_string(), style));
     }
     Line::from(spans)
 }
 
-/// Active lanes of each run, as a bar.
+/// Renders the active lanes of each run as a bar.
 fn mean_lanes(shown: &[WarpRun]) -> Line<'static> {
-    // The bars of 32 lanes and of the numbers shown are the same height everywhere.
+    // The value 32 fixes the scale of the bars.
     let lanes: Vec<u64> = shown.iter().map(|run| run.mask.count_ones().into()).chain([32]).collect();
     let text: String = bars(&lanes).chars().take(shown.len()).collect();
     Line::from(vec![Span::styled(pad("active", LABEL, false), FAINT), Span::raw(text)])
 }
 
-/// Two lanes of all runs: the upper half of a cell is the one, the lower half the other.
+/// Renders two lanes of all runs: one in the upper half of a cell, one in the lower half.
 fn lanes(strip: &Strip, shown: &[WarpRun], row: usize) -> Line<'static> {
     let label = format!("{} ", 2 * row);
     let mut spans = vec![Span::styled(pad(&label, LABEL, true), FAINT)];

@@ -1,11 +1,11 @@
-//! What people see. `INSTA_UPDATE=always cargo test -p warptrace-tui` writes the screens anew.
+//! Snapshots of screens. `INSTA_UPDATE=always cargo test -p warptrace-tui` updates them.
 
 use super::Screen;
 use super::traces::{fractal, mis, recorded, written};
 
 fn check(name: &str, screen: &str) {
     let mut settings = insta::Settings::clone_current();
-    // Beside the sources, of which a package is made.
+    // Outside `src`, which is packaged.
     settings.set_snapshot_path("../../tests/snapshots");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
@@ -42,14 +42,14 @@ fn blocks_stand_by_multiprocessor_along_the_time_that_all_share() {
     check("placed_warps", &screen.press("3"));
     check("placed_strip", &screen.press("\n"));
     check("placed_blocks", &screen.press("6j"));
-    // The strip of the first warp of the block that ended last there.
+    // The strip of the first warp of the last block on this SM.
     let strip = screen.press("\n");
     assert!(strip.contains("\nlaunch 0 block ") && strip.contains("; on SM 1 from "), "{strip}");
     let mut screen = Screen::new(recorded("mis-blocks"), 40, 24);
     check("narrow_blocks", &screen.press("6"));
     let other = screen.press("l");
     assert!(other.contains("(2 of 2 launches"), "{other}");
-    // What the trace does not say has no view, nor columns.
+    // A view or column without data is hidden.
     let mut screen = Screen::new(recorded("fractal-runs"), 100, 30);
     let drawn = screen.press("63");
     assert!(!drawn.contains("6 blocks") && !drawn.contains("ran for"), "{drawn}");
@@ -75,6 +75,6 @@ fn losses_are_said_first() {
 #[test]
 fn a_trace_without_locations_or_events_says_so() {
     check("no_events", &Screen::new(written(&[(&[], 0, true)], None), 60, 14).draw());
-    // Locations that the table does not have are rows, too.
+    // Locations that the table does not contain are rows too.
     check("unknown_locations", &Screen::new(written(&[(&[(7, 3), (1, 1)], 0, true)], None), 60, 18).draw());
 }

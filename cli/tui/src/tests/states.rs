@@ -1,4 +1,4 @@
-//! What keys and answers change, and that figures are those of the analysis.
+//! Effects of keys and answers, and comparison of figures with the analysis.
 
 use ratatui::buffer::Cell;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -21,7 +21,7 @@ fn the_source_is_there_before_the_figures() {
     let drawn = screen.draw();
     assert!(drawn.starts_with("reading run.wtrc: 0 of "), "{drawn}");
     assert!(drawn.contains("loop {") || drawn.contains("fn "), "{drawn}");
-    // Part of the figures: those of the watch.
+    // Intermediate figures come from the watch.
     let [Request::Analyse { watch, .. }] = &screen.app.requests[..] else { panic!("one request") };
     let total = watch.total().visits;
     assert_eq!(total, 0);
@@ -46,7 +46,7 @@ fn n_goes_to_the_next_hottest_line_and_round() {
     }
     screen.press("pp");
     assert_eq!(here(&screen), order[order.len() - 1]);
-    // From another view it is the hottest.
+    // From another view, `n` selects the hottest line.
     screen.press("3n");
     assert_eq!((screen.app.view, here(&screen)), (View::Source, order[0]));
 }
@@ -64,7 +64,7 @@ fn the_chosen_lines_figures_are_those_of_the_analysis() {
             "{}\n{drawn}",
             line.line
         );
-        // The row of the line has them in short.
+        // The row of the line shows them in short form.
         let [idle, visits] = [line.counts.idle, line.counts.visits].map(short);
         let row = format!("{idle:>10} {visits:>6} {:>4} ", line.line);
         assert!(drawn.contains(&row), "{row}\n{drawn}");
@@ -100,7 +100,6 @@ fn keys_change_views() {
     assert_eq!(screen.app.warp.at, 0);
     screen.code(KeyCode::PageDown);
     assert!(screen.app.warp.at > 5);
-    // A loop's source.
     let head = screen.app.loop_head(0).unwrap().point.line;
     screen.press("2\n");
     assert_eq!(screen.app.view, View::Source);
@@ -163,7 +162,7 @@ fn figures_of_another_kernel_stop_those_before() {
         panic!("two requests")
     };
     assert!(before.is_stopped() && !watch.is_stopped());
-    // What comes of the first is not shown.
+    // The result of the first request is not shown.
     let request = screen.app.requests.remove(0);
     assert!(crate::work::answer(&screen.app.trace, request).is_none());
     screen.answer();
@@ -212,7 +211,7 @@ fn a_trace_that_was_cut_off_says_so_first() {
 #[test]
 fn a_damaged_trace_says_why_on_the_first_line() {
     let mut bytes = recorded_bytes("fractal");
-    // Inside of the first frame.
+    // Inside the first frame.
     let at = bytes.windows(4).position(|tag| tag == b"FRAM").unwrap() + 60;
     bytes[at] ^= 0xff;
     let mut screen = Screen::new(TraceFile::from_bytes(bytes).unwrap(), 100, 30);
@@ -234,7 +233,7 @@ fn what_is_chosen_is_marked_without_colours() {
         });
         let cells = &drawn.unwrap().buffer.content;
         assert!(cells.iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
-        // In the line of views, and below it.
+        // The rows from the fourth on, which include the selected row.
         let is_marked = |cell: &Cell| cell.modifier.contains(Modifier::REVERSED);
         assert!(cells[80 * 3..].iter().any(is_marked), "view {view}");
     }

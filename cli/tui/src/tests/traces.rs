@@ -1,4 +1,4 @@
-//! Traces to show.
+//! Test traces.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
@@ -10,32 +10,30 @@ use super::sections::Sections;
 
 const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 
-/// A recorded trace of a program, with the times that follow in its name.
+/// Reads a recorded trace. The suffix of its name states the recorded times.
 pub(super) fn recorded(name: &str) -> TraceFile {
     TraceFile::from_bytes(recorded_bytes(name)).unwrap()
 }
 
-/// The bytes of [`recorded`].
 pub(super) fn recorded_bytes(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/analysis/tests/traces");
     std::fs::read(format!("{folder}/{name}.wtrc")).unwrap()
 }
 
-/// A trace of a small picture: one kernel, one launch.
+/// A trace of a small image: one kernel, one launch.
 pub(super) fn fractal() -> TraceFile {
     recorded("fractal")
 }
 
-/// A trace of two kernels.
 pub(super) fn mis() -> TraceFile {
     recorded("mis")
 }
 
-/// Events of a warp (location, mask), how many it lost, and whether it finished.
+/// Events of a warp (location, mask), number of lost events, and whether the warp finished.
 pub(super) type Warp<'a> = (&'a [(u16, u32)], u64, bool);
 
-/// A trace of a kernel with three locations in `src/k.rs`, written as it is given: for each warp its events,
-/// events that it lost, and whether it finished. `end` is how the launch ended, if not by itself.
+/// Writes a trace of a kernel with three locations in `src/k.rs`, with one block for each entry of `warps`.
+/// `end` describes an early end of the launch.
 pub(super) fn written(warps: &[Warp<'_>], end: Option<EarlyEnd>) -> TraceFile {
     let device = DeviceInfo::simulator("sim");
     let mut metadata = Metadata::new("test", device, vec![PREDICT]).with_kernel("spin", "k.rs");

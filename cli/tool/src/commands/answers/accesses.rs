@@ -18,7 +18,7 @@ impl Listed for SiteFigures {
     const NAME: &'static str = "sites";
     const ORDERS: &'static [Order<Self>] = &[
         Order::most("wasted", "Sectors and passes more than would have done", |site| {
-            // A pass takes as long as four sectors.
+            // A pass takes as long as four sectors of 32 bytes.
             site.counts.wasted_bytes().saturating_add(128 * site.counts.wasted_passes())
         }),
         Order::most("moved", "Bytes of global memory that were moved", |site| site.counts.moved_bytes),
@@ -100,7 +100,6 @@ pub(crate) fn run(command: &Rows<SiteFigures>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a row for each buffer.
 fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> anyhow::Result<()> {
     let trace = answer.trace()?;
     let Some(unknown) = found.unknown_buffer else { return Ok(()) };
@@ -136,7 +135,7 @@ fn print_buffers(answer: &Answer, found: &Accesses, limit: Option<usize>) -> any
     Ok(())
 }
 
-/// Prints which buffers were read before any traced write.
+/// Prints the buffers that were read before any traced write.
 fn print_unwritten(answer: &Answer, reads: &UnwrittenReads, limit: Option<usize>) -> anyhow::Result<()> {
     let trace = answer.trace()?;
     let all: Vec<_> = reads.buffers.iter().flatten().collect();
@@ -150,7 +149,6 @@ fn print_unwritten(answer: &Answer, reads: &UnwrittenReads, limit: Option<usize>
     Ok(say!("Not seen: what the host, copies and kernels that are not recorded wrote.")?)
 }
 
-/// A row for each site.
 fn site_table(answer: &Answer, sites: &[&SiteFigures]) -> String {
     TextTable::<&SiteFigures>::new()
         .left("line", |of| answer.names.line(&of.file, of.line))

@@ -20,7 +20,7 @@ impl Listed for Cause {
         Order::by_source(|names, a, b| names.place(a.decision()).cmp(&names.place(b.decision()))),
     ];
 
-    /// As rows name them.
+    /// Compares with the location that rows show.
     fn is_at(&self, location: u16) -> bool {
         self.decision() == location
     }
@@ -52,7 +52,6 @@ pub(crate) fn run(command: &Rows<Cause>, summed: Option<SetAnalysis>) -> anyhow:
     )?)
 }
 
-/// A row for each cause.
 pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
     let unknown = || "-".to_owned();
     let visits = |location| answer.analysis.location(location).map(|location| location.counts.visits);

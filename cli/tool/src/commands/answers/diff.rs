@@ -19,12 +19,12 @@ use crate::exit;
 use crate::opened::open;
 use crate::output::{count, print_json, say, shown_name};
 
-/// Rows and warps of text unless `--limit` says otherwise.
+/// Default number of rows and warps in text.
 const ROWS: usize = 10;
-/// Warps of JSON unless `--limit` says otherwise: each has to be decoded once more.
+/// Default number of warps in JSON. Each of them must be decoded again.
 const JSON_WARPS: usize = 100;
 
-/// Addresses and values of both traces, if both have such.
+/// Addresses and values of both traces, if both have them.
 struct Memory {
     accessed: Option<Accessed>,
     valued: Option<Valued>,
@@ -64,7 +64,7 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
     exit::verdict(if is_above { exit::ABOVE } else { 0 }, printed)
 }
 
-/// The first changed warps, and where they part.
+/// Returns the first changed warps with the events at which they diverge, and the number of further warps.
 fn partings(
     comparison: &Comparison,
     traces: [&TraceFile; 2],
@@ -172,14 +172,13 @@ fn text(
     Ok(())
 }
 
-/// Whether both traces have kernels, but none in common.
+/// Returns true if both traces have kernels, but none in common.
 fn has_other_kernels(comparison: &Comparison) -> bool {
     let [before, after] = comparison.analyses.each_ref().map(|analysis| &analysis.kernels);
     let is_there = |kernel: &KernelFigures| after.iter().any(|other| other.kernel == kernel.kernel);
     !before.is_empty() && !after.is_empty() && !before.iter().any(is_there)
 }
 
-/// Prints in what the recordings differ.
 fn print_recordings(comparison: &Comparison, limit: Option<usize>) -> anyhow::Result<()> {
     let (differences, more) = first(words::differences(comparison), limit, ROWS);
     if differences.is_empty() {
@@ -196,7 +195,6 @@ fn print_recordings(comparison: &Comparison, limit: Option<usize>) -> anyhow::Re
     Ok(())
 }
 
-/// Prints the causes that grew.
 fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize>) -> anyhow::Result<()> {
     let grew: Vec<&CauseChange> =
         comparison.causes.iter().filter(|change| change.idle[1] > change.idle[0]).collect();
@@ -218,7 +216,6 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
     print_rows(&table.text(&grew), more)
 }
 
-/// A row for each location, and one for all.
 fn change_table(names: &[Names; 2], changes: &[&LocationChange], sum: [Counts; 2]) -> String {
     type ChangeRow = ([String; 2], [Counts; 2]);
     let of = |counts: [Counts; 2], of: fn(Counts) -> u64| counts.map(of);

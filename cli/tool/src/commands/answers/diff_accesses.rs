@@ -1,4 +1,4 @@
-//! What `warptrace diff` says of addresses.
+//! Addresses in `warptrace diff`.
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{Names, access_doubt, access_lacks, signed};
@@ -9,14 +9,13 @@ use super::rows::first;
 use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
-/// What both traces accessed, and how that changed.
 pub(super) struct Accessed {
     found: [Accesses; 2],
     changes: Vec<AccessChange>,
 }
 
 impl Accessed {
-    /// Compares what was accessed; `None` if a trace has no addresses.
+    /// Compares accesses; `None` if a trace has no addresses.
     pub(super) fn new(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
         if !traces.iter().all(|trace| trace.has_accesses()) {
             return Ok(None);
@@ -39,7 +38,7 @@ impl Accessed {
         })
     }
 
-    /// Prints lines whose sectors or passes changed, behind what is not known or not exact.
+    /// Prints what is unknown or not exact, then the lines whose sectors or passes changed.
     pub(super) fn print(&self, names: &[Names; 2], limit: Option<usize>, rows: usize) -> anyhow::Result<()> {
         say!("\nsectors of global memory, and passes through the banks of shared memory")?;
         for (found, which) in self.found.iter().zip(["first", "second"]) {

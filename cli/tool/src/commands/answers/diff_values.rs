@@ -1,4 +1,4 @@
-//! What `warptrace diff` says of values.
+//! Values in `warptrace diff`.
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{Names, signed};
@@ -11,11 +11,10 @@ use super::values::{lacks, mean};
 use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
-/// A number of a value, and one of its ends or its mean.
+/// Returns a count of a value, or its minimum, maximum or mean as text.
 type Count = fn(&ValueFigures) -> u64;
 type End = fn(&ValueFigures) -> Option<String>;
 
-/// What was in the values of both traces, and how that changed.
 pub(super) struct Valued {
     found: [Values; 2],
     changes: Vec<ValueChange>,
@@ -40,7 +39,7 @@ impl Valued {
         json!({ "whole": self.found.each_ref().map(Values::is_whole), "values": changes })
     }
 
-    /// Prints values whose figures changed, behind what is not known.
+    /// Prints what is unknown, then the values whose figures changed.
     pub(super) fn print(&self, names: &[Names; 2], limit: Option<usize>, rows: usize) -> anyhow::Result<()> {
         say!("\nvalues")?;
         for (found, which) in self.found.iter().zip(["first", "second"]) {

@@ -38,7 +38,7 @@ pub(crate) fn run(command: &Rows<Edge>, summed: Option<SetAnalysis>) -> anyhow::
     Ok(say!("split: part of the visits of `from` whose lanes went different ways.")?)
 }
 
-/// Lanes that left the location from which an edge goes, or that began.
+/// Returns the number of lanes that left the location at which an edge starts, or that began.
 fn leaving(answer: &Answer, edge: &Edge) -> u64 {
     lanes_from(&answer.analysis.edges, edge.from)
 }

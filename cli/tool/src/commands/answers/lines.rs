@@ -49,7 +49,6 @@ pub(crate) fn run(command: &Rows<LineFigures>, summed: Option<SetAnalysis>) -> a
     answer.set().map_or(Ok(()), |set| explain(set, &LINE_FIGURES))
 }
 
-/// A row for each line.
 pub(super) fn line_table(answer: &Answer, lines: &[&LineFigures]) -> String {
     TextTable::<&LineFigures>::new()
         .left("line", |line| answer.names.line(&line.file, line.line))

@@ -1,4 +1,4 @@
-//! The commands that say what warps did. `docs/reference/answers.md` defines their figures.
+//! Commands that report what warps did. `docs/reference/answers.md` defines their figures.
 
 mod accesses;
 mod causes;
@@ -48,29 +48,27 @@ use crate::files::named_files;
 use crate::opened::{Opened, open};
 use crate::output::{StandardOutput, count, say, shown_name, terminal_width, write_json};
 
-/// Rows of text unless `--limit` says otherwise.
+/// Default number of rows in text.
 const ROWS: usize = 20;
 
-/// One trace or several, and the figures.
+/// Figures of one trace or several.
 struct Answer {
     of: Of,
     analysis: Analysis,
     names: Names,
-    /// The location that was asked for.
+    /// Location that the arguments name.
     location: Option<u16>,
 }
 
-/// What was looked at.
 enum Of {
-    /// A trace, and what its file as a whole lacks.
+    /// A trace and the state of its file.
     Trace(Box<Opened>),
-    /// Several, which differ.
     Set(Box<SetAnalysis>),
 }
 
 impl<'a, R> TextTable<'a, R> {
-    /// Adds cycles, their part of all warp time, cycles a visit, and idle lane-cycles, if there are times. Of several
-    /// files some may have none.
+    /// Adds columns for cycles, their share of all warp time, cycles per visit, and idle lane-cycles, if
+    /// there are times. Rows without times show `-`.
     fn times(self, all: Option<Time>, of: impl Fn(&R) -> Option<Time> + Copy + 'a) -> Self {
         let Some(all) = all else { return self };
         let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -86,7 +84,8 @@ impl<'a, R> TextTable<'a, R> {
     }
 }
 
-/// Opens and analyses what a page is asked of; `is_focus`: counts of single warps are those at the location.
+/// Opens and analyses the traces of a page. With `is_focus`, counts of single warps are those at the
+/// location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     if !page.apart.workers.is_empty() {
         bail!(NOT_APART);
@@ -104,10 +103,10 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     Ok(Answer { of: Of::Trace(Box::new(opened)), analysis, names, location })
 }
 
-/// Analyses one trace.
+/// Like [`analysed`], for commands that take one trace.
 ///
 /// # Errors
-/// As [`analysed`], and if several are named.
+/// As [`analysed`], and if several traces are named.
 fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     let files = if page.apart.workers.is_empty() { named_files(&page.files)?.len() } else { 1 };
     if files == 1 { analysed(page, location, is_focus) } else { bail!(only_one(files)) }
@@ -123,19 +122,19 @@ fn only_one(files: usize) -> String {
     )
 }
 
-/// Characters that a table has beside three columns of names.
+/// Width of a table without its three columns of names, in characters.
 const NUMBERS_WIDTH: usize = 62;
-/// Widest column of names where no terminal says how wide it is.
+/// Maximum width of a column of names without a terminal.
 const WIDE: usize = 40;
 
-/// Names in columns that fit the terminal.
+/// Returns names with a width that fits the terminal.
 fn names_of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Names {
     let width = terminal_width().map_or(WIDE, |width| (width.saturating_sub(NUMBERS_WIDTH) / 3).max(12));
     Names::from_locations(locations).with_width(width)
 }
 
 impl Answer {
-    /// Analyses what a command is asked of; or takes `summed`, the figures of workers.
+    /// Analyses the traces of a page, or takes `summed`, the figures of workers.
     fn of_page(page: &Page, location: Option<&str>, summed: Option<SetAnalysis>) -> anyhow::Result<Self> {
         match summed {
             Some(set) => Self::of_set(set, location),
@@ -157,10 +156,10 @@ impl Answer {
         analysed_one(&rows.page, rows.location.as_deref(), false)
     }
 
-    /// The trace, and what its file lacks.
+    /// Returns the trace and the state of its file.
     ///
     /// # Errors
-    /// There are several.
+    /// If there are several traces.
     fn opened(&self) -> anyhow::Result<&Opened> {
         match &self.of {
             Of::Trace(opened) => Ok(opened),
@@ -168,15 +167,15 @@ impl Answer {
         }
     }
 
-    /// The trace.
+    /// Returns the trace.
     ///
     /// # Errors
-    /// There are several.
+    /// If there are several traces.
     fn trace(&self) -> anyhow::Result<&TraceFile> {
         Ok(&self.opened()?.trace)
     }
 
-    /// How several traces differ; `None` of one.
+    /// Returns the differences of several traces; `None` for one trace.
     const fn set(&self) -> Option<&SetAnalysis> {
         match &self.of {
             Of::Trace(_) => None,
@@ -184,12 +183,12 @@ impl Answer {
         }
     }
 
-    /// Prints JSON: what the trace lacks, and `more`.
+    /// Prints JSON: state and losses of the traces, and `more`.
     fn json(&self, more: Value) -> anyhow::Result<()> {
         self.json_rows(more, "", std::iter::empty())
     }
 
-    /// As [`json`](Self::json), and rows under `name`, of which only one at a time is in memory.
+    /// Like [`json`](Self::json), with rows under `name`. Only one row at a time is in memory.
     fn json_rows(
         &self,
         more: Value,
@@ -224,7 +223,7 @@ impl Answer {
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
             if !name.is_empty() {
-                // Its place among the names.
+                // Placeholder for the rows.
                 value.insert(name.to_owned(), Value::Null);
             }
         }
@@ -237,7 +236,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Prints the headline and findings. Findings are first, unless something is missing, which `lacks` then says.
+    /// Prints the headline and findings. If the trace is whole, findings come first; otherwise the headline,
+    /// then `lacks`.
     fn with_headline(
         &self,
         is_whole: bool,
@@ -251,7 +251,6 @@ impl Answer {
         if is_whole { self.headline() } else { Ok(()) }
     }
 
-    /// Prints the line that says what the trace holds and lacks.
     fn headline(&self) -> anyhow::Result<()> {
         let has_table = match &self.of {
             Of::Trace(opened) => {
@@ -275,7 +274,7 @@ impl Answer {
     }
 }
 
-/// An object in which `name` has rows that are made as they are written.
+/// An object whose rows under `name` are created during serialization.
 struct WithRows<'a, R> {
     value: &'a Value,
     name: &'a str,
@@ -305,7 +304,8 @@ impl<R: Iterator<Item = Value>> Serialize for InTurn<'_, R> {
     }
 }
 
-/// The id of the location that an argument names: a number is an id, whatever locations are called.
+/// Returns the ID of the location that an argument names. A number is always an ID, even if a location has
+/// that name.
 fn find_location<'a>(
     locations: impl IntoIterator<Item = &'a LocationInfo>,
     text: &str,
@@ -333,7 +333,7 @@ fn find_location<'a>(
     }
 }
 
-/// Prints a table, and how many rows it leaves out.
+/// Prints a table and the number of omitted rows.
 fn print_rows(table: &str, more: usize) -> anyhow::Result<()> {
     print_table(table)?;
     print_more(more)

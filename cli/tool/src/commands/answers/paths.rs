@@ -23,7 +23,7 @@ impl Listed for PathGroup {
 }
 
 pub(crate) fn run(command: &Rows<PathGroup>) -> anyhow::Result<()> {
-    // Of a location the paths of the warps that came there.
+    // With a location: paths of the warps that visited it.
     let answer = analysed_one(&command.page, command.location.as_deref(), true)?;
     let trace = answer.trace()?;
     let (paths, more) = command.shown(&answer, &answer.analysis.paths);

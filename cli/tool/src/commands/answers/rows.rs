@@ -1,4 +1,4 @@
-//! What the commands that print rows have in common: the orders of rows, and which rows are shown.
+//! Orders of rows, and the choice of rows to show, for commands that print rows.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -26,12 +26,10 @@ enum By<R: ?Sized> {
 }
 
 impl<R> Order<R> {
-    /// Puts the rows with the greatest numbers first.
     pub(super) const fn most(name: &'static str, help: &'static str, number: fn(&R) -> u64) -> Self {
         Self { name, help, by: By::Most(number) }
     }
 
-    /// Puts the lesser rows first.
     pub(super) const fn compared(
         name: &'static str,
         help: &'static str,
@@ -59,7 +57,7 @@ pub(crate) trait Listed: Sized + 'static {
     const ORDERS: &'static [Order<Self>];
     /// The order without `--sort`.
     const DEFAULT: &'static Order<Self> = &Self::ORDERS[0];
-    /// The row with the greater number is first if [`By::Most`] finds both equal.
+    /// Breaks ties of [`By::Most`]: the row with the greater number comes first.
     const TIE: fn(&Self) -> u64 = |_| 0;
 
     /// Returns true if `--location` keeps the row.

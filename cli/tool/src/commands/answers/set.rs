@@ -1,4 +1,4 @@
-//! Answers about several traces: sums, and how they differ.
+//! Answers about several traces: sums and differences.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ use crate::files::short_names;
 use crate::opened::open;
 use crate::output::{self, count, say, shown_name};
 
-/// Causes, lines and files that `top` shows.
+/// Number of causes, lines and kernels that `top` shows.
 const TOP: usize = 6;
 
-/// Analyses several traces; `is_focus`: warps are kept, with their counts at the location.
+/// Analyses several traces. With `is_focus`, keeps the warps with their counts at the location.
 pub(super) fn analysed(
     files: &[PathBuf],
     page: &Page,
@@ -45,18 +45,18 @@ pub(super) fn analysed(
     Answer::of_set(set, text)
 }
 
-/// What lines and kernels are compared by: the first of which all files know it.
+/// Figures by which lines and kernels are compared. The first one that all files have is used.
 pub(super) const LINE_FIGURES: [Figure; 2] = [Figure::WarpCycles, Figure::Visits];
 const KERNEL_FIGURES: [Figure; 3] = [Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits];
 
-/// Says what the least and the most of rows are of.
+/// Prints which figure the columns of [`TextTable::spread`] show.
 pub(super) fn explain(set: &SetAnalysis, figures: &[Figure]) -> anyhow::Result<()> {
     Ok(say!("least, most, farthest from the median: {} of each trace", set.first_of(figures).words())?)
 }
 
 impl<'a, R> TextTable<'a, R> {
-    /// Adds in how many files a row is, and how it differs from file to file in the first of these figures that all
-    /// files have, if there are several.
+    /// Adds the number of files that contain a row, and the spread of the first figure that all files have.
+    /// Adds nothing for a single trace.
     pub(super) fn spread(
         self,
         set: Option<&'a SetAnalysis>,
@@ -79,7 +79,7 @@ impl<'a, R> TextTable<'a, R> {
     }
 }
 
-/// The file that is farthest from the median, and by how much.
+/// Formats the file that is farthest from the median, with its ratio to the median.
 fn odd(set: &SetAnalysis, spread: &Spread) -> String {
     if spread.is_even() {
         return "none".to_owned();
@@ -92,7 +92,7 @@ fn odd(set: &SetAnalysis, spread: &Spread) -> String {
     format!("{file}{times}")
 }
 
-/// Adds to a row of JSON in how many files it is, and how they differ.
+/// Adds to a JSON row the number of files that contain it, and its spread.
 pub(super) fn with_spread(
     mut value: Value,
     set: Option<&SetAnalysis>,
@@ -106,7 +106,7 @@ pub(super) fn with_spread(
     value
 }
 
-/// `warptrace top` of several traces.
+/// Prints `warptrace top` of several traces.
 pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<()> {
     let analysis = &answer.analysis;
     let finding = words::finding(analysis, &answer.names);
@@ -159,12 +159,10 @@ fn kernel_table(answer: &Answer, set: &SetAnalysis) -> String {
         .text(kernels.iter().take(TOP))
 }
 
-/// Longest name of a kernel in the table.
 const KERNEL_WIDTH: usize = 40;
-/// Files in the table.
+/// Maximum number of files in the table.
 const FILES: usize = 20;
 
-/// A row for each file, the first of them.
 fn file_table(set: &SetAnalysis) -> String {
     let files = set.files();
     let unknown = || "-".to_owned();

@@ -17,7 +17,6 @@ use crate::arguments::Stats;
 use crate::commands::table::WIDEST;
 use crate::output::{count, say};
 
-/// Longest label in the table.
 const LABEL_WIDTH: usize = 60;
 /// Longest kernel name in the table of launch sites.
 const KERNEL_WIDTH: usize = 40;

@@ -1,4 +1,4 @@
-//! `warptrace top`: one screen with what matters most.
+//! `warptrace top`: one screen with the most important findings.
 
 use std::cmp::Reverse;
 
@@ -12,11 +12,9 @@ use super::{Answer, print_table, set, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
-/// Causes that are shown.
+/// Numbers of causes, source lines and kernels shown.
 const CAUSES: usize = 4;
-/// Lines of the source that are shown.
 const LINES: usize = 6;
-/// Kernels whose work is said.
 const KERNELS: usize = 3;
 
 pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result<()> {
@@ -85,7 +83,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     }
     let hangs: Vec<Hang> = trace.launches().filter_map(|info| hang(trace, info.number())).collect();
     hangs.iter().try_for_each(|hang| say!("{}", words::hang(trace, &answer.names, hang)))?;
-    // What is out of bounds is a mistake, and comes before what takes long.
+    // Accesses out of bounds are errors, so they come before performance findings.
     let outside = accessed.iter().filter_map(|accessed| accessed.outside.clone());
     let findings: Vec<String> =
         outside.clone().chain(words::findings(trace, analysis, &answer.names)).collect();
@@ -128,7 +126,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     print_accessed(accessed.as_ref())
 }
 
-/// What matters most of what was accessed, a sentence each.
+/// The most important findings on accesses, one sentence each.
 struct Accessed {
     outside: Option<String>,
     finding: String,
@@ -137,12 +135,12 @@ struct Accessed {
 
 fn print_accessed(accessed: Option<&Accessed>) -> anyhow::Result<()> {
     let Some(Accessed { finding, lacks, .. }) = accessed else { return Ok(()) };
-    // What is not known comes first.
+    // Missing data comes first.
     let lacks = lacks.as_ref().map(|lacks| format!("{lacks}; of those known: ")).unwrap_or_default();
     Ok(say!("memory {lacks}{finding}; `warptrace accesses` says more")?)
 }
 
-/// The times by the host's clocks, and the launches before which none was under way for longest.
+/// Returns the times by the host's clocks, with the launches that have the longest gaps before them.
 fn longest_gaps(host: &HostSchedule) -> Value {
     let mut value = json!(host);
     value["launches"] = json!(host.longest_gaps(LINES));

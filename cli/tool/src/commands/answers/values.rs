@@ -19,7 +19,7 @@ impl Listed for ValueFigures {
             (b.nan, b.infinite).cmp(&(a.nan, a.infinite))
         }),
         Order::most("values", "How many values", |value| value.values),
-        // More than are counted come first.
+        // Values with too many distinct numbers to count come first.
         Order::most("distinct", "How many different ones", |value| value.distinct.unwrap_or(u64::MAX)),
         Order::by_source(|_, a, b| (&a.file, a.line, &a.name).cmp(&(&b.file, b.line, &b.name))),
     ];
@@ -70,7 +70,7 @@ pub(crate) fn run(command: &Rows<ValueFigures>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says what is not known: of a lane there is a beginning.
+/// Describes the missing values. Of each lane, the first ones are known.
 pub(super) fn lacks(found: &Values) -> String {
     let parts = [
         (found.lost, "lost"),
@@ -83,7 +83,6 @@ pub(super) fn lacks(found: &Values) -> String {
     format!("addresses and values: {}; figures are of the beginnings that are known", parts.join(", "))
 }
 
-/// A row for each value.
 fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
     let odd =
         |value: &ValueFigures, number| if value.of.starts_with('f') { count(number) } else { "-".to_owned() };
@@ -108,7 +107,7 @@ fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
         .text(values)
 }
 
-/// A mean in a few characters.
+/// Formats a mean in a few characters.
 pub(super) fn mean(number: f64) -> String {
     match number.abs() {
         0.0 | 0.001..1e9 => format!("{number:.4}"),
@@ -116,5 +115,5 @@ pub(super) fn mean(number: f64) -> String {
     }
 }
 
-/// The most ranges that a row draws.
+/// Maximum number of histogram ranges that a row draws.
 const MAX_BARS: usize = 24;

@@ -62,7 +62,7 @@ pub(crate) fn run(command: &Rows<WaitFigures>) -> anyhow::Result<()> {
     Ok(say!("Last: the warp of its block that came last, alone for most cycles in all; how often it did.")?)
 }
 
-/// Whether the trace says of any of these waits which barrier it is.
+/// Returns true if the trace identifies the barrier of any of these waits.
 fn knows_barriers(waits: &[&WaitFigures]) -> bool {
     waits.iter().any(|wait| wait.info.as_deref().and_then(barrier).is_some())
 }

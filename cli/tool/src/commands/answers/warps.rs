@@ -14,21 +14,19 @@ use crate::files::named_files;
 use crate::opened::open;
 use crate::output::{count, say};
 
-/// Kernels whose work is said.
+/// Number of kernels whose work is shown.
 const KERNELS: usize = 3;
 
-/// A warp, and the place of its file among several.
+/// Index of the file, and a warp.
 type Placed = (u32, WarpFigures);
 
-/// The traces of the warps that are shown.
 enum Traces<'a> {
     One(&'a TraceFile),
-    /// By the places of their files.
+    /// Label and trace, by index of the file.
     Several(BTreeMap<u32, (String, TraceFile)>),
 }
 
 impl<'a> Traces<'a> {
-    /// Opens the traces that these warps are of.
     fn new(answer: &'a Answer, page: &Page, warps: &[Placed]) -> anyhow::Result<Self> {
         let Some(set) = answer.set() else { return Ok(Self::One(answer.trace()?)) };
         let files = named_files(&page.files)?;
@@ -49,7 +47,7 @@ impl<'a> Traces<'a> {
         }
     }
 
-    /// The name of a file, of several.
+    /// Returns the label of a file; `None` for a single trace.
     fn name(&self, file: u32) -> Option<&str> {
         match self {
             Self::One(_) => None,
@@ -81,14 +79,14 @@ impl Listed for WarpFigures {
     ];
 }
 
-/// Distance of a warp from the median one of its launch: in time, in cycles and in events.
+/// Returns the distances of a warp from the median of its launch: in nanoseconds, cycles and events.
 fn oddness(warp: &WarpFigures) -> (Option<u64>, Option<u64>, u64) {
     let ran = warp.ran.and_then(|ran| Some(ran.nanoseconds?.abs_diff(ran.median_nanoseconds)));
     (ran, warp.time.map(|time| time.cycles.abs_diff(time.median_cycles)), warp.distance())
 }
 
 pub(crate) fn run(command: &Rows<WarpFigures>) -> anyhow::Result<()> {
-    // Of a location the work of each warp there.
+    // With a location: work of each warp there.
     let answer = analysed(&command.page, command.location.as_deref(), true)?;
     let warps: Vec<Placed> = match answer.set() {
         None => answer.analysis.warps.iter().map(|warp| (0, warp)).collect(),
@@ -133,7 +131,7 @@ fn warp_table(answer: &Answer, traces: &Traces<'_>, warps: &[Placed]) -> String 
         let info = traces.get(*file).launch(warp.launch)?;
         Some((info, info.stream_id(warp.warp)?))
     };
-    // Of several files some may have no times.
+    // Some of several files may have no times.
     let unknown = || "-".to_owned();
     TextTable::<Placed>::new()
         .when(answer.set().is_some(), |table| {

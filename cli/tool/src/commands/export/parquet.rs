@@ -1,5 +1,5 @@
-//! `warptrace export --to parquet`: the runs of one trace as a file, or tables of any number of traces as a
-//! data set with Hive's partitions.
+//! `warptrace export --to parquet`: writes the runs of one trace to a file, or tables of any number of traces
+//! to a data set with Hive partitions.
 //!
 //! ```text
 //! OUT/runs/job=4711/rank=3/trace=step.3.wtrc/runs.parquet
@@ -20,12 +20,12 @@ use crate::opened::open;
 use crate::output::{bytes, count, shown_name, tell};
 use crate::whole_file::{Files, Other, Output, Target};
 
-/// What Hive calls the partition of rows whose value is not known: readers say null.
+/// Hive's partition value for unknown values, which readers return as null.
 const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Longest value of a partition, in bytes of its folder's name: a name has 255 at most.
+/// Maximum length of a partition value, in bytes of its folder's name. Names have at most 255 bytes.
 const LONGEST: usize = 200;
 
-/// Writes the runs of a trace as one file.
+/// Writes the runs or events of a trace to one file.
 pub(super) fn file(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let runs = |out: &mut Output| parquet::write(source, tables(command.events)[0], out);
     let (rows, size) = Target::new(&command.output, &[("the trace", path)])?.write(runs)?;
@@ -33,8 +33,8 @@ pub(super) fn file(command: &Export, source: &ExportSource<'_>, path: &Path) -> 
     Ok(size.map(said).into_iter().collect())
 }
 
-/// Writes all tables of traces into a folder. Memory: that of one trace, and some hundred bytes for each file
-/// that is written.
+/// Writes all tables of the traces to a folder. Needs memory for one trace, and some hundred bytes for each
+/// file written.
 pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let inputs: Vec<Other<'_>> = traces.iter().map(|path| ("the trace", path.as_path())).collect();
     let mut files = Files::new(&command.output, &inputs)?;
@@ -92,7 +92,6 @@ pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec
     Ok(lines)
 }
 
-/// The tables of a data set.
 fn tables(by_event: bool) -> [TraceTable; 8] {
     use FigureTable::{AccessLosses, Launches, Locations, Losses, Sites};
     let (events, addresses, values) = if by_event {
@@ -106,7 +105,7 @@ fn tables(by_event: bool) -> [TraceTable; 8] {
     [TraceTable::Events(events), locations, launches, losses, sites, access_losses, addresses, values]
 }
 
-/// Returns the folders of a trace's partition, which no other one has.
+/// Returns the folders of a trace's partition, which no other trace uses.
 fn partition(origin: Option<&Origin>, name: &str, taken: &mut BTreeSet<String>) -> String {
     let job = origin.and_then(|origin| origin.job.as_deref()).filter(|job| !job.is_empty());
     let rank =
@@ -123,7 +122,7 @@ fn partition(origin: Option<&Origin>, name: &str, taken: &mut BTreeSet<String>) 
     folders
 }
 
-/// Returns a text as the value of a partition, cut with a warning if it is too long for a folder's name.
+/// Formats a text as a partition value. If it is too long for a folder's name, cuts it and prints a warning.
 fn value(what: &str, text: &str) -> String {
     let whole = escaped(text);
     if whole.len() <= LONGEST {
@@ -142,8 +141,8 @@ fn value(what: &str, text: &str) -> String {
     escaped(fits)
 }
 
-/// Writes `%` and two digits for each ASCII character that a folder's name cannot have or that a reader of
-/// Hive's partitions may take for something else; others stay, since Spark decodes byte by byte.
+/// Writes `%` and two digits for each ASCII character that a folder's name cannot contain or that a reader of
+/// Hive partitions may interpret. Other characters stay unchanged, since Spark decodes byte by byte.
 fn escaped(text: &str) -> String {
     let mut value = String::new();
     for letter in text.chars() {

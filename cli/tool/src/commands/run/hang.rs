@@ -1,4 +1,4 @@
-//! Launches that hang: asks the program's processes about them, and says where their warps are.
+//! Launches that hang: asks the program's processes about them, and prints where their warps are.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -17,23 +17,23 @@ use crate::output::tell;
 use signal_hook::consts::SIGUSR1;
 use warptrace_abi::run::{ASKED, HANG_PREFIX};
 
-/// How often it is looked for signals and answers.
+/// Interval between checks for signals and answers.
 const EVERY: Duration = Duration::from_millis(50);
-/// A program that has not ended by then goes on.
+/// A program that still runs this long after an answer continues.
 const GOES_ON: Duration = Duration::from_millis(500);
 
-/// How often the keyboard's signals have come, and how often SIGUSR1.
+/// Number of signals of the keyboard, and of SIGUSR1, so far.
 pub(super) static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
 pub(super) static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 
-/// Looks for signals and answers on a thread of its own.
+/// Thread that checks for signals and answers.
 pub(super) struct Watch {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Starts it, for the folder in which processes report.
+    /// Starts the thread for the folder in which processes report.
     pub(super) fn start(folder: &Path) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let (ended, folder) = (Arc::clone(&ends), folder.to_owned());
@@ -51,10 +51,10 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    /// Ends it, once all answers have been said.
+    /// Ends the thread after it has printed all answers.
     fn drop(&mut self) {
         self.ends.store(true, SeqCst);
-        // It does not panic; if it did, nothing more is to be said.
+        // A panic is ignored: nothing is left to print.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -64,7 +64,7 @@ struct Asker {
     said: HashSet<OsString>,
     interrupts: u32,
     questions: u32,
-    /// When something was said, if it was not said since that the program goes on.
+    /// Time of the last answer, until the message that the program continues is printed.
     answered: Option<Instant>,
 }
 
@@ -80,7 +80,8 @@ impl Asker {
             self.questions = questions;
             let _ = ask(&self.folder);
             if program != 0 && handles(program, SIGUSR1) {
-                // SAFETY: the program is waited for only at the end of this tool.
+                // SAFETY: `kill` accesses no memory of this process. The process ID is not reused before the
+                // program is waited for, at the end of this tool.
                 let _ = unsafe { libc::kill(program, SIGUSR1) };
             }
         }
@@ -89,20 +90,20 @@ impl Asker {
             if self.said.is_empty() || interrupts < 2 {
                 let _ = ask(&self.folder);
             } else if program != 0 {
-                // SAFETY: as above.
+                // SAFETY: as for the other `kill`.
                 let _ = unsafe { libc::kill(program, libc::SIGKILL) };
             }
         }
         if self.answer() {
             self.answered = Some(Instant::now());
         }
-        // What ends by the signal has ended by then.
+        // A program that ends by the signal has ended by now.
         if self.answered.take_if(|at| at.elapsed() >= GOES_ON).is_some() && program != 0 {
             tell!("warptrace: the program goes on, untraced; a second Ctrl-C ends it");
         }
     }
 
-    /// Says what traces tell that were not read before; returns whether there were any.
+    /// Prints the answers that were not printed before. Returns true if there were any.
     fn answer(&mut self) -> bool {
         let new: Vec<(OsString, PathBuf)> =
             answers(&self.folder).filter(|(name, _)| !self.said.contains(name)).collect();
@@ -114,14 +115,14 @@ impl Asker {
     }
 }
 
-/// Asks the processes that report in a folder about launches that hang.
+/// Asks the processes that report in the folder about launches that hang.
 pub(in super::super) fn ask(folder: &Path) -> std::io::Result<()> {
     let path = folder.join(ASKED);
     let before: u64 = fs::read_to_string(&path).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     fs::write(path, (before + 1).to_string())
 }
 
-/// The answers in a folder: their names, and the traces that they name.
+/// Returns the names of the answers in a folder, and the traces that they name.
 pub(in super::super) fn answers(folder: &Path) -> impl Iterator<Item = (OsString, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_bytes().starts_with(HANG_PREFIX.as_bytes()));
@@ -134,7 +135,7 @@ pub(in super::super) fn answers(folder: &Path) -> impl Iterator<Item = (OsString
     all.into_iter()
 }
 
-/// Whether a process handles a signal, or ignores it; `false` if that is not known.
+/// Returns true if the process handles or ignores the signal; false also if that is unknown.
 fn handles(process: i32, signal: i32) -> bool {
     let status = fs::read(format!("/proc/{process}/status")).unwrap_or_default();
     let has = |line: &[u8]| {

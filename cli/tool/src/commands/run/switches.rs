@@ -1,41 +1,43 @@
-//! Switches of frameworks that let the driver get PTX, or machine code with its PTX in it.
+//! Environment variables that make frameworks give the driver PTX, or machine code that contains its PTX.
 //!
-//! They add line info and nothing else, so that what a framework keeps serves runs without warptrace, too.
+//! They add only line info to code, so that code which a framework caches is also valid for runs without
+//! warptrace.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The variable by which NVTX finds the library that is told of ranges.
+/// Environment variable that names the library to which NVTX reports ranges.
 pub(super) const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 
-/// A variable that `run` sets for the program.
+/// Environment variable that `run` sets for the program.
 struct Switch {
     name: &'static str,
     value: &'static str,
     how: How,
 }
 
-/// What the user has set stays; how the rest comes to it.
+/// How a switch combines with the user's value, which always stays.
 enum How {
-    /// Only where it is not set.
+    /// Set only if the user has not set the variable.
     Alone,
-    /// Behind what is set, unless that has the part before `=`.
+    /// Appended to the user's value, unless that contains the part before `=`.
     Appended,
 }
 
 const SWITCHES: [Switch; 6] = [
-    // CuPy keeps machine code of earlier runs otherwise.
+    // Otherwise, CuPy reuses machine code of earlier runs.
     Switch { name: "CUPY_COMPILE_WITH_PTX", value: "1", how: How::Alone },
     Switch { name: "CUPY_CACHE_IN_MEMORY", value: "1", how: How::Alone },
     Switch { name: "CUTE_DSL_LINEINFO", value: "1", how: How::Alone },
     Switch { name: "FLASHINFER_JIT_LINEINFO", value: "1", how: How::Alone },
     Switch { name: "XLA_FLAGS", value: "--xla_gpu_generate_line_info=true", how: How::Appended },
-    // JAX's cache across runs does not tell code with line info from code without.
+    // JAX's persistent cache does not distinguish code with line info from code without.
     Switch { name: "JAX_ENABLE_COMPILATION_CACHE", value: "false", how: How::Alone },
 ];
 
-/// Lists the variables to set, with their values, by what is set already. NVTX tells `shim` of ranges.
+/// Returns the variables to set, with their values. `is_set` returns the current value of a variable. NVTX
+/// reports ranges to `shim`.
 pub(super) fn to_set(
     is_set: impl Fn(&str) -> Option<OsString>,
     shim: &Path,

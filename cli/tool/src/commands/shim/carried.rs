@@ -1,6 +1,7 @@
-//! The library that this tool carries, compressed. It is unpacked once, into the user's cache.
+//! The embedded library, compressed. It is unpacked once, into the user's cache.
 //!
-//! Programs run the code in it, so it is used only if no other user could have changed it, and if it is whole.
+//! Programs run its code, so a cached file is used only if it is intact and no other user could have changed
+//! it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,16 +16,15 @@ use tempfile::NamedTempFile;
 
 use super::is_loadable;
 
-/// Length, CRC-32, and compressed bytes.
+/// Length, CRC-32 and compressed bytes of the library.
 const SHIM: (usize, u32, &[u8]) = warptrace_embed::shim!();
 
-/// Returns the library's bytes.
 pub(super) fn unpack() -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(SHIM.2, SHIM.0)
 }
 
-/// Returns the library in the user's cache, which stays there while the file is open; `None` if it cannot be kept
-/// there.
+/// Returns the library in the user's cache; `None` if it cannot be cached. Other tools do not remove it while
+/// the file is open.
 pub(super) fn kept() -> Option<(PathBuf, File)> {
     let named = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
@@ -51,7 +51,8 @@ fn kept_in(folder: &Path) -> Option<(PathBuf, File)> {
     Some((path, file))
 }
 
-/// Returns true if only this user and root can replace what a folder has. The sticky bit keeps others from that.
+/// Returns true if only this user and root can replace entries of the folder. The sticky bit keeps others
+/// from that.
 fn is_private(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|found| {
         [0, geteuid().as_raw()].contains(&found.uid())
@@ -59,14 +60,14 @@ fn is_private(folder: &Path) -> bool {
     })
 }
 
-/// Opens the library if it is this user's, and whole. Other tools do not remove it while it is open.
+/// Opens the library if it is this user's and intact. Other tools do not remove it while it is open.
 fn whole(path: &Path) -> Option<File> {
     let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let mut file = File::options().read(true).custom_flags(nofollow).open(path).ok()?;
     file.lock_shared().ok()?;
     let found = file.metadata().ok()?;
     let is_ours = found.is_file() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0;
-    // Another tool may have removed it before it was locked.
+    // Another tool may have removed the file before it was locked.
     if !is_ours || found.nlink() == 0 || found.len() != SHIM.0 as u64 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Several traces as one data set with Hive's partitions: read by DuckDB, Polars and Spark, which leave out
-//! what a question does not need.
+//! Several traces as one data set with Hive partitions, read by DuckDB, Polars and Spark, which skip data
+//! that a query does not need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,15 @@ use warptrace_format::file::Origin;
 
 use crate::support::{Folder, metadata, read_with, refused, run, text, write_launch, writer};
 
-/// The rank that is asked for, whose file has several row groups; others have fewer launches.
+/// The rank that is queried. Its file has several row groups; other ranks have fewer launches.
 const RANK: u32 = 2;
 const LAUNCHES: u32 = 64;
 const FEW: u32 = 4;
 const WARPS: u32 = 8;
 const EVENTS: u32 = 300;
-/// Rows of a launch: no two events that follow each other are the same.
+/// Rows of a launch: consecutive events always differ.
 const ROWS: u64 = (WARPS * EVENTS) as u64;
 
-/// The lanes of an event.
 fn mask(rank: u32, launch: u32, warp: u32, event: u32) -> u32 {
     (((rank + 1) << 8) | ((launch + warp * 3 + event) << 12) | (event % 2)) | 2
 }
@@ -29,7 +28,7 @@ fn lanes(rank: u32, launch: u32) -> u64 {
     (0..WARPS).flat_map(of_warp).sum()
 }
 
-/// Writes a trace of a rank of a job, of `launches` launches.
+/// Writes a trace of a rank of a job, with `launches` launches.
 fn written(path: &Path, job: Option<&str>, rank: Option<u32>, launches: u32) -> PathBuf {
     let mut metadata = metadata("step").with_location(1, "EVEN", "").with_location(2, "ODD", "");
     metadata.origin = Some(Box::new(Origin { job: job.map(Into::into), rank, ..Origin::default() }));
@@ -54,7 +53,7 @@ fn launches(rank: u32) -> u32 {
     if rank == RANK { LAUNCHES } else { FEW }
 }
 
-/// Writes four ranks of a job, and a file that does not know what it is of.
+/// Writes four ranks of a job, and a file without job and rank.
 fn write_ranks(folder: &Folder) {
     for rank in 0..4 {
         written(&folder.at(&format!("r.{rank}.wtrc")), Some("a/b=c d"), Some(rank), launches(rank));
@@ -69,7 +68,6 @@ fn exported(folder: &Folder, files: &[&str], more: &[&str]) -> (i32, String, Str
     (code, output, errors, out)
 }
 
-/// The paths of all files below a folder, from there on, in order.
 fn tree(folder: &Path) -> Vec<String> {
     let mut found: Vec<String> = glob::glob(&format!("{}/**/*", text(folder)))
         .unwrap()
@@ -81,7 +79,7 @@ fn tree(folder: &Path) -> Vec<String> {
     found
 }
 
-/// What a reader of `tests/readers/dataset.py` says must be what was written and what the tool says.
+/// Compares the output of a reader in `tests/readers/dataset.py` with the written data and with the tool.
 fn check(found: &Value, folder: &Folder) {
     let top = super::json(&["top", text(&folder.at(""))]);
     let each = (0..4).chain([0]).flat_map(|rank| (0..launches(rank)).map(move |launch| lanes(rank, launch)));
@@ -94,7 +92,7 @@ fn check(found: &Value, folder: &Folder) {
         .collect();
     ranks.push(json!([null, null, "z.wtrc", ROWS * u64::from(FEW)]));
     assert_eq!(found["ranks"], json!(ranks));
-    // A rank is a file of five; a launch of it is in one of its row groups.
+    // A rank is one file of five. A launch is in one row group of it.
     assert_eq!(found["files"], 1, "{found}");
     let [read, all] = [0, 1].map(|part| found["parts"][part].as_u64().unwrap());
     assert!(0 < read && read * 2 < all, "{found}");
@@ -103,7 +101,7 @@ fn check(found: &Value, folder: &Folder) {
 #[test]
 fn names_of_jobs_stay_within_the_folder_and_traces_are_apart() {
     let folder = Folder::new();
-    // Two devices of a rank, and names that are made to do harm.
+    // Two devices of a rank, and malicious names.
     let jobs = ["../../x", "a\u{7}%\\\"", "..", &"y".repeat(1000)];
     for (number, job) in jobs.iter().enumerate() {
         written(&folder.at(&format!("{number}.wtrc")), Some(job), Some(0), 1);
@@ -148,7 +146,7 @@ fn a_set_comes_into_being_whole_or_not_at_all_and_says_what_is_missing() {
     damaged[at] ^= 0xff;
     fs::write(files[2], damaged).unwrap();
     fails(&files, &[], "cannot export");
-    // What was cut off, and what does not have the launch, are said with the name of the file.
+    // Messages about the truncated file and about the file without the launch name the file.
     fs::write(files[2], &whole[..whole.len() / 2]).unwrap();
     written(Path::new(files[1]), Some("j"), Some(1), 1);
     let (code, _, errors, out) = exported(&folder, &files, &["--launch", "1"]);
@@ -157,7 +155,7 @@ fn a_set_comes_into_being_whole_or_not_at_all_and_says_what_is_missing() {
     let found = tree(&out.join("launches"));
     assert_eq!(found[0], "job=j/rank=0/trace=0.wtrc/launches.parquet");
     assert!(found.iter().all(|path| !path.contains("rank=1")), "{found:?}");
-    // Files of an earlier export stay, which is said.
+    // Files of an earlier export stay, with a warning.
     let (code, _, errors, _) = exported(&folder, &files[1..2], &[]);
     assert_eq!(code, 0);
     assert_eq!(errors.matches(" files of other exports").count(), 1, "once for all tables: {errors}");
@@ -195,7 +193,7 @@ mod full {
         }
     }
 
-    /// Spark takes a gigabyte on the disk, so that it is not set up with the other readers.
+    /// Spark needs a gigabyte on disk, so it is not installed with the other readers.
     #[test]
     fn spark_reads_a_set_and_only_what_is_asked_for() {
         const INSTALL: &str = "python3 -m pip install --target .toolchain/spark pyspark";

@@ -1,4 +1,4 @@
-//! Profiles for the Firefox Profiler, whose tables are read as its documentation says.
+//! Profiles for the Firefox Profiler, read as its documentation defines the tables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::{export, json, mis};
 use crate::support::{Folder, run, text};
 
-/// Weights by kernel and location, with the location's file and line; checks that samples are in order.
+/// Returns weights by kernel and location, with the location's file and line. Checks the order of samples.
 fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     let profile: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut sums: BTreeMap<(String, String), (u64, String, u64)> = BTreeMap::new();
-    // Samples, and loops around them.
+    // Depths of samples and of the loops around them.
     let mut depths = [0; 2];
     for thread in profile["threads"].as_array().unwrap() {
         let at = |table: &str, column: &str, row: u64| &thread[table][column][row as usize];
@@ -48,7 +48,7 @@ fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     sums
 }
 
-/// What `lines` calls a weight, and the export's arguments.
+/// Name of a weight in `lines`, and the arguments of the export.
 const WEIGHTS: [(&str, &[&str]); 5] = [
     ("lanes", &["--weight", "lanes"]),
     ("idle", &["--weight", "idle"]),
@@ -75,7 +75,7 @@ fn of_a_trace_with_times_samples_lie_where_their_time_is() {
     let facts = profile["meta"]["extra"][0]["entries"].as_array().unwrap();
     let axis = facts.iter().find(|fact| fact["label"] == "axis").unwrap()["value"].as_str().unwrap();
     assert!(axis.starts_with("Time of each warp from its first run on"), "{axis}");
-    // The samples go on as long as the longest warp does, a microsecond a cycle.
+    // The samples end with the longest warp; a microsecond is a cycle.
     let warps = json(&["warps", text(&trace), "--kernel", "mis_find"]);
     let longest =
         warps["warps"].as_array().unwrap().iter().map(|warp| warp["cycles"].as_u64().unwrap()).max();

@@ -1,5 +1,5 @@
-//! Launches by the host's clocks: `info`, `top`, `stats` and timelines, of a trace as a GPU makes it and of
-//! one of the simulator.
+//! Launches by the host's clocks in `info`, `top`, `stats` and timelines, for a trace like one from a GPU and
+//! for one from the simulator.
 
 use serde_json::{Value, json};
 use warptrace_decoder::TraceFile;
@@ -15,13 +15,14 @@ use warptrace_host::writer::{TraceWriter, TrackEnd, WriterOptions};
 use super::perfetto_file;
 use crate::support::{Folder, run, text};
 
-/// The host's real-time clock when the device's timer said `TIMER`.
+/// The host's real-time clock when the device's timer was `TIMER`.
 const REALTIME: u64 = 1_790_000_000_500_000_000;
 const TIMER: u64 = 9_000_000;
-/// When each launch was given to the device, since then, and for how long it ran on the host's side.
+/// For each launch: nanoseconds from then until the device received it, and its duration for the host.
 const LAUNCHES: [(u64, u64); 3] = [(10_000, 30_000), (20_000, 30_000), (100_000, 7_000)];
 
-/// A trace of a GPU of three launches of a warp each, which begins 5,000 ns after the launch and takes 1,000.
+/// Writes a trace from a GPU with three launches of one warp, which begins 5,000 ns after its launch and runs
+/// for 1,000 ns.
 fn traced(folder: &Folder) -> String {
     let device = DeviceInfo::cuda("a GPU", (9, 0), "CUDA 13.0");
     let metadata = Metadata::new("warptrace test", device, vec![CodecSpec::Raw])
@@ -67,7 +68,7 @@ fn gaps_on_the_hosts_side_are_told() {
     let folder = Folder::new();
     let path = traced(&folder);
     let host = &super::json(&["stats", &path])["host"];
-    // The second begins before the first one has ended.
+    // The second launch begins before the first one has ended.
     assert_eq!((&host["nanoseconds"], &host["gap_nanoseconds"]), (&json!(97_000), &json!(50_000)));
     assert_eq!(host["timer_within_nanoseconds"], 4_000);
     let gaps: Vec<&Value> =
@@ -98,7 +99,7 @@ fn a_timeline_stands_on_the_hosts_clock() {
     assert_eq!((code, errors.contains("lacks")), (0, false), "{errors}");
     let tracks = perfetto_file::tracks(&out);
     let about = perfetto_file::about(&tracks);
-    // From the first launch on the host's side.
+    // From the first launch by the host's clock.
     assert_eq!(about["realtime_at_axis_zero"], (REALTIME + 10_000).to_string());
     assert_eq!(about["axis_zero"], (TIMER + 10_000).to_string());
     let slices = |name: &str| -> Vec<Value> {
@@ -106,7 +107,7 @@ fn a_timeline_stands_on_the_hosts_clock() {
         let lasts = |slice: &Value| json!([slice[3]["launch"], slice[1], slice[2]]);
         named.map(|track| track["slices"].as_array().unwrap().iter().map(lasts).collect()).collect()
     };
-    // Launches that overlap are in lanes of their own.
+    // Launches that overlap are in separate lanes.
     assert_eq!(
         slices("launches"),
         [json!([[0, 0, 30_000], [2, 90_000, 97_000]]), json!([[1, 10_000, 40_000]])]

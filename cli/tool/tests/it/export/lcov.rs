@@ -19,7 +19,7 @@ fn hits_are_visits_and_branches_are_the_sides_that_have_a_point() {
     let [lines, info, stats] = ["lines", "info", "stats"].map(|view| json(&[view, text(&trace)]));
     let came: BTreeSet<u64> =
         stats["locations"].as_array().unwrap().iter().map(|row| row["location"].as_u64().unwrap()).collect();
-    // By file, parent and end of a branch its sides.
+    // Sides of branches, by file, parent and end of the branch.
     let mut sides: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
     for row in info["metadata"]["locations"].as_array().unwrap() {
         if ["Then", "Else", "Arm"].contains(&row["kind"].as_str().unwrap()) {
@@ -56,7 +56,7 @@ fn hits_are_visits_and_branches_are_the_sides_that_have_a_point() {
         expected.values().fold([0, 0], |[taken, all], (_, [some, of])| [taken + some, all + of]);
     assert!(taken < all && taken > 2, "{taken} of {all}: some side is never taken");
     assert!(said.contains(&format!("{hit} of {number} lines, {taken} of {all} branches")), "{said}");
-    // Where points are marked alone, no branch has one on each side: there are no totals.
+    // If only marked points were recorded, no branch has a point on each side, so the file has no totals.
     let marked = folder.at("marked.info");
     assert!(export(&mis(&folder), "lcov", &marked, &[]).contains(" lines, 0 of 0 branches"));
     let records = std::fs::read_to_string(marked).unwrap();
@@ -76,7 +76,7 @@ fn genhtml_makes_pages_of_it() {
     assert!(code == 0 && errors.starts_with("warning: INCOMPLETE trace: "), "{errors}");
     let pages = folder.at("pages");
     let output = Command::new("genhtml")
-        // Files are named from the workspace's root.
+        // Files are named relative to the root of the workspace.
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
         .args(["--branch-coverage", "--show-details", "--output-directory", text(&pages), text(&out)])
         .output()
@@ -92,7 +92,6 @@ fn genhtml_makes_pages_of_it() {
     assert!(page.contains(&visits.to_string()), "{visits}");
 }
 
-/// A file with this name in a folder or below.
 fn find(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
     std::fs::read_dir(folder)
         .unwrap()

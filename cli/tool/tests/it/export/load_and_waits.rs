@@ -1,4 +1,4 @@
-//! Perfetto's counters of multiprocessors, arrows from launch to launch, and waits.
+//! Counters of multiprocessors, arrows between launches, and waits in Perfetto's format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,6 @@ use super::shared_axis::{Timeline, expected, record, sm_of, warp_of};
 use super::{Warp, block, export, lines, perfetto_file};
 use crate::support::{Folder, printed, run, text};
 
-/// The tracks of an export.
 fn tracks(folder: &Folder, trace: &Path, more: &[&str]) -> Vec<Value> {
     let out = folder.at("out.pftrace");
     export(trace, "perfetto", &out, more);
@@ -50,7 +49,7 @@ fn counters_of_multiprocessors_add_up_to_what_ran_there() {
     }
 }
 
-/// By multiprocessor, how long warps and their active lanes ran.
+/// Returns how long warps and their active lanes ran, by multiprocessor.
 fn ran(file: &TraceFile, timeline: &Timeline) -> BTreeMap<(u64, &'static str), u64> {
     let mut sums = BTreeMap::new();
     for ((launch, [block, ..], warp), drawn) in timeline {
@@ -84,7 +83,7 @@ fn a_launch_that_begins_when_another_has_ended_follows_it() {
     let stats: Value = serde_json::from_str(&stats).unwrap();
     let launches = stats["schedule"]["launches"].as_array().unwrap();
     assert_eq!(launches.len(), 2);
-    // Slices of blocks by what flows out of them and into them.
+    // Slices of blocks, by their outgoing and incoming arrows.
     let slices = || {
         tracks.iter().flat_map(|track| track["slices"].as_array().unwrap().iter().map(move |it| (track, it)))
     };
@@ -101,7 +100,7 @@ fn a_launch_that_begins_when_another_has_ended_follows_it() {
     assert_eq!(begin, out[0].1[2].as_u64().unwrap() + launches[1]["gap_nanoseconds"].as_u64().unwrap());
 }
 
-/// The trace with a point at which lanes wait, and behind it one at which they have waited.
+/// Returns the trace with a location at which lanes wait, followed by one at which they have waited.
 fn with_wait(trace: &Path, location: u16) -> Vec<u8> {
     let bytes = std::fs::read(trace).unwrap();
     let mut metadata = TraceFile::open(trace).unwrap().metadata().clone();
@@ -124,7 +123,7 @@ fn with_wait(trace: &Path, location: u16) -> Vec<u8> {
         }
         rest = after;
     }
-    // The index would be of other offsets: readers do without.
+    // The index would have wrong offsets. Readers work without it.
     file
 }
 
@@ -137,7 +136,7 @@ fn waits(events: &[Value], location: u64) -> Waits {
         let [launch, warp, mask, at] =
             ["launch", "warp", "mask", "location"].map(|field| event[field].as_u64().unwrap());
         let warp = (launch, block(&event["block"]), warp);
-        // Repeats of a run have no time; the first counts.
+        // Repeats of a run have no time; the first event counts.
         let Some(ns) = event.get("ns").and_then(Value::as_u64) else { continue };
         for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
             if at == location {

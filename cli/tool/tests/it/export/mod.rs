@@ -1,4 +1,4 @@
-//! `export`: each format read by a program that people have for it, and compared with what `decode` says.
+//! `export`: each format is read by a common program and compared with the output of `decode`.
 
 #[cfg(feature = "parquet")]
 mod dataset;
@@ -21,7 +21,6 @@ use serde_json::Value;
 
 use crate::support::{Folder, event_lines as lines, json, printed, read_with, text};
 
-/// A run of equal events, as `decode` has them: location, mask, name, first event, count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ExportedRun {
     location: u64,
@@ -34,7 +33,6 @@ struct ExportedRun {
 /// Launch, block and warp in block.
 type Warp = (u64, [u64; 3], u64);
 
-/// The runs of all warps, from the lines that `decode` prints.
 fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<ExportedRun>> {
     let mut warps: BTreeMap<Warp, Vec<ExportedRun>> = BTreeMap::new();
     for line in lines(path, chosen) {
@@ -57,7 +55,7 @@ fn block(value: &Value) -> [u64; 3] {
     [0, 1, 2].map(|axis| value[axis].as_u64().unwrap())
 }
 
-/// Exports without complaint; answers what the tool printed.
+/// Exports without warnings; returns the printed text.
 fn export(path: &Path, format: &str, out: &Path, more: &[&str]) -> String {
     printed(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat())
 }

@@ -1,4 +1,4 @@
-//! Outputs: files come into being whole or not at all, are the same each time, and errors say what to do.
+//! Outputs: files are written completely or not at all, are reproducible, and errors name the remedy.
 
 use super::{export, mis, perfetto_file};
 use crate::support::{Folder, run, text};

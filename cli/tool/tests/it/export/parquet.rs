@@ -11,7 +11,6 @@ fn read(folder: &Path, tables: &[&str]) -> Option<Value> {
     read_with("read_parquet.py", "duckdb", &[&[text(folder)], tables].concat())
 }
 
-/// A row of `runs` as a warp's run.
 fn run_of(row: &Value) -> (Warp, ExportedRun) {
     let number = |column: usize| row[column].as_u64().unwrap();
     let warp = (number(0), [number(2), number(3), number(4)], number(5));
@@ -33,7 +32,7 @@ fn columns_are_typed_as_the_page_says() {
     let lanes = ["lane_accesses", "lane_values"];
     let more = read(&by_lane, &lanes).unwrap();
     lanes.iter().for_each(|table| found[table] = more[table].clone());
-    // Of a trace without accesses these have no rows, but columns.
+    // For a trace without accesses, these tables have columns but no rows.
     for table in tables.iter().chain(&lanes).filter(|table| !tables[..3].contains(table)) {
         assert_eq!(found[*table]["rows"], json!([]), "{table}");
     }
@@ -41,7 +40,7 @@ fn columns_are_typed_as_the_page_says() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/exports.md"))
             .unwrap();
     for table in tables.iter().chain(&lanes).copied() {
-        // The tables of values have the columns of those of accesses.
+        // Tables of values have the columns of tables of accesses.
         let documented = match table {
             "values" => "accesses",
             "lane_values" => "lane_accesses",
@@ -145,7 +144,7 @@ mod full {
         let events = super::super::json(&["lines", text(&trace)])["totals"]["visits"].as_u64().unwrap();
         assert!(events > 1 << 18, "{events} events are more than a group");
         assert_eq!(found["rows"], events);
-        // Each warp's events are numbered from 0, without a gap.
+        // Events of each warp are numbered from 0, without gaps.
         assert_eq!(found["gaps"], 0);
         assert_eq!(found["largest_group"], 1 << 18);
     }
@@ -175,7 +174,7 @@ mod full {
             assert!(rows.iter().all(|row| row[9] == reason && row[10] == position && row[8] == 1));
             assert_eq!(rows.iter().map(|row| row[11].as_u64().unwrap()).sum::<u64>(), lost);
 
-            // Of a part, what that part lacks.
+            // An export of a part warns about the losses of that part.
             let part = folder.at(&format!("{policy}-part/"));
             let (_, _, errors) =
                 run(&["export", text(&trace), "--to", "parquet", "-o", text(&part), "--warp", "3"]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{lossy, mis, shared_axis};
 use crate::support::{Folder, read_with, run, text};
 
-/// The fields of a message of Protocol Buffers, by number.
+/// Fields of a message of Protocol Buffers, by number.
 struct Message<'a>(Vec<(u64, Field<'a>)>);
 
 enum Field<'a> {
@@ -67,7 +67,6 @@ impl<'a> Message<'a> {
         self.bytes(number).into_iter().map(Self::read).collect()
     }
 
-    /// Names by their interned ids.
     fn names(&self, number: u64) -> impl Iterator<Item = (u64, String)> {
         self.messages(number).into_iter().map(|name| (name.number(1).unwrap(), name.texts(2).remove(0)))
     }
@@ -85,7 +84,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     value
 }
 
-/// The tracks of a file. The first one has a mark with what is said of the whole trace.
+/// Returns the tracks of a file. The first one has a mark with facts on the whole trace.
 pub(super) fn tracks(path: &Path) -> Vec<Value> {
     let bytes = std::fs::read(path).unwrap();
     let [mut names, mut arguments, mut strings] = [const { BTreeMap::new() }; 3];
@@ -156,7 +155,6 @@ pub(super) fn tracks(path: &Path) -> Vec<Value> {
     tracks
 }
 
-/// What a file says of the whole trace.
 pub(super) fn about(tracks: &[Value]) -> &Value {
     &tracks[0]["marks"][0][2]
 }

@@ -1,4 +1,4 @@
-//! Timelines of traces that say where and when warps ran: one axis for all warps, tracks of multiprocessors.
+//! Timelines of traces with the place and time of warps: one axis for all warps, tracks of multiprocessors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use warptrace_format::span::WarpSpan;
 use super::{Warp, block, export, lines, perfetto_file};
 use crate::support::{Folder, json, printed, run, text};
 
-/// What is drawn of a warp: its multiprocessor, its begin and end, and name, begin and end of each run.
+/// Drawn parts of a warp: its multiprocessor, its begin and end, and name, begin and end of each run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Drawn {
     pub(super) sm: u64,
@@ -25,7 +25,7 @@ pub(super) fn record(folder: &Folder, times: &str, more: &[&str]) -> PathBuf {
     folder.traced("mis", "a.wtrc", &arguments)
 }
 
-/// What the decoder says, in nanoseconds since the first warp began.
+/// Returns the times by the decoder, in nanoseconds since the first warp began.
 pub(super) fn expected(path: &Path, has_runs: bool) -> Timeline {
     let trace = TraceFile::open(path).unwrap();
     let spans: BTreeMap<(u32, u32), WarpSpan> = trace
@@ -36,7 +36,7 @@ pub(super) fn expected(path: &Path, has_runs: bool) -> Timeline {
     let zero = spans.values().map(|span| span.begin_timer).min().unwrap();
     let mut timeline = Timeline::new();
     for info in trace.launches() {
-        // Runs of equal events, with the time of each one's first item.
+        // Runs of equal events, with the time of the first item of each run.
         let mut runs: BTreeMap<u32, Vec<(u16, u32, u64)>> = BTreeMap::new();
         let _ = trace
             .items_in_order(info.number(), 0, &WarpFilter::all(), &mut |item| {
@@ -72,12 +72,11 @@ pub(super) fn expected(path: &Path, has_runs: bool) -> Timeline {
     timeline
 }
 
-/// The multiprocessor that `SM 3` names.
 pub(super) fn sm_of(name: &str) -> u64 {
     name.strip_prefix("SM ").unwrap().parse().unwrap()
 }
 
-/// The warp that `launch 1 mis block 2,0,0` and `warp 3` name.
+/// Returns the warp of names such as `launch 1 mis block 2,0,0` and `warp 3`.
 pub(super) fn warp_of(block: &str, warp: &str) -> Warp {
     let words: Vec<&str> = block.split(' ').collect();
     let ["launch", launch, .., "block", block] = words[..] else { panic!("{block}") };
@@ -85,7 +84,6 @@ pub(super) fn warp_of(block: &str, warp: &str) -> Warp {
     (launch.parse().unwrap(), block.try_into().unwrap(), warp.strip_prefix("warp ").unwrap().parse().unwrap())
 }
 
-/// The name of the device of a trace.
 fn device(path: &Path) -> String {
     TraceFile::open(path).unwrap().metadata().device.name.clone()
 }
@@ -93,7 +91,6 @@ fn device(path: &Path) -> String {
 fn perfetto(path: &Path, device: &str) -> (Timeline, Value) {
     let tracks = perfetto_file::tracks(path);
     let mut timeline = Timeline::new();
-    // Slices of blocks, and begin and end of their warps.
     let mut blocks = BTreeMap::new();
     for track in &tracks[1..] {
         let path: Vec<&str> =
@@ -193,7 +190,7 @@ fn decode_prints_the_nanoseconds_of_runs() {
             .collect();
         assert_eq!(in_text, in_json);
     }
-    // Without spans there is no such column, nor without times of runs.
+    // The column exists only with spans and with times of runs.
     for times in ["runs", "blocks"] {
         let trace = record(&folder, times, &[]);
         assert!(lines(&trace, &[]).iter().all(|line| line.get("ns").is_none()));
@@ -225,7 +222,6 @@ fn a_selected_part_begins_at_its_own_first_warp() {
 fn warps_of_which_nothing_is_known_are_left_out_and_told() {
     let folder = Folder::new();
     let trace = record(&folder, "blocks", &[]);
-    // A section of spans that cannot be read.
     let mut bytes = std::fs::read(&trace).unwrap();
     let at = bytes.windows(4).rposition(|tag| tag == b"SPAN").unwrap();
     bytes[at + warptrace_format::file::SECTION_HEADER_BYTES + 8] ^= 0x40;
@@ -235,7 +231,6 @@ fn warps_of_which_nothing_is_known_are_left_out_and_told() {
     assert!(code == 0 && output.contains(": 22 slices of 22 warps"), "{output}");
     assert!(errors.contains("warning: of 22 warps the trace does not say when they ran"), "{errors}");
     assert_eq!(perfetto(&out, &device(&trace)).0.len(), 22);
-    // Measured when it was recorded.
     let step = 1;
     let (_, output, _) = run(&["info", text(&trace)]);
     let said = format!("\nspans        of 22 warps, 22 not known; times in steps of {step} ns\n");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{ExportedRun, Warp, decoded, export, lines, lossy, mis, perfetto_file};
 use crate::support::{Folder, run, text};
 
-/// Runs of each warp, and marks: name, event, how many events, why.
+/// Runs of each warp, and marks: name, event, number of events, reason.
 type Timeline = (BTreeMap<Warp, Vec<ExportedRun>>, BTreeMap<Warp, Vec<Value>>);
 
 /// Returns a slice of `length` microseconds as a run; checks its arguments.
@@ -21,7 +21,7 @@ fn run_of(name: &Value, first_event: u64, length: u64, arguments: &Value) -> Exp
     ExportedRun { location: number("location"), mask: number("mask"), name, first_event, count: length }
 }
 
-/// The warp that `block 1,2,3` and `warp 4` name.
+/// Returns the warp of names such as `block 1,2,3` and `warp 4`.
 fn warp_of(launch: &str, block: &str, warp: &str) -> Warp {
     let launch = launch.split(' ').nth(1).unwrap().parse().unwrap();
     let block: Vec<u64> =
@@ -49,7 +49,7 @@ fn perfetto(path: &Path) -> (Timeline, Value) {
         let slices = track["slices"].as_array().unwrap();
         for slice in slices {
             let (begin, end) = (micros(&slice[1]), micros(&slice[2]));
-            // Functions and loops are slices, too, and have no runs' arguments.
+            // Slices of functions and loops have no arguments of runs.
             if slice[3]["count"].is_null() {
                 let name = slice[0].as_str().unwrap().to_owned();
                 nested.entry(warp).or_default().push((begin, end, name));
@@ -67,7 +67,7 @@ fn perfetto(path: &Path) -> (Timeline, Value) {
     (timeline, about)
 }
 
-/// Slices of functions and loops lie in each other, and begin and end where runs do.
+/// Checks that slices of functions and loops are nested, and begin and end where runs do.
 fn check_nested(runs: &BTreeMap<Warp, Vec<ExportedRun>>, nested: &BTreeMap<Warp, Vec<(u64, u64, String)>>) {
     for (warp, slices) in nested {
         let begins: Vec<u64> = runs[warp].iter().map(|run| run.first_event).collect();
@@ -83,7 +83,6 @@ fn check_nested(runs: &BTreeMap<Warp, Vec<ExportedRun>>, nested: &BTreeMap<Warp,
     }
 }
 
-/// The marks that `decode` prints.
 fn marks(path: &Path) -> BTreeMap<Warp, Vec<Value>> {
     let mut marks: BTreeMap<Warp, Vec<Value>> = BTreeMap::new();
     for line in lines(path, &[]).into_iter().filter(|line| line["location"] == 0) {

@@ -1,5 +1,4 @@
-//! Times of runs: what `decode` prints, timelines draw and tables have is the same; what is damaged takes no
-//! event along.
+//! Times of runs: `decode`, timelines and tables agree, and damaged times do not remove events.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ fn timed(folder: &Folder, name: &str, more: &[&str]) -> PathBuf {
     folder.traced("mis", name, &arguments)
 }
 
-/// When the runs of each warp began, as `decode` prints it, and with which event.
+/// Returns when the runs of each warp began, and with which event, as `decode` prints it.
 fn begins(path: &Path) -> BTreeMap<Warp, Vec<(u64, u64)>> {
     let mut warps: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for line in lines(path, &[]) {
@@ -48,7 +47,7 @@ fn a_run_lasts_from_its_time_to_the_next_ones() {
     let slices: Vec<_> = tracks.iter().map(runs).filter(|runs| !runs.is_empty()).collect();
     let begins = begins(&path);
     assert_eq!(slices.len(), begins.len());
-    // Both are in order of launch and warp.
+    // Both are sorted by launch and warp.
     for (slices, begins) in slices.iter().zip(begins.values()) {
         let start = begins[0].0;
         let from: Vec<u64> = begins.iter().map(|(begin, _)| begin - start).collect();
@@ -116,7 +115,6 @@ fn damaged_times_leave_events_without_and_are_told() {
     let folder = Folder::new();
     let path = timed(&folder, "a.wtrc", &["--times", "runs"]);
     let bytes = std::fs::read(&path).unwrap();
-    // The first section of times.
     let mut at = 24;
     let header = loop {
         let header = SectionHeader::parse(&bytes[at..], at as u64).unwrap();

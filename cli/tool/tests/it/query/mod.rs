@@ -1,4 +1,4 @@
-//! `warptrace query`: SQL against the figures and events that other commands print.
+//! `warptrace query`: compares SQL with the figures and events that other commands print.
 
 #[cfg(unix)]
 mod programs;
@@ -14,7 +14,6 @@ fn mis(folder: &Folder, name: &str, seed: &str) -> std::path::PathBuf {
     folder.traced("mis", name, &more)
 }
 
-/// The rows of an answer.
 fn ask(sql: &str, files: &[&Path]) -> Vec<Value> {
     let mut arguments = vec!["query", sql, "--format", "json"];
     arguments.extend(files.iter().map(|file| text(file)));
@@ -65,7 +64,7 @@ fn sums_over_events_runs_and_locations_are_those_of_stats() {
     );
 }
 
-/// The events of a trace as `decode` prints them: launch, block, warp, event, location, mask.
+/// Returns the events that `decode` prints: launch, block, warp, event, location, mask.
 fn decoded(trace: &Path) -> Vec<[u64; 6]> {
     let (_, output, _) = run(&["decode", text(trace), "--format", "csv"]);
     let row = |record: csv::StringRecord| {
@@ -134,7 +133,7 @@ fn times_of_runs_and_events_add_up_to_those_of_stats() {
     }
     let warps = ask("select cycles as warp_cycles from warps", &[&trace]);
     assert_eq!(stats["totals"]["warp_cycles"], cycles(&warps).iter().sum::<u64>());
-    // Of the events of a run the first has its begin and the last its end, also where not each event is made.
+    // The first event of a run has its begin and the last one its end, also if not every event is expanded.
     let sums = "count(t_begin) as begins, count(t_end) as ends, min(t_begin) as first, max(t_end) as last, \
                 count(*) filter (where t_begin is null) as more";
     let [of_runs, of_events] =
@@ -164,7 +163,7 @@ fn rows_say_on_which_multiprocessor_and_when_their_block_ran() {
     let trace = folder.traced("mis", "a.wtrc", &more);
     let stats = tool(&["stats", text(&trace)]);
     let launches = stats["schedule"]["launches"].as_array().unwrap();
-    // Of events the query makes sums, of runs it does not: both have the same blocks.
+    // Aggregates of `events` read a table of sums, aggregates of `runs` do not. Both have the same blocks.
     for table in ["runs", "events"] {
         let of_blocks = format!(
             "select launch, count(distinct sm) as sms, count(*) as blocks, max(e) as nanoseconds, sum(e - b) as busy_nanoseconds \
@@ -194,7 +193,7 @@ fn rows_say_on_which_multiprocessor_and_when_their_block_ran() {
     }
 }
 
-/// The answer of `docs/reference/exports.md` is what the tool prints.
+/// The answer in `docs/reference/exports.md` is the output of the tool.
 #[test]
 fn the_page_shows_what_the_tool_prints() {
     let folder = Folder::new();
@@ -205,7 +204,7 @@ fn the_page_shows_what_the_tool_prints() {
         page.split_once("$ warptrace query \"").unwrap().1.split_once("\" before.wtrc\n").unwrap();
     let shown = rest.split_once("```").unwrap().0;
     let printed = printed(&["query", command, text(&trace)]);
-    // The page was made where the trace is.
+    // The page was made in the folder of the trace.
     assert_eq!(printed.replace(text(&trace), "before.wtrc"), shown);
 }
 
@@ -301,7 +300,6 @@ fn an_answer_that_cannot_be_finished_leaves_an_earlier_one_alone() {
     }
     let files = folder.files();
     assert!(files.iter().all(|name| !name.starts_with('.')), "{files:?}");
-    // The trace itself is no place for an answer.
     refused(&["query", "select 1", text(&trace), "-o", text(&trace)], "are one file");
 }
 
@@ -359,7 +357,7 @@ fn each_kind_of_bad_file_is_told() {
             }
         }
     }
-    // Without a table of locations names are not known, and without events nothing is counted.
+    // Without a table of locations, names are unknown. Without events, counts are 0.
     let bare = folder.at("bare.wtrc");
     let rows = ask("select name, location, count(*) as n from events group by 1, 2 order by 2", &[&bare]);
     assert_eq!(
@@ -374,7 +372,7 @@ fn each_kind_of_bad_file_is_told() {
 fn memory_is_bounded() {
     let folder = Folder::new();
     let trace = folder.traced("fractal", "large.wtrc", &["--width", "128", "--depth", "900"]);
-    // Sorting all events takes more than it may: to files, in the order asked for.
+    // Sorting all events exceeds the memory, so it uses temporary files.
     let sql = "select mask, event, warp_index from events order by mask, event, warp_index";
     let (code, output, errors) = run(&["query", sql, text(&trace), "--format", "csv", "--memory", "16"]);
     if code == 0 {

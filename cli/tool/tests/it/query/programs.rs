@@ -1,4 +1,4 @@
-//! `warptrace`, and `warptrace-query` in its place.
+//! `warptrace`, which `warptrace-query` replaces.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::support::{Folder, recorded};
 
 const TOOL: &str = env!("CARGO_BIN_EXE_warptrace");
 const QUERY: &str = env!("CARGO_BIN_EXE_warptrace-query");
-/// For a process to start, on a busy machine.
+/// Time for a process to start on a busy machine.
 #[cfg(target_os = "linux")]
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -56,7 +56,7 @@ fn it_is_found_through_a_link_and_its_exit_code_is_the_tools() {
 #[test]
 fn signals_reach_the_program_in_its_place() {
     let (_folder, trace) = recorded(&[]);
-    // It would take years.
+    // This query would take years.
     let sql = "select count(*) from events a, events b, events c, events d \
                where a.event <> b.lanes + c.lanes + d.lanes";
     for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
@@ -78,13 +78,13 @@ fn signals_reach_the_program_in_its_place() {
     }
 }
 
-/// Whether the process has become `warptrace-query`, and SIGINT no longer just ends it.
+/// Returns true if the process has become `warptrace-query` and handles SIGINT.
 #[cfg(target_os = "linux")]
 fn waits_for_signals(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
     let caught = u64::from_str_radix(field("SigCgt:"), 16).unwrap_or(0);
-    // The kernel keeps 15 bytes of a name: all of it.
+    // The kernel keeps 15 bytes of a name, which is the whole name here.
     field("Name:") == "warptrace-query" && caught & (1 << (libc::SIGINT - 1)) != 0
 }
 
