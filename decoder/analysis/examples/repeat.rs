@@ -1,12 +1,12 @@
-//! Makes a large trace from a small one, to measure the time of reading: repeats the first warps of its longest
-//! launch, in equal launches, until the trace has the wanted number of events.
+//! Makes a large trace from a small one, to measure read times. Repeats the first warps of its longest
+//! launch, in equal launches, until the trace has the requested number of events.
 //!
 //! ```text
 //! repeat small.wtrc EVENTS LAUNCHES WARPS LENGTH large.wtrc
 //! ```
 //!
-//! Each launch has an equal share of EVENTS. It repeats the first WARPS warps that have events, and takes the first
-//! LENGTH events of each. So at most WARPS warps differ from each other.
+//! Each launch has an equal share of EVENTS: the first LENGTH events of WARPS warps that have events,
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -26,7 +26,7 @@ mod sections;
 const CODEC: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 /// Payload bytes of a chunk of 4 KiB.
 const CAPACITY: u32 = 4064;
-/// Bytes of a frame before it is compressed, as the recorder has it.
+/// Uncompressed size of a frame, as in the recorder.
 const FRAME_BYTES: u64 = 4 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

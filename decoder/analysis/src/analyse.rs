@@ -1,4 +1,4 @@
-//! From a trace to its figures.
+//! Computes the figures of a trace.
 
 use std::collections::BTreeMap;
 
@@ -31,22 +31,24 @@ use crate::visits::{AtLocation, TimeAt};
 use crate::warps::WarpTable;
 use crate::watch::Watch;
 
-/// Computes the figures of what `selection` names, on all cores of rayon's current pool.
+/// Computes the figures of the selected launches and warps, on all cores of rayon's current pool.
 ///
-/// Goes once over the compressed events, without expanding runs and cycles. Memory: that of
-/// [`TraceFile::fold_items`], some KiB for each location on each core, 24 bytes for each observed edge, 136
-/// bytes for each class of warps of a launch, and 16 for each run of its warps; where it was recorded when
-/// warps ran, 152 bytes for each warp, and 32 for each block and 8 for each warp of one launch at a time. The
-/// answer is the same on any number of cores.
+/// Reads the compressed events once, without expanding runs and cycles. The result does not depend on the
+/// number of cores. Uses the memory of [`TraceFile::fold_items`] and:
+///
+/// - some KiB for each location on each core, and 24 bytes for each distinct edge;
+/// - 136 bytes for each class of warps of a launch, and 16 for each run of its warps;
+/// - if the trace has run times of warps: 152 bytes for each warp, and 32 bytes for each block and 8 for each
+///   warp of one launch at a time.
 ///
 /// # Errors
-/// Something was selected that the trace does not have; the trace is damaged; more than 2^20 different edges.
+/// The trace does not have a selected item, is damaged, or has more than 2^20 distinct edges or causes.
 pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, AnalysisError> {
     Ok(whole(analyse_with(Points::new(trace), trace, selection, None, None)?))
 }
 
-/// As [`analyse`], while another thread reads from `watch` what is counted so far. Answers `None` if it was
-/// stopped there.
+/// Like [`analyse`], but another thread can read intermediate counts from `watch`. Returns `None` if `watch`
+/// stopped the analysis.
 ///
 /// # Errors
 /// As [`analyse`].
@@ -58,7 +60,7 @@ pub fn analyse_watched(
     analyse_with(Points::new(trace), trace, selection, None, Some(watch))
 }
 
-/// As [`analyse`], but paths have the locations of `renamed`, by id, and slots are what `points` says.
+/// Like [`analyse`], with the location ids in `renamed` for paths, and the weights of slots in `points`.
 pub(crate) fn analyse_renamed(
     points: Points<'_>,
     trace: &TraceFile,
@@ -68,7 +70,7 @@ pub(crate) fn analyse_renamed(
     Ok(whole(analyse_with(points, trace, selection, renamed, None)?))
 }
 
-/// Unwraps the result of an analysis that cannot be stopped.
+/// Unwraps the result of an analysis without a watch, which cannot be stopped.
 fn whole(analysis: Option<Analysis>) -> Analysis {
     analysis.expect("only a watch stops an analysis")
 }
@@ -100,8 +102,8 @@ fn analyse_with(
         }
     }
     if losses.is_whole() && selection.is_everything() {
-        // A launch that failed may have accounts of all its warps, and one of which nothing is there has
-        // none.
+        // Neither a failed launch with all accounts nor a launch without any data shows in the sums of
+        // losses.
         losses.cut_off.clone_from(&trace.state().lacks);
     }
     if let Some(watch) = watch {
@@ -185,7 +187,7 @@ fn analyse_with(
     Ok(Some(analysis))
 }
 
-/// Counts a launch; `None` if the watch stops it.
+/// Counts the events of a launch; `None` if the watch stops it.
 fn tally(
     trace: &TraceFile,
     context: Context<'_>,
@@ -221,7 +223,7 @@ fn no_launch(kernel: &str, is_timed: bool) -> KernelFigures {
     }
 }
 
-/// Adds the sums of a launch to those of its kernel; returns the roles of its warps, if it has several.
+/// Adds the sums of a launch to its kernel. Returns the roles of its warps if it has several.
 fn add_launch(
     points: &Points<'_>,
     kernel: &mut KernelFigures,
@@ -251,14 +253,13 @@ fn add_launch(
     Ok(found)
 }
 
-/// Adds time, if there is any.
 pub(crate) fn add_time(time: &mut Option<Time>, more: Option<Time>) {
     if let Some(more) = more {
         time.get_or_insert_default().add(&more);
     }
 }
 
-/// Gives the heads of loops the lane-cycles of their loops.
+/// Sets the lane-cycles of loops at the heads of the loops.
 fn add_loops(trace: &TraceFile, analysis: &mut Analysis) {
     let mut loops: BTreeMap<u16, u64> = BTreeMap::new();
     for (part, kernel) in roll_up(trace, analysis).iter().zip(&analysis.kernels) {
@@ -293,7 +294,7 @@ fn edges(sums: &mut WarpSums) -> Result<Vec<Edge>, AnalysisError> {
     Ok(edges.collect())
 }
 
-/// The sums of edges that are in order.
+/// Merges two sorted lists of edges; adds the counts of equal edges.
 pub(crate) fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
     let (mut rest, mut all) = ((one, other), Vec::with_capacity(one.len()));
     let key = |edge: &Edge| (edge.from, edge.to);
@@ -314,7 +315,7 @@ pub(crate) fn joined(one: &[Edge], other: &[Edge]) -> Vec<Edge> {
     }
 }
 
-/// Joins the sums of [`Causes`](crate::causes::Causes), which are ordered by the cause.
+/// Joins the charges and reconvergences of [`Causes`](crate::causes::Causes), which are sorted by cause.
 fn causes(
     points: &Points,
     sums: &WarpSums,
@@ -324,7 +325,7 @@ fn causes(
     let decisions = points.decisions(|id| sums.has_visits(id));
     let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
         let id = charges[0].0.0;
-        // Who left a loop is not kept away by a branch in it.
+        // A branch inside a loop is not the decision that keeps lanes out after they left the loop.
         let is_of_loop = id == OUTSIDE || charges.iter().any(|((_, location), _)| *location == id);
         let place = |&((_, location), sum): &((u16, u16), Sum)| CausePlace {
             location,
@@ -401,7 +402,7 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &WarpSums) -> Vec
     lines.into_values().collect()
 }
 
-/// The warps by kernel, role and path.
+/// Groups the warps by kernel, role and path.
 fn paths(warps: &WarpTable, launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
     let mut groups: FxHashMap<_, PathGroup> = FxHashMap::default();
     for (figures, more) in warps.distinct() {

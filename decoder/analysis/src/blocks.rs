@@ -1,9 +1,9 @@
-//! Where and when blocks ran: from where and when each of their warps began and ended. All times are
-//! nanoseconds of the global timer, which goes in steps.
+//! Run times of blocks, computed from their warps, in nanoseconds of the global timer, which advances in
+//! steps.
 //!
-//! - A *block* runs from when the first of its warps begins to when the last one ends.
-//! - A block's *wave* is 1 more than that of the blocks that ended on its multiprocessor before it began; 1
-//!   if none did.
+//! - A *block* runs from the start of its first warp to the end of its last one.
+//! - The *wave* of a block is 1 plus the greatest wave of the blocks that ended on its multiprocessor before
+//!   it began; 1 if there are none.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,23 +18,23 @@ use crate::figures::WarpFigures;
 use crate::schedule::WarpRan;
 use crate::selection::Selection;
 
-/// Where and when a block ran, as far as its warps are looked at.
+/// Where and when a block ran, as far as its warps are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockRan {
-    /// Its linear index.
+    /// Linear index of the block.
     pub block: u32,
-    /// The multiprocessor on which it began.
+    /// Multiprocessor on which it began.
     pub sm: u32,
-    /// Its wave, from 1.
+    /// Wave, from 1.
     pub wave: u32,
-    /// When it began, since the launch did.
+    /// Start time, relative to the launch.
     pub begin_nanoseconds: u64,
-    /// How long it ran; `None` if one of its warps is known to have begun and not to have ended.
+    /// Run time; `None` if a warp is known to have begun and not to have ended.
     pub nanoseconds: Option<u64>,
 }
 
 impl BlockRan {
-    /// Returns when it ended, since the launch began.
+    /// Returns the end time, relative to the start of the launch.
     pub fn end_nanoseconds(&self) -> Option<u64> {
         Some(self.begin_nanoseconds.saturating_add(self.nanoseconds?))
     }
@@ -44,19 +44,19 @@ impl BlockRan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchBlocks {
-    /// When the first of them began, by the global timer.
+    /// Start time of the first block, by the global timer.
     pub begin: u64,
-    /// From then to when the last one ended; one that did not end counts with what is known of it.
+    /// Time from then to the last end. A block that did not end counts up to its last known time.
     pub nanoseconds: u64,
-    /// The blocks of which a warp began, by multiprocessor, there in the order in which they began.
+    /// Blocks with a warp that began, by multiprocessor, then by start time.
     pub blocks: Vec<BlockRan>,
 }
 
-/// Reads where and when the blocks of a launch ran that a selection looks at; `None` if the trace says it of
-/// none. Takes 40 bytes for each block, and 8 for each warp while it reads.
+/// Reads the run times of the selected blocks of a launch; `None` if the trace has none. Omits damaged spans.
+/// Takes 40 bytes for each block, and 8 for each warp while reading.
 ///
 /// # Errors
-/// The file asks for too much work. What is damaged only lacks.
+/// Reading exceeds the work limit.
 pub fn blocks(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -65,12 +65,12 @@ pub fn blocks(
     Ok(Read::new(trace, info, selection, Step::default(), &mut [])?.placed())
 }
 
-/// Finds the location of each of these blocks at which its selected warps were for most cycles, each from the
-/// begin of a run to the begin of its next one; without times of runs, the one to which they came most often.
-/// Of equal ones the first. Blocks without events are left out. Goes over the launch once, on all cores.
+/// Finds the location where the selected warps of each block spent the most cycles. In a trace without times,
+/// finds the most visited one. The first of equal locations wins. The cycles of a run last to the start of
+/// the warp's next run. Omits blocks without events. Reads the launch once, on all cores.
 ///
 /// # Errors
-/// The trace is damaged, or asks for too much work.
+/// The trace is damaged, or reading exceeds the work limit.
 pub fn hottest_of_blocks(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -102,18 +102,18 @@ pub fn hottest_of_blocks(
     Ok(most.into_iter().map(|(block, (_, location))| (block, location)).collect())
 }
 
-/// What the warps of blocks spent at locations: cycles, or visits.
+/// Cycles or visits of the warps of blocks, by location.
 #[derive(Default)]
 struct Spent {
     at: FxHashMap<(u32, u16), u64>,
-    /// The current warp, where its last run with a time is, and when that began.
+    /// Current warp, location of its last timed run, and start time of that run.
     warp: Option<u32>,
     last: Option<u16>,
     now: u64,
 }
 
 impl Spent {
-    /// Takes an item of this many warps of a block.
+    /// Takes an item that `warps` warps of a block have in common.
     fn take(
         &mut self,
         (block, warps): (u32, u64),
@@ -151,7 +151,6 @@ impl Spent {
     }
 }
 
-/// A block, while its launch is read.
 #[derive(Clone, Copy)]
 struct Block {
     index: u32,
@@ -161,27 +160,26 @@ struct Block {
     unended: bool,
 }
 
-/// The blocks of a launch of which a warp began, and what is known of its warps.
+/// Blocks of a launch with a warp that began, and sums over their warps.
 #[derive(Default)]
 pub(crate) struct Read {
     blocks: Vec<Block>,
-    /// How long the warps ran that ended.
+    /// Run times of the warps that ended.
     pub(crate) lengths: Vec<u64>,
     pub(crate) unended: u64,
     pub(crate) moved: u64,
     pub(crate) step: Step,
 }
 
-/// Other times that tell the timer's step: that so few as these are all multiples of a larger one is
-/// unlikely.
+/// Number of times that determine the timer's step. This many are unlikely to have a larger divisor.
 const ENOUGH_TIMES: u64 = 8;
 
-/// The greatest common divisor of the differences between times.
+/// Greatest common divisor of the differences between times.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Step {
     first: Option<u64>,
     divisor: u64,
-    /// Times that are not the first.
+    /// Times that differ from the first.
     others: u64,
 }
 
@@ -195,14 +193,14 @@ impl Step {
         self.divisor = b;
     }
 
-    /// Returns in which steps the timer went; 0 if too few times tell.
+    /// Returns the step of the timer; 0 if there are too few times.
     pub(crate) const fn nanoseconds(self) -> u64 {
         if self.others < ENOUGH_TIMES { 0 } else { self.divisor }
     }
 }
 
 impl Read {
-    /// Reads the spans of the launch's selected warps, and notes them with `warps`, which are in order.
+    /// Reads the spans of the launch's selected warps, and sets them in `warps`, which must be in order.
     pub(crate) fn new(
         trace: &TraceFile,
         info: &LaunchInfo,
@@ -245,7 +243,7 @@ impl Read {
         Ok(found)
     }
 
-    /// Returns the blocks with their waves; `None` if there is none.
+    /// Returns the blocks with their waves; `None` if there are none.
     pub(crate) fn placed(&mut self) -> Option<LaunchBlocks> {
         let mut read = std::mem::take(&mut self.blocks);
         let begin = read.iter().map(|block| block.begin).min()?;
@@ -253,7 +251,7 @@ impl Read {
         read.sort_unstable_by_key(|block| (block.sm, block.begin, block.index));
         let mut blocks = Vec::with_capacity(read.len());
         for of_sm in read.chunk_by(|a, b| a.sm == b.sm) {
-            // Blocks that run, by their end, and with their wave.
+            // Running blocks: end time and wave.
             let mut running = BinaryHeap::new();
             let mut ended_wave = 0;
             for block in of_sm {

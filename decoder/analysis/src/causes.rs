@@ -1,12 +1,12 @@
-//! What parted lanes: each idle lane slot is charged to the last event that the absent lane shared with a
-//! lane that is active now. What follows that event in the program sent them different ways.
+//! Finds why lanes were idle. Each idle lane slot is charged to the last event that the idle lane shared with
+//! an active lane: the code after that event made the lanes diverge.
 //!
-//! An event with the lanes of the one before changes no cause. Any other goes once through what its lanes
-//! shared with others ([`latest`]), and through the partings that are open ([`partings`]); its charges are
-//! one addition for each lane ([`charges`]). Events of all lanes of the warp only end what is open.
+//! An event with the same lanes as the previous one changes no cause. Other events update what lanes last
+//! shared ([`latest`]) and the open divergences ([`partings`]), and charge each idle lane with one addition
+//! ([`charges`]). An event of all lanes of the warp only closes open divergences.
 //!
-//! A cycle is gone through twice. Whatever an event of its second time finds is in the body or older than the
-//! cycle, and so it is in each later time.
+//! A cycle is processed in two passes. An event of the second pass refers to events that are in the body or
+//! older than the cycle, as it does in each later iteration.
 
 mod charges;
 mod latest;
@@ -22,21 +22,19 @@ use crate::transitions::OUTSIDE;
 
 const LANES: usize = 32;
 
-/// Finds the causes of idle lane slots over warps that are given one after the other.
+/// Finds the causes of idle lane slots of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
-    /// Warps that have the events.
+    /// Warps of the current class.
     warps: u64,
-    /// Lanes of the warp. Others, which only an odd trace has, are left out.
+    /// Lanes of the warp. Other lanes, which only malformed traces have, are ignored.
     lanes: u32,
-    /// The last event.
     newest: Shared,
     latest: Box<Latest>,
     partings: Partings,
     charges: Charges,
 }
 
-/// The lanes of a mask.
 fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (mask != 0).then(|| mask.trailing_zeros() as usize);
@@ -45,30 +43,27 @@ fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether an event with these lanes is one that lanes share.
+/// Returns true if an event with these lanes is shared by several lanes.
 const fn is_shared(lanes: u32) -> bool {
     lanes & lanes.wrapping_sub(1) != 0
 }
 
 impl Causes {
-    /// Begins a class of this many warps, which have these lanes.
     pub(crate) fn begin(&mut self, lanes: u32, warps: u64) {
         self.warps = warps;
-        // All of them share the begin.
+        // All lanes share the start of the warp.
         self.lanes = lanes;
         self.newest = Shared { lanes, location: OUTSIDE, time: 0 };
         self.latest.share_all(self.charges.place(OUTSIDE));
         self.partings.begin();
     }
 
-    /// Takes the warp's next events, `times` equal ones. `is_meeting`: their lanes may come from several
-    /// events.
+    /// Takes the next `times` equal events. If `is_meeting`, their lanes may come from several events.
     #[inline(always)]
     pub(crate) fn run(&mut self, event: Event, times: u64, is_meeting: bool) {
         self.step(event, times, 1, is_meeting);
     }
 
-    /// Takes the warp's next events, a cycle.
     pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
         body.iter().for_each(|&event| self.step(event, 1, 1, true));
         if times > 1 {
@@ -76,7 +71,7 @@ impl Causes {
         }
     }
 
-    /// Takes the body of a cycle, whose first time has been taken, `times` more times.
+    /// Takes `times` more iterations of a cycle after the first.
     fn repeat(&mut self, body: &[Event], times: u64) {
         let before = self.newest.time;
         body.iter().for_each(|&event| self.step(event, 1, times, true));
@@ -87,7 +82,7 @@ impl Causes {
         }
     }
 
-    /// Takes `times` equal events in a row, which stand for `weight` like them.
+    /// Takes `times` equal events that count `weight` times each.
     #[inline(always)]
     fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_meeting: bool) {
         let (place, weight) = (self.charges.place(location), weight.saturating_mul(self.warps));
@@ -109,24 +104,24 @@ impl Causes {
         self.newest = next;
     }
 
-    /// From each cause to where lanes were idle: the idle lane slots. In order; `None` if there are too many
+    /// Returns idle lane slots by cause and location of active lanes, in order; `None` if there are too many
     /// pairs.
     pub(crate) fn charges(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.charges.sorted()
     }
 
-    /// From each cause to where lanes met again: how often, and the events between. In order; `None` if there
-    /// are too many pairs.
+    /// Returns reconvergences and the events in between, by cause and location; `None` if there are too many
+    /// pairs.
     pub(crate) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.partings.meetings()
     }
 
-    /// Events at `location` after which lanes parted.
+    /// Counts the events at `location` after which lanes diverged.
     pub(crate) fn partings(&self, location: u16) -> u64 {
         self.partings.partings().get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Adds what was counted elsewhere. No warp is open.
+    /// Adds the sums of another thread. No warp may be open.
     pub(crate) fn merge(&mut self, other: Self) {
         self.charges.merge(other.charges);
         self.partings.merge(other.partings);

@@ -1,4 +1,4 @@
-//! Causes against a matrix of the last event that each two lanes shared.
+//! Compares causes with a matrix of the last event that each two lanes shared.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::fuzzing::charges::ChargeSums;
 use crate::testing::{expand, items, repeated};
 use crate::transitions::Transitions;
 
-/// Causes, and the edges that say where lanes meet.
+/// Causes, and the edges that determine where lanes reconverge.
 #[derive(Default)]
 struct Both {
     causes: Causes,
@@ -23,7 +23,6 @@ impl Both {
         self.edges.begin(lanes, 1);
     }
 
-    /// Takes the warp's next events.
     fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times } => {
@@ -65,7 +64,7 @@ proptest! {
     }
 }
 
-/// Lanes of the events of a warp, in pairs that make one mask.
+/// Generates pairs of masks, whose intersections are the lanes of a warp's events.
 fn masks() -> impl Strategy<Value = Vec<(u32, u32)>> {
     proptest::collection::vec(any::<(u32, u32)>(), 200..400)
 }
@@ -93,8 +92,7 @@ proptest! {
     }
 }
 
-/// Events of lanes that part, part again and come back in part, at some of `locations`, and how often each
-/// comes.
+/// Generates repeated events of lanes that diverge and partly reconverge, at some of `locations`.
 fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)> {
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -123,7 +121,7 @@ fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)>
     (0..events).map(|_| next()).collect()
 }
 
-/// Checks warps with enough events to use up numbers and places: seed, locations, events.
+/// Checks warps with enough events to exhaust numbers and places: seed, locations, events.
 fn assert_causes_of_long_warps(warps: &[(u64, u16, usize)]) {
     for &(seed, locations, events) in warps {
         let (mut causes, mut expected) = (Both::default(), ChargeSums::default());
@@ -131,7 +129,7 @@ fn assert_causes_of_long_warps(warps: &[(u64, u16, usize)]) {
             causes.begin(lanes);
             let mut all = Vec::new();
             let mut runs = diverging(seed + 10 * warp as u64, locations, events);
-            // Too often for a counter.
+            // More repetitions than a counter accepts.
             runs[events / 2].1 = 1 << 16;
             let of_warp = |(event, times): (Event, u32)| {
                 let mask = event.mask & lanes;

@@ -1,4 +1,4 @@
-//! What changed from one trace to another.
+//! Compares two traces.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,57 +19,56 @@ use crate::points::{Points, weights};
 use crate::recordings::{self, Difference};
 use crate::selection::Selection;
 
-/// A location in two traces: the same name, and the same line, or the same turn among the locations of that
-/// name.
+/// Visits of a location in two traces. Locations match by name and line, or by name and order.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LocationChange {
-    /// The location in the first trace; `None` if that has none like it.
+    /// Location in the first trace; `None` if it has no match there.
     pub before: Option<Point>,
-    /// The location in the second trace; `None` if that has none like it.
+    /// Location in the second trace; `None` if it has no match there.
     pub after: Option<Point>,
-    /// Visits in the first and in the second trace.
+    /// Counts in the first and the second trace.
     pub counts: [Counts; 2],
 }
 
-/// A cause of idle slots in two traces, whose locations are the same as in [`LocationChange`].
+/// A cause of idle slots in two traces. Locations match as in [`LocationChange`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseChange {
-    /// Its location in the first trace; `None` if it parted no lanes there.
+    /// Location in the first trace; `None` if it is not a cause there.
     pub before: Option<Point>,
-    /// Its location in the second trace; `None` if it parted no lanes there.
+    /// Location in the second trace; `None` if it is not a cause there.
     pub after: Option<Point>,
-    /// Idle slots in the first and in the second trace.
+    /// Idle slots in the first and the second trace.
     pub idle: [u64; 2],
-    /// Of all slots of the first and of the second trace, 0 to 1.
+    /// Share of all slots in the first and the second trace, 0 to 1.
     pub of_slots: [f64; 2],
 }
 
-/// What changes are measured in.
+/// Quantity and unit of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// All events, in percent of the first trace's.
+    /// All events, in percent of the first trace's events.
     Events,
-    /// The idle part of all slots, in percentage points.
+    /// Idle share of all slots, in percentage points.
     Idle,
-    /// The part of all slots that is idle for one cause, in percentage points.
+    /// Share of all slots that is idle for one cause, in percentage points.
     Cause,
     /// Visits of one location, in percent of the first trace's events.
     Visits,
 }
 
-/// The greatest change from one trace to another.
+/// The greatest change between two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Greatest {
-    /// What has changed.
+    /// Quantity that changed.
     pub measure: Measure,
-    /// Of a cause or visits: the location, in the second trace if that has it.
+    /// Location of the cause or the visits, in the second trace if it has the location.
     pub location: Option<Point>,
-    /// By how much, never negative; infinite, in JSON null, where there was nothing before.
+    /// Size of the change, not negative. Infinite, null in JSON, if the first trace has no events.
     pub percent: f64,
 }
 
-/// A warp that took another path, and where.
+/// First difference in the path of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
     /// The warp in the first trace.
@@ -77,43 +76,41 @@ pub struct Parting {
     pub warp: WarpName,
     /// The same warp in the second trace.
     pub second: WarpName,
-    /// Number of the first event that differs, from 0.
+    /// Number of the first differing event, from 0.
     pub event: u64,
-    /// Location and mask of that event in the first trace; `None`: the warp has no more events there.
+    /// Location and mask of that event in the first trace; `None` if the warp has no such event.
     pub before: Option<(u16, u32)>,
-    /// The same in the second trace, with its id there.
+    /// Location and mask in the second trace, with the location id of that trace.
     pub after: Option<(u16, u32)>,
 }
 
-/// What changed from one trace to another.
+/// Changes between two traces.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Comparison {
-    /// In what the recordings differ.
+    /// Differences between the recordings.
     pub recordings: Vec<Difference>,
-    /// The figures of both traces.
+    /// Figures of both traces.
     pub analyses: [Analysis; 2],
-    /// All causes of idle slots, those that grew most first, in idle slots.
+    /// All causes of idle slots, by growth in idle slots, descending.
     pub causes: Vec<CauseChange>,
-    /// All locations that warps of one of them came to, in the order of the first trace's ids, and then of
-    /// the second one's.
+    /// All visited locations of either trace, by the ids of the first trace, then of the second.
     pub locations: Vec<LocationChange>,
-    /// Warps with events in both traces that took another path, in the first and in the second, by launch and
-    /// number in the first.
+    /// Warps with events in both traces and different paths, by launch and index in the first trace.
     pub changed: Vec<[WarpName; 2]>,
     /// Warps with events in both traces.
     pub common_warps: u64,
     /// Warps with events in one trace only.
     pub single_warps: [u64; 2],
-    /// For each id of the second trace the first one's.
+    /// Location id in the first trace, by id in the second.
     renamed: Vec<u16>,
 }
 
-/// Compares two traces, or what `selection` names of them. Launches are the same if they have the same turn
-/// among those of a kernel of the same name; warps, if their lanes are the same threads of the grid;
-/// locations, if their names are, and file and line as far as there are such. Where one of the traces does
-/// not say how many instructions a visit stands for, each counts as one in both. Memory and time are those of
-/// [`analyse`](crate::analyse), twice.
+/// Compares the selected parts of two traces.
+///
+/// Launches match by the name and order of their kernel, warps by their threads in the grid, locations by
+/// name and, where possible, file and line. Each visit counts as one instruction unless both traces have the
+/// instructions of all locations. Takes the memory and time of two calls of [`analyse`](crate::analyse).
 ///
 /// # Errors
 /// As [`analyse`](crate::analyse), for either trace.
@@ -146,14 +143,14 @@ pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Compari
 }
 
 impl Comparison {
-    /// Whether the traces can be compared: warps of both came to a common location, or one has no events.
+    /// Returns true if the traces are comparable: they share a visited location, or one has no events.
     pub fn is_of_one_program(&self) -> bool {
         let has_events = self.analyses.iter().all(|analysis| analysis.counts.visits > 0);
         let is_common = |change: &LocationChange| change.before.is_some() && change.after.is_some();
         !has_events || self.locations.iter().any(is_common)
     }
 
-    /// The locations whose counts changed, those with the greatest change of idle slots first.
+    /// Returns the locations whose counts changed, by change of idle slots, descending.
     pub fn changed_locations(&self) -> Vec<&LocationChange> {
         let is_changed = |change: &&LocationChange| change.counts[0] != change.counts[1];
         let mut changed: Vec<&LocationChange> = self.locations.iter().filter(is_changed).collect();
@@ -164,7 +161,7 @@ impl Comparison {
         changed
     }
 
-    /// The greatest change in any [`Measure`]; `None` if none of them changed.
+    /// Returns the greatest change in any [`Measure`]; `None` if nothing changed.
     pub fn greatest(&self) -> Option<Greatest> {
         let [before, after] = self.analyses.each_ref().map(|analysis| analysis.counts);
         let of_events = |before_after: [u64; 2]| {
@@ -189,20 +186,20 @@ impl Comparison {
             percent: of_events(change.counts.map(|counts| counts.visits)),
         });
         let all = whole.into_iter().chain(causes).chain(visits).filter(|found| found.percent > 0.0);
-        // Of equal ones the first.
+        // The first of equal changes wins.
         all.reduce(|most, next| if next.percent > most.percent { next } else { most })
     }
 
-    /// The [greatest change](Self::greatest) in percent; 0 if nothing changed.
+    /// Returns the [greatest change](Self::greatest) in percent; 0 if nothing changed.
     pub fn greatest_percent(&self) -> f64 {
         self.greatest().map_or(0.0, |greatest| greatest.percent)
     }
 
-    /// The first event in which a warp of both traces differs; `None` if it has the same events. Decodes this
-    /// warp only, up to there, and unrolls no loop. A warp that a trace does not have has no events.
+    /// Returns the first event in which a warp differs; `None` if all events are equal. Decodes only this
+    /// warp, up to the difference, without unrolling loops. A warp that a trace does not have has no events.
     ///
     /// # Errors
-    /// A trace lacks the launch or is damaged.
+    /// A trace does not have the launch or is damaged.
     pub fn parting(
         &self,
         traces: [&TraceFile; 2],
@@ -216,7 +213,7 @@ impl Comparison {
     }
 }
 
-/// For each id of `after` the id of the same location in `before`, or one that `before` does not have.
+/// Maps ids of `after` to the ids of the same locations in `before`, or to ids that `before` does not use.
 fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
     let mut pairs: BTreeMap<u16, u16> = BTreeMap::new();
     let [mut old, mut new] = [before, after].map(|table| {
@@ -256,7 +253,7 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
     after.iter().for_each(|info| known[usize::from(info.id)] = true);
     let mut free = (1..=u16::MAX).rev().filter(|&id| !taken[usize::from(id)]);
     for id in 1..=ids(after) {
-        // Tables hold at most 65,535 locations; if no id is free, an equal one means another location.
+        // Tables have at most 65,535 locations. If no id is free, the id collides with another location.
         let other = pairs.get(&id).copied().or_else(|| {
             let is_known = known[usize::from(id)];
             if is_known { free.next() } else { None }
@@ -266,7 +263,6 @@ fn renamed(before: &[LocationInfo], after: &[LocationInfo]) -> Vec<u16> {
     renamed
 }
 
-/// Pairs the rows of two traces that have the same key.
 pub(crate) fn paired<K: Ord, R>(
     before: impl IntoIterator<Item = (K, R)>,
     after: impl IntoIterator<Item = (K, R)>,
@@ -279,12 +275,11 @@ pub(crate) fn paired<K: Ord, R>(
     pairs
 }
 
-/// The id in the first trace of the location with an id in the second one.
+/// Returns the id in the first trace of a location of the second trace.
 fn old_id(renamed: &[u16], id: u16) -> u16 {
     renamed.get(usize::from(id)).copied().unwrap_or(id)
 }
 
-/// Pairs the causes of both traces.
 fn causes(analyses: &[Analysis; 2], renamed: &[u16]) -> Vec<CauseChange> {
     let [before, after] = analyses.each_ref().map(|analysis| &analysis.causes);
     let new_key = |id: u16| if id == Point::BEGIN { id } else { old_id(renamed, id) };
@@ -310,7 +305,7 @@ fn locations(traces: [&TraceFile; 2], analyses: &[Analysis; 2], renamed: &[u16])
         old.iter().map(|at| (at.point.location, at)),
         new.iter().map(|at| (old_id(renamed, at.point.location), at)),
     );
-    // The other trace may know a location to which no warp came.
+    // The other trace may have a location that no warp visited.
     let mut news: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for (id, &old) in (0..=u16::MAX).zip(renamed) {
         news.entry(old).or_default().push(id);

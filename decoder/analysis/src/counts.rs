@@ -4,37 +4,35 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
-/// How often warps came, and how well they were filled.
+/// Visits of warps, and their active and idle lanes.
 ///
-/// A warp's lanes are the threads of its block that it holds: 32, or fewer in the last warp of a block whose
-/// thread count is no multiple of 32. Lanes that have returned count, too: their slots are idle.
+/// A warp has 32 lanes; the last warp of a block may have fewer. Lanes that have returned count as idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Counts {
-    /// Events: times that a warp came, with some of its lanes.
+    /// Events: visits of a warp with some of its lanes.
     pub visits: u64,
     /// Active lanes, summed over the visits.
     pub lanes: u64,
-    /// Idle slots: lanes that the warp has and that were not active, summed over the visits. Where visits are
-    /// [weighed](Weight), those of a location count as many times as it has instructions.
+    /// Idle slots: lanes of the warp that were not active, summed over the visits, with [weights](Weight).
     pub idle: u64,
-    /// Slots, active and idle, weighed likewise.
+    /// Active and idle slots, with the same weights.
     pub slots: u64,
 }
 
-/// What slots are: of a visit each lane has one, or one for each instruction that the visit stands for.
+/// Unit of slots: one slot for each lane of a visit, or one for each lane and instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// Instruction slots: the trace says of each location how many instructions an event stands for.
+    /// Instruction slots. The trace has the number of instructions of every location.
     Instructions,
-    /// Lane slots: each event counts as one, whatever stands between it and the next.
+    /// Lane slots. Each event counts as one, independent of the code up to the next event.
     Events,
 }
 
 impl Weight {
-    /// The name of slots.
+    /// Returns the name of the unit.
     pub const fn slots(self) -> &'static str {
         match self {
             Self::Instructions => "instruction slots",
@@ -44,14 +42,14 @@ impl Weight {
 }
 
 impl Counts {
-    /// The sum of these counts of each of some warps.
+    /// Returns the sum over `warps` warps with these counts each.
     pub(crate) fn of_all(&self, warps: u64) -> Self {
         let [visits, lanes, idle, slots] =
             [self.visits, self.lanes, self.idle, self.slots].map(|count| count.saturating_mul(warps));
         Self { visits, lanes, idle, slots }
     }
 
-    /// Counts visits with their active and idle lanes, of which each stands for `weight`.
+    /// Creates the counts of visits with their active and idle lanes, with the weight `weight`.
     pub(crate) const fn new(visits: u64, lanes: u64, idle: u64, weight: u64) -> Self {
         let slots = lanes.saturating_add(idle).saturating_mul(weight);
         Self { visits, lanes, idle: idle.saturating_mul(weight), slots }
@@ -65,7 +63,7 @@ impl Counts {
         self.slots = self.slots.saturating_add(other.slots);
     }
 
-    /// What was counted after `before`.
+    /// Returns the difference to the earlier counts `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             visits: self.visits.saturating_sub(before.visits),
@@ -75,23 +73,23 @@ impl Counts {
         }
     }
 
-    /// The part of the slots that is idle, 0 to 1; 0 if there are none.
+    /// Returns the idle share of the slots, 0 to 1; 0 if there are no slots.
     pub fn idle_share(&self) -> f64 {
         share(self.idle, self.slots)
     }
 
-    /// Active lanes a visit; 0 if there are none.
+    /// Returns the mean number of active lanes per visit; 0 if there are no visits.
     pub fn mean_lanes(&self) -> f64 {
         share(self.lanes, self.visits)
     }
 }
 
-/// `part` over `whole`; 0 if `whole` is.
+/// Returns `part` divided by `whole`; 0 if `whole` is 0.
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// The lower median; 0 of nothing.
+/// Returns the lower median; 0 if `numbers` is empty.
 pub(crate) fn median(numbers: &mut [u64]) -> u64 {
     match numbers.len().checked_sub(1) {
         None => 0,
@@ -99,7 +97,7 @@ pub(crate) fn median(numbers: &mut [u64]) -> u64 {
     }
 }
 
-/// The lower median of numbers, each of which comes so often; 0 of nothing.
+/// Returns the lower median of pairs of number and multiplicity; 0 if there are none.
 pub(crate) fn median_of_counted(mut numbers: Vec<(u64, u64)>) -> u64 {
     numbers.sort_unstable();
     let mut before = numbers.iter().map(|(_, times)| times).sum::<u64>().saturating_sub(1) / 2;

@@ -1,4 +1,4 @@
-//! Which branch of the source keeps lanes away from others.
+//! Finds the branch of the source that separates lanes.
 
 use std::collections::HashMap;
 use std::iter::successors;
@@ -7,33 +7,29 @@ use warptrace_format::file::LocationInfo;
 
 use crate::points::branches;
 
-/// Finds branches by the tree of locations, whose parents have smaller ids. Each question takes a number of
-/// steps that grows with the logarithm of the depth: questions may be 2^20, and a table may be 65,535
-/// locations deep.
+/// Finds branches in the tree of locations, where parents have smaller ids. A query takes a number of steps
+/// that is logarithmic in the depth: there can be 2^20 queries, in a table that is 65,535 locations deep.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// By id. Location 0 is around all others.
+    /// Nodes by id. Location 0 contains all others.
     nodes: Vec<Node>,
-    /// Of each location on a side of a branch, the first point of the branch that was visited.
+    /// For each location on a side of a branch: the branch's first visited point.
     first_visited: HashMap<u16, u16>,
 }
 
-/// A location in the tree.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     parent: u16,
-    /// A location further outwards: of any two steps outwards, one takes it or the part that is left is half
-    /// as long.
+    /// Jump pointer to an outer location, so that walks outward have logarithmic length.
     jump: u16,
     depth: u32,
-    /// Place in an order in which what is inside of a location follows it, and the number of these, itself
-    /// among them.
+    /// Index in preorder, and the number of locations inside, including this one.
     place: u32,
     size: u32,
 }
 
 impl Decisions {
-    /// Of the locations of a table, in order of their ids.
+    /// Builds the tree from a table of locations, in the order of their ids.
     pub(crate) fn new<'a>(
         locations: impl Iterator<Item = &'a LocationInfo> + Clone,
         is_visited: impl Fn(u16) -> bool,
@@ -53,7 +49,7 @@ impl Decisions {
             let Node { parent, size, .. } = nodes[id];
             nodes[usize::from(parent)].size += size;
         }
-        // Where the next location inside of each stands.
+        // Preorder index of the next location inside each location.
         let mut next: Vec<u32> = vec![1; ids];
         for id in 1..ids {
             let parent = usize::from(nodes[id].parent);
@@ -70,14 +66,15 @@ impl Decisions {
         Self { nodes, first_visited }
     }
 
-    /// The first visited point of the branch behind `cause` in which `place` is; `cause` if there is none.
+    /// Finds the outermost location that contains `place` and not `cause`. If it is a side of a branch,
+    /// returns the first visited point of the branch, otherwise `cause`.
     pub(crate) fn decision(&self, cause: u16, place: u16) -> u16 {
         let outermost = self.outwards(cause, place).last();
         outermost.and_then(|id| self.first_visited.get(&id)).copied().unwrap_or(cause)
     }
 
-    /// Steps outwards from `place`, which comes first, to the outermost location that is not around `cause`;
-    /// none if `place` is around it.
+    /// Walks outward from `place` to the outermost location that does not contain `cause`. Empty if it
+    /// contains it.
     fn outwards(&self, cause: u16, place: u16) -> impl Iterator<Item = u16> {
         let node = |id: u16| self.nodes.get(usize::from(id)).copied().unwrap_or_default();
         let inner = node(cause).place;
@@ -98,8 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// A table in which the location with each id lies in the one of `parents`, and each is a side of a
-    /// branch.
+    /// Returns a table in which each location is inside its entry of `parents`, and is a side of a branch.
     fn table(parents: &[u16]) -> Vec<LocationInfo> {
         let location = |(id, &parent): (u16, &u16)| LocationInfo {
             parent,
@@ -112,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_branch_is_the_outermost_that_does_not_hold_the_cause() {
-        // 1 holds 2 and 5; 2 holds 3, which holds 4; 6 stands alone.
+        // 1 contains 2 and 5; 2 contains 3, which contains 4; 6 is separate.
         let table = table(&[0, 1, 2, 3, 1, 0]);
         let decisions = Decisions::new(table.iter(), |id| id != 6);
         for (cause, place, expected) in [
@@ -121,11 +117,11 @@ mod tests {
             (5, 4, 2),
             (4, 5, 5),
             (6, 4, 1),
-            // In what is around the cause there is no branch, and none that was not visited.
+            // No branch separates the cause from a place around it, or was visited.
             (4, 2, 4),
             (4, 4, 4),
             (4, 6, 4),
-            // What is not in the table is around nothing and in nothing.
+            // An id that is not in the table contains nothing and is inside nothing.
             (9, 4, 1),
             (4, 9, 4),
         ] {
@@ -165,7 +161,7 @@ mod tests {
         let parents: Vec<u16> = (0..u16::MAX - 1).collect();
         let table = table(&parents);
         let decisions = Decisions::new(table.iter(), |_| true);
-        // The last lies deepest.
+        // The last location is the deepest.
         for place in 1..u16::MAX {
             let most = 3 * place.ilog2() as usize + 1;
             for cause in [1, 7, place / 3, place / 2, place - 1] {

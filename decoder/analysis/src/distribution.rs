@@ -1,4 +1,4 @@
-//! How numbers are distributed, in memory that grows with how different they are, up to a bound.
+//! Distribution of numbers in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,14 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
-/// Different numbers that are kept exactly. With more, those from [`EXACT`] on are kept by bucket.
+/// Limit of distinct numbers that are kept exactly. Above it, numbers from [`EXACT`] on are kept by bucket.
 const MOST: usize = 4096;
-/// Buckets from here on are at most 1/128 of their number wide; below, each has one number.
+/// Buckets below this number contain one number each. Others have a width of at most 1/128 of their numbers.
 const EXACT: u64 = 256;
 const SUB_BITS: u32 = 7;
 
-/// A multiset of numbers. Count, sum, least and greatest are exact; so are quantiles, unless there are more
-/// than 4,096 different numbers: then those from 256 on are up to 1/128 too low, and
-/// [`is_exact`](Self::is_exact) is false.
+/// A multiset of numbers. Count, sum, minimum and maximum are exact. Quantiles are exact for up to 4,096
+/// distinct numbers. With more, numbers from 256 on are up to 1/128 too low.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Distribution {
@@ -23,15 +22,14 @@ pub struct Distribution {
     sum: u64,
     min: u64,
     max: u64,
-    /// How many are 1: what most are, so they take no look-up.
+    /// Number of ones, the most frequent number, which need no look-up.
     ones: u64,
-    /// Whether the others are kept by the least number of their bucket instead of by themselves.
+    /// True if the other numbers are kept by the lowest number of their bucket.
     is_rough: bool,
-    /// The others.
+    /// Counts of the other numbers.
     buckets: BTreeMap<u64, u64>,
 }
 
-/// The bucket of a number.
 fn bucket(number: u64) -> u16 {
     if number < EXACT {
         return number as u16;
@@ -42,7 +40,6 @@ fn bucket(number: u64) -> u16 {
     ((u64::from(octave) + 1) << SUB_BITS) as u16 + within as u16
 }
 
-/// The least number of a bucket.
 fn least(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     if bucket < EXACT {
@@ -73,7 +70,7 @@ impl Distribution {
         self.limit();
     }
 
-    /// Keeps numbers by bucket if there are too many different ones.
+    /// Switches to buckets if there are too many distinct numbers.
     fn limit(&mut self) {
         if !self.is_rough && self.buckets.len() > MOST {
             self.make_rough();
@@ -111,43 +108,43 @@ impl Distribution {
         self.limit();
     }
 
-    /// Whether quantiles are exact.
+    /// Returns true if quantiles are exact.
     pub const fn is_exact(&self) -> bool {
         !self.is_rough
     }
 
-    /// How many numbers there are.
+    /// Returns how many numbers there are.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their sum.
+    /// Returns the sum.
     pub const fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The least; 0 if there is none.
+    /// Returns the minimum; 0 if there are no numbers.
     pub const fn min(&self) -> u64 {
         self.min
     }
 
-    /// The greatest; 0 if there is none.
+    /// Returns the maximum; 0 if there are no numbers.
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean; 0 if there is none.
+    /// Returns the mean; 0 if there are no numbers.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// The greatest over the mean: 1 where all are equal. 0 if there is none, or all are 0.
+    /// Returns the maximum divided by the mean: 1 if all are equal; 0 if all are 0 or there are none.
     pub fn imbalance(&self) -> f64 {
         if self.sum == 0 { 0.0 } else { self.max as f64 / self.mean() }
     }
 
-    /// The least number that at least `percent` of all do not exceed, 0 to 100: the median at 50. If not
-    /// [`is_exact`](Self::is_exact), numbers from 256 on are at most 1/128 too low. 0 if there is none.
+    /// Returns the lowest number that at least `percent` percent of all numbers do not exceed; 0 if there are
+    /// none. If [`is_exact`](Self::is_exact) returns false, numbers from 256 on are up to 1/128 too low.
     pub fn percentile(&self, percent: u8) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0;
@@ -160,7 +157,7 @@ impl Distribution {
         self.max
     }
 
-    /// How many numbers are 0, 1, 2 to 3, 4 to 7, 8 to 15 and so on, up to the greatest.
+    /// Counts the numbers that are 0, 1, 2 to 3, 4 to 7, 8 to 15 and so on, up to the maximum.
     pub fn powers_of_two(&self) -> Vec<u64> {
         let mut counts = Vec::new();
         for (number, count) in self.buckets() {
@@ -173,7 +170,7 @@ impl Distribution {
         counts
     }
 
-    /// Numbers, or the least ones of their buckets, and how many there are, in order.
+    /// Returns the numbers, or the lowest numbers of their buckets, with their counts, in order.
     fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let below = self.buckets.range(..1).map(|(&number, &count)| (number, count));
         let ones = (self.ones > 0).then_some((1, self.ones));

@@ -1,4 +1,4 @@
-//! How warps ended, by their accounts.
+//! State of warps at their end, from their accounts.
 
 use std::ops::Range;
 
@@ -9,37 +9,36 @@ use warptrace_format::file::{LaunchInfo, LossReason};
 use crate::figures::Losses;
 use crate::selection::Selection;
 
-/// What a warp's account says of its end.
+/// State of a warp at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum WarpEnd {
-    /// Its lanes left the kernel, and all of its events are there.
+    /// All lanes left the kernel, and all events are present.
     Whole,
-    /// Events of it were lost.
+    /// Events were lost.
     Lossy,
-    /// It had not left the kernel when the recording ended.
+    /// The warp had not left the kernel when the recording ended.
     Unfinished,
-    /// The file has no account of it: the recording was cut off.
+    /// The file has no account of the warp: the recording was cut off.
     Unknown,
 }
 
 impl WarpEnd {
-    /// Whether its last event is known to be the last that it made.
+    /// Returns true if the last event in the trace is the last event of the warp.
     pub const fn is_whole(self) -> bool {
         matches!(self, Self::Whole)
     }
 }
 
-/// How the warps of one launch ended. Those that are not listed are whole.
+/// States of the warps of one launch. Warps that are not listed are whole.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
-    /// Ranges of warps that ended in the same way, in order.
     exceptions: Vec<(Range<u32>, WarpEnd)>,
 }
 
 impl Ends {
-    /// How the first of these warps ended, and the end of those that ended in the same way.
+    /// Returns the end of a prefix of `warps` with the same state, and this state.
     pub(crate) fn end_of_first(&self, warps: &Range<u32>) -> (u32, WarpEnd) {
         let at = self.exceptions.partition_point(|(of, _)| of.end <= warps.start);
         match self.exceptions.get(at) {
@@ -48,7 +47,6 @@ impl Ends {
         }
     }
 
-    /// Notes how warps ended, after those before them.
     fn push(&mut self, warps: Range<u32>, end: WarpEnd) {
         match self.exceptions.last_mut() {
             Some((last, same)) if *same == end && last.end == warps.start => last.end = warps.end,
@@ -57,7 +55,7 @@ impl Ends {
     }
 }
 
-/// Reads the accounts of a launch: how warps ended, and what the selected ones lost.
+/// Reads the accounts of a launch. Returns the states of all warps and the losses of the selected ones.
 pub(crate) fn read(
     trace: &TraceFile,
     launch: &LaunchInfo,

@@ -1,87 +1,87 @@
-//! Why a trace could not be analysed.
+//! Errors of an analysis.
 
 use warptrace_decoder::DecodeError;
 
 use crate::words::no_block;
 
-/// A trace, or a part of it, that cannot be analysed.
+/// Error of an analysis.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
     /// No kernel of the trace has this name.
     #[error("the trace has no kernel `{name}`; it has {known}")]
     UnknownKernel {
-        /// The name asked for.
+        /// Requested name.
         name: String,
-        /// The names of the trace.
+        /// Kernel names in the trace.
         known: String,
     },
-    /// The trace has no such launch.
+    /// The trace has no launch with this number.
     #[error("the trace has no launch {launch}; its {launches} launches are listed by `warptrace info`")]
     UnknownLaunch {
-        /// The number asked for.
+        /// Requested number.
         launch: u32,
-        /// Launches of the trace.
+        /// Number of launches in the trace.
         launches: usize,
     },
-    /// No launch with the kernel and number asked for.
+    /// The requested launch is not a launch of the requested kernel.
     #[error(
         "launch {launch} is not one of kernel `{kernel}`; `warptrace info` lists the launches of each kernel"
     )]
     NoLaunchOfKernel {
-        /// The launch asked for.
+        /// Requested launch.
         launch: u32,
-        /// The kernel asked for.
+        /// Requested kernel.
         kernel: String,
     },
-    /// No chosen launch has this block.
+    /// No selected launch has this block.
     #[error("{}", no_block(*launch, *grid, *block))]
     UnknownBlock {
-        /// The last launch that was looked at.
+        /// Last launch that was checked.
         launch: u32,
         /// Its blocks along x, y, z.
         grid: [u32; 3],
-        /// The block asked for.
+        /// Requested block.
         block: [u32; 3],
     },
-    /// No block of the chosen launches has this warp.
+    /// The blocks of the selected launches have no warp with this number.
     #[error("blocks of launch {launch} have warps 0 to {}, not {warp}", warps - 1)]
     UnknownWarp {
-        /// The last launch that was looked at.
+        /// Last launch that was checked.
         launch: u32,
-        /// Warps of its blocks.
+        /// Warps per block of that launch.
         warps: u32,
-        /// The warp asked for.
+        /// Requested warp.
         warp: u32,
     },
-    /// A file elsewhere does not have what was asked for.
+    /// The selection is not in a file of another process, or in any file of a set. Contains the message.
     #[error("{0}")]
     NotThere(String),
-    /// Lanes went from and to more pairs of locations than are counted.
+    /// The trace has more distinct pairs of locations than the analysis counts.
     #[error(
         "more than 1,048,576 different edges or causes, which are not counted: they would take too much memory; look at a \
          part, with `--kernel`, `--launch`, `--block` or `--warp`; `info`, `decode` and `export` take all"
     )]
     TooManyEdges,
-    /// Several files have more different locations than there are numbers.
+    /// The files together have more distinct locations than there are location ids.
     #[error(
         "the traces have more than 65,534 different locations together: look at those of one program, or at fewer"
     )]
     TooManyLocations,
-    /// There is nothing to look at.
+    /// The set of files is empty.
     #[error("no traces to look at")]
     NoFiles,
     /// The trace is damaged.
     #[error("{source}; `warptrace verify` lists all that is wrong with the trace")]
     Decode {
-        /// What is wrong, and where.
+        /// Error of the decoder.
         #[from]
         source: DecodeError,
     },
 }
 
 impl AnalysisError {
-    /// Whether something was selected that the trace does not have.
+    /// Returns true if the selection names something that the trace does not have.
     pub const fn is_of_selection(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! What an analysis answers. All counts stop at 2^64 - 1 instead of overflowing.
+//! Results of an analysis. All counts saturate at 2^64 - 1.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::times::{Time, WarpTime};
 use crate::waits::WaitFigures;
 use crate::warps::WarpTable;
 
-/// Numbers of active lanes: 0 (which no event has) to 32.
+/// Possible numbers of active lanes: 0 to 32. No event has 0.
 pub const LANE_COUNTS: usize = 33;
 
 pub(crate) fn as_text<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(number)
 }
 
-/// A warp, by its launch and its linear index there.
+/// Launch and linear index of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct WarpName {
     /// Number of the launch.
@@ -32,79 +32,77 @@ pub struct WarpName {
     pub warp: u32,
 }
 
-/// A trace point, as far as the trace's table says.
+/// A trace point, with the entries of the trace's location table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Point {
     /// Id of the location.
     pub location: u16,
-    /// Its name; `?` if the table does not have the id.
+    /// Name; `?` if the table does not contain the id.
     pub name: String,
-    /// Source file, or empty when it is not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line from 1, or 0 when it is not known.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// Column from 1, or 0 when it is not known.
+    /// Column, from 1; 0 if unknown.
     pub column: u32,
 }
 
 impl Point {
-    /// Id of the begin of a warp, which is before its first event. No trace point has it.
+    /// Pseudo-location before the first event of a warp. No trace point has this id.
     pub const BEGIN: u16 = crate::transitions::OUTSIDE;
 
-    /// What points of one line have in common; a point without a line stands alone.
+    /// Returns a key that is equal for points of the same line. A point without a line has a unique key.
     pub(crate) fn line_key(&self) -> (&str, u32, u16) {
         (&self.file, self.line, if self.line == 0 { self.location } else { 0 })
     }
 }
 
-/// Why lanes were idle: what parted them.
+/// A cause of idle lanes: a location after which lanes diverged.
 ///
-/// Each idle slot is charged to the location of the last event that the absent lane shared with a lane that
-/// is active now: what follows that location sent them different ways. Lanes that never were together are
-/// charged to the begin. So the idle slots of all causes are those of all locations.
+/// Each idle slot is charged to the location of the last event that the idle lane shared with a currently
+/// active lane, or to [`Point::BEGIN`]. The causes have the same sum of idle slots as the locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Cause {
-    /// The location; [`Point::BEGIN`]: lanes part before their first event.
+    /// The location. [`Point::BEGIN`] if lanes diverged before their first event.
     #[serde(flatten)]
     pub point: Point,
-    /// Idle slots.
+    /// Idle slots charged to this location.
     pub idle: u64,
-    /// Events here after which lanes parted, and some then were idle while others were active.
+    /// Events here after which lanes diverged, so that some were idle while others were active.
     pub partings: u64,
-    /// Where these lanes were idle: most idle slots first.
+    /// Locations where these lanes were idle, by idle slots, descending.
     pub places: Vec<CausePlace>,
-    /// Where lanes of both sides came together again for the first time: most times first. Lanes of the other
-    /// partings never did.
+    /// Locations where diverged lanes first reconverged, by count, descending. Other lanes never did.
     pub meetings: Vec<Meeting>,
 }
 
 impl Cause {
-    /// Partings after which lanes met again.
+    /// Counts the divergences that reconverged.
     pub fn met(&self) -> u64 {
         self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.times))
     }
 
-    /// Events from a parting until lanes met again, in the mean, without both ends; 0 if they never did.
+    /// Returns the mean number of events between divergence and reconvergence; 0 if no lanes reconverged.
     pub fn mean_events_apart(&self) -> f64 {
         let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));
         share(events, self.met())
     }
 
-    /// Location that stands for what parted most of the lanes: the greatest [`CausePlace::decision`].
+    /// Returns the decision with the most idle slots: the greatest sum by [`CausePlace::decision`].
     pub fn decision(&self) -> u16 {
         let mut sums = BTreeMap::<u16, u64>::new();
         for place in &self.places {
             let sum = sums.entry(place.decision).or_default();
             *sum = sum.saturating_add(place.idle);
         }
-        // Of equal ones the first.
+        // The first of equal sums wins.
         let greatest = sums.into_iter().rev().max_by_key(|(_, idle)| *idle);
         greatest.map_or(self.point.location, |(decision, _)| decision)
     }
 
-    /// Whether lanes came here again while others, which were here with them, stayed away: they left a loop.
+    /// Returns true if lanes revisited this location without lanes that had shared it: those left a loop.
     pub fn is_of_loop(&self) -> bool {
         self.places.iter().any(|place| place.location == self.point.location)
             && self.point.location != Point::BEGIN
@@ -115,103 +113,101 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct CausePlace {
-    /// Where the active lanes were.
+    /// Location of the active lanes.
     pub location: u16,
-    /// Location that stands for what kept the others away: the first point of the branch behind the cause in
-    /// which the active lanes were, or the cause itself.
+    /// The decision: the first visited point of the branch after the cause that active lanes are in, or the
+    /// cause.
     pub decision: u16,
     /// Idle slots.
     pub idle: u64,
 }
 
-/// Where lanes met again that one cause had parted.
+/// Reconvergence of lanes that diverged at one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Meeting {
     /// Location of the first event with lanes of both sides.
     pub location: u16,
-    /// Partings that ended here.
+    /// Divergences that reconverged here.
     pub times: u64,
-    /// Events of the warp between parting and meeting, summed over them.
+    /// Events of the warp between divergence and reconvergence, summed over these divergences.
     pub events: u64,
 }
 
-/// What happened at a location.
+/// Figures of a location.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct LocationFigures {
     /// The location.
     #[serde(flatten)]
     pub point: Point,
-    /// Visits.
+    /// Counts of visits, lanes and slots.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Time; `None` if the trace has no times, here and in all other figures.
+    /// Time; `None`, here and in all other figures, if the trace has no times.
     #[serde(flatten)]
     pub time: Option<Time>,
-    /// Warp-cycles of each of the [timed visits](Time::timed_visits). Those of a run are spread over its
-    /// visits evenly, in whole cycles.
+    /// Warp-cycles of the [timed visits](Time::timed_visits). The cycles of a run are divided evenly among
+    /// its visits, in whole cycles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visit_cycles: Option<Distribution>,
-    /// Of the head of a loop: lane-cycles of all locations of the loop, with the loops in it, as
-    /// [`roll_up`](crate::roll_up) has them. `None` if that knows no loop with this head.
+    /// For the head of a loop in [`roll_up`](crate::roll_up): lane-cycles of the loop, including nested
+    /// loops. Otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_lane_cycles: Option<u64>,
-    /// Idle slots, here and elsewhere, for which this location [is to blame](CausePlace::decision).
+    /// Idle slots, here and elsewhere, whose [decision](CausePlace::decision) is this location.
     pub caused: u64,
-    /// Warps that came, of all launches.
+    /// Warps that visited it, of all launches.
     pub warps: u64,
-    /// Visits by 0 to 32 lanes.
+    /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
-    /// Visits after which lanes went to different locations; ending is one of them.
+    /// Visits after which lanes went to different locations. Ending counts as a location.
     pub splits: u64,
-    /// Lanes whose last known event is here, of warps that lost events or did not finish: where they went is
-    /// not known.
+    /// Lanes whose last known event is here, in warps that lost events or did not finish.
     pub cut_lanes: u64,
-    /// Trips: how often a lane came before it left the loop here. Locations with more than one are heads of
-    /// loops; see [`Analysis::loops`].
+    /// Trips: visits of a lane before it left the loop here. Heads of loops have more than one.
     pub trips: Distribution,
-    /// Visits by each of the warps that came.
+    /// Visits by each warp with visits.
     pub warp_visits: Distribution,
 }
 
-/// What happened at a line of the source: the sums over its locations.
+/// Figures of a source line: the sums over its locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct LineFigures {
-    /// Source file, or empty when it is not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line from 1, or 0 when it is not known; locations without a line have a row each.
+    /// Line, from 1; 0 if unknown. Each location without a line has its own row.
     pub line: u32,
-    /// Names of the line's locations that warps came to.
+    /// Names of its visited locations.
     pub names: Vec<String>,
     /// Ids of these locations.
     pub locations: Vec<u16>,
-    /// Visits.
+    /// Counts of visits, lanes and slots.
     #[serde(flatten)]
     pub counts: Counts,
     /// Time.
     #[serde(flatten)]
     pub time: Option<Time>,
-    /// Idle slots, here and elsewhere, for which one of its locations [is to blame](CausePlace::decision).
+    /// Idle slots, here and elsewhere, whose [decision](CausePlace::decision) is one of these locations.
     pub caused: u64,
-    /// Warps that came, of all launches.
+    /// Warps that visited it, of all launches.
     pub warps: u64,
-    /// Visits by 0 to 32 lanes.
+    /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
     /// Visits after which lanes went to different locations.
     pub splits: u64,
 }
 
-/// What happened in the launches of a kernel.
+/// Figures of a kernel: the sums over its launches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct KernelFigures {
     /// Name of the kernel.
     pub kernel: String,
-    /// Launches looked at.
+    /// Launches analysed.
     pub launches: u64,
-    /// Visits.
+    /// Counts of visits, lanes and slots.
     #[serde(flatten)]
     pub counts: Counts,
     /// Time.
@@ -219,85 +215,85 @@ pub struct KernelFigures {
     pub time: Option<Time>,
     /// Warps with events.
     pub warps: u64,
-    /// Visits by 0 to 32 lanes.
+    /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
-    /// Idle slots by the location that is their cause; [`Point::BEGIN`] is one, too.
+    /// Idle slots by the location of their cause, including [`Point::BEGIN`].
     pub causes: BTreeMap<u16, u64>,
-    /// Visits by location: [`Analysis::locations`] has their sums over all kernels.
+    /// Counts by location. [`Analysis::locations`] has their sums over all kernels.
     #[serde(skip)]
     pub locations: BTreeMap<u16, Counts>,
-    /// Time by location, of those where some was spent.
+    /// Time by location, for locations with a known time.
     #[serde(skip)]
     pub times: BTreeMap<u16, Time>,
-    /// Edges, by `from` and `to`: [`Analysis::edges`] has their sums over all kernels.
+    /// Edges, by `from` and `to`. [`Analysis::edges`] has their sums over all kernels.
     #[serde(skip)]
     pub edges: Vec<Edge>,
-    /// Events of each warp that has some.
+    /// Events of each warp that has events.
     pub warp_events: Distribution,
 }
 
-/// A step that lanes made: from an event to their next.
+/// A transition of lanes from one event to their next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Edge {
-    /// Location from which lanes came; `None`: it was their first event.
+    /// Location that lanes came from; `None` if the event at `to` is their first.
     pub from: Option<u16>,
-    /// Location to which they went; `None`: the event at `from` was their last, and they have ended.
+    /// Location that lanes went to; `None` if the event at `from` is their last and they have ended.
     pub to: Option<u16>,
-    /// Pairs of events between which some lane went straight.
+    /// Pairs of events with at least one lane that went directly from the first to the second.
     pub visits: u64,
     /// Lanes that did, summed over the pairs.
     pub lanes: u64,
 }
 
-/// Those of `edges`, which are in order, that go from a location; `None`: with which lanes begin.
+/// Returns the edges from a location; for `None`, those to first events. `edges` must be sorted by `from`.
 pub fn edges_from(edges: &[Edge], location: Option<u16>) -> &[Edge] {
     let from = edges.partition_point(|edge| edge.from < location);
     let count = edges[from..].partition_point(|edge| edge.from == location);
     &edges[from..from + count]
 }
 
-/// Lanes on all edges from a location, as [`edges_from`].
+/// Counts the lanes on all edges from a location. Parameters as in [`edges_from`].
 pub fn lanes_from(edges: &[Edge], location: Option<u16>) -> u64 {
     edges_from(edges, location).iter().fold(0, |sum, edge| sum.saturating_add(edge.lanes))
 }
 
-/// What one warp of a launch did.
+/// Figures of one warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WarpFigures {
     /// Number of the launch.
     pub launch: u32,
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// Its events.
+    /// Counts of its events.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Its time.
+    /// Time of the warp.
     #[serde(flatten)]
     pub time: Option<WarpTime>,
-    /// Where and when it ran; `None` if the trace does not say.
+    /// Where and when it ran; `None` if the trace does not record it.
     #[serde(flatten)]
     pub ran: Option<WarpRan>,
-    /// Events of the median warp of its launch and role, of those that are looked at and have events.
+    /// Median event count of the analysed warps with events in the same launch and role.
     pub median: u64,
-    /// Digest of its events in order, below 2^61 - 1: warps with the same digest took the same path. In JSON
-    /// a text, since readers there keep only 53 bits of a number.
+    /// Digest of its events in order, below 2^61 - 1. Warps with equal digests took the same path. JSON has
+    /// it as a string, because many JSON readers keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub path: u64,
     /// Location of its last event.
     pub last: u16,
-    /// How it ended.
+    /// State of the warp at its end.
     pub end: WarpEnd,
-    /// Its role, a number from 1 in [`Analysis::roles`]; `None` if all warps of its launch have one.
+    /// Role, an index from 1 into [`Analysis::roles`]; `None` if all warps of the launch have one role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<u8>,
 }
 
-// Documentation says how much memory warps take.
+// The memory figures in the docs of `analyse` and `WarpTable` depend on this size.
 const _: () = assert!(size_of::<WarpFigures>() == 128);
 
 impl WarpFigures {
-    /// How many events it is away from the median warp of its launch and role.
+    /// Returns the absolute difference of its event count from the median of its launch and role.
     pub const fn distance(&self) -> u64 {
         self.counts.visits.abs_diff(self.median)
     }
@@ -306,56 +302,55 @@ impl WarpFigures {
 /// Warps of a kernel that took the same path: the same events in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PathGroup {
-    /// Digest of the path; a text in JSON.
+    /// Digest of the path; a string in JSON.
     #[serde(serialize_with = "as_text")]
     pub path: u64,
-    /// Warps that took it.
+    /// Warps in the group.
     pub warps: u64,
-    /// Launch of the first of them.
+    /// Launch of the first warp.
     pub launch: u32,
-    /// The first of them.
+    /// Linear index of the first warp.
     pub warp: u32,
-    /// Their role, as [`WarpFigures::role`].
+    /// Role, as in [`WarpFigures::role`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<u8>,
-    /// Events of each of them.
+    /// Counts of each warp in the group.
     #[serde(flatten)]
     pub counts: Counts,
 }
 
-/// What a trace lacks, of what was looked at.
+/// Missing data of the selected launches and warps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Losses {
-    /// Why the file is not whole; `None` if it is.
+    /// Reason why the file is incomplete; `None` if it is complete.
     pub cut_off: Option<String>,
-    /// Events that were lost.
+    /// Lost events.
     pub lost_events: u64,
     /// Warps that lost events.
     pub lossy_warps: u64,
     /// Warps that did not finish.
     pub unfinished_warps: u64,
-    /// Warps of which the file has no account.
+    /// Warps without an account in the file.
     pub unaccounted_warps: u64,
-    /// Events of which the file does not say when they happened; `None` if the trace has no times.
+    /// Events without a time; `None` if the trace has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untimed_events: Option<u64>,
-    /// Warps of which the file does not say when they began and ended; `None` if that was not recorded.
+    /// Warps without start and end times; `None` if they were not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unplaced_warps: Option<u64>,
-    /// Warps that were chosen not to be recorded. That is no loss.
+    /// Warps that were not chosen to be recorded. This is not a loss.
     pub unchosen_warps: u64,
-    /// What was assumed of the kernel when it was recorded; `None` if the events are the kernel's. That is no
-    /// loss.
+    /// Assumption about the kernel during recording; `None` if the events are exact. This is not a loss.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub assumed: Option<&'static str>,
-    /// Which launches were not traced, in a sentence; `None` if all were. That is no loss.
+    /// Sentence that names the launches that were not traced; `None` if all were. This is not a loss.
     #[serde(skip)]
     pub not_traced: Option<String>,
 }
 
 impl Losses {
-    /// Whether all events of all warps are there, with the times that were recorded.
+    /// Returns true if all events of all warps are present, with all recorded times.
     pub const fn is_whole(&self) -> bool {
         self.cut_off.is_none()
             && self.lost_events == 0
@@ -365,95 +360,95 @@ impl Losses {
             && matches!(self.unplaced_warps, None | Some(0))
     }
 
-    /// Whether the first line of a view is only that the trace is whole, so that findings come before it.
+    /// Returns true if the trace is whole, nothing was assumed, and all launches were traced.
     pub const fn is_plain(&self) -> bool {
         self.is_whole() && self.assumed.is_none() && self.not_traced.is_none()
     }
 }
 
-/// The figures of a trace, or of what was selected of it.
+/// Figures of the selected part of a trace.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 #[non_exhaustive]
 pub struct Analysis {
-    /// What is missing.
+    /// Missing data.
     pub losses: Losses,
-    /// What slots are.
+    /// Unit of slots.
     pub weight: Weight,
-    /// Launches looked at.
+    /// Launches analysed.
     pub launches: u64,
-    /// All events.
+    /// Sums of visits, lanes and slots.
     pub counts: Counts,
-    /// All time.
+    /// Sum of the time.
     pub time: Option<Time>,
-    /// Visits by 0 to 32 lanes.
+    /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
     /// Kernels with launches, in the order of the trace's table.
     pub kernels: Vec<KernelFigures>,
-    /// Locations that warps came to, by id.
+    /// Visited locations, by id.
     pub locations: Vec<LocationFigures>,
-    /// Lines that warps came to, by file and line; those without come first.
+    /// Visited lines, by file and line. Unknown files and lines come first.
     pub lines: Vec<LineFigures>,
     /// Edges, by `from` and `to`.
     pub edges: Vec<Edge>,
-    /// Why lanes were idle: the cause of the most idle slots first, then by id.
+    /// Causes of idle lanes, by idle slots, descending, then by id.
     pub causes: Vec<Cause>,
-    /// Warps with events, by launch and number.
+    /// Warps with events, by launch and index.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub warps: WarpTable,
-    /// Events of each warp that has some.
+    /// Events of each warp that has events.
     pub warp_events: Distribution,
-    /// Groups of warps with the same path: most warps first, then by the first warp.
+    /// Groups of warps with the same path, by number of warps, descending, then by the first warp.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub paths: Vec<PathGroup>,
-    /// Roles of warps, of kernels that have more than one: by the first launch.
+    /// Roles of warps, for kernels with more than one role, by the first launch.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub roles: Vec<KernelRoles>,
-    /// When launches, blocks and warps ran; `None` if that was not recorded.
+    /// Run times of launches, blocks and warps; `None` if they were not recorded.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub schedule: Option<Schedule>,
-    /// When launches ran by the host's clocks; `None` if that was not recorded.
+    /// Run times of launches by the host's clocks; `None` if they were not recorded.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub host: Option<HostSchedule>,
-    /// Waits, the most lane-cycles first; empty if the trace has no times or no points at waits.
+    /// Waits, by lane-cycles, descending. Empty if the trace has no times or no trace points at waits.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub waits: Vec<WaitFigures>,
 }
 
-/// Counts and time of all that was looked at.
+/// Counts and time of an analysis.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Totals {
-    /// All events.
+    /// Sums of visits, lanes and slots.
     #[serde(flatten)]
     pub counts: Counts,
-    /// All time.
+    /// Sum of the time.
     #[serde(flatten)]
     pub time: Option<Time>,
 }
 
 impl Analysis {
-    /// The sums over all that was looked at.
+    /// Returns the sums over all analysed warps.
     pub const fn totals(&self) -> Totals {
         Totals { counts: self.counts, time: self.time }
     }
 
-    /// The figures of a location that warps came to.
+    /// Returns the figures of a location; `None` if no warp visited it.
     pub fn location(&self, id: u16) -> Option<&LocationFigures> {
         let at = self.locations.binary_search_by_key(&id, |location| location.point.location);
         at.ok().map(|at| &self.locations[at])
     }
 
-    /// The heads of loops: locations to which a lane came more than once without leaving the loop.
+    /// Returns the heads of loops: locations that a lane visited more than once before it left the loop.
     pub fn loops(&self) -> impl Iterator<Item = &LocationFigures> {
         self.locations.iter().filter(|location| location.trips.max() > 1)
     }
 
-    /// The lanes that were at a location last.
+    /// Counts the lanes whose last event was at a location.
     pub fn ended_at(&self, location: u16) -> u64 {
         self.edges_from(location).iter().filter(|edge| edge.to.is_none()).map(|edge| edge.lanes).sum()
     }
 
-    /// The edges from a location, which lie side by side.
+    /// Returns the edges from a location.
     pub fn edges_from(&self, location: u16) -> &[Edge] {
         edges_from(&self.edges, Some(location))
     }

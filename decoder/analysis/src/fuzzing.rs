@@ -1,4 +1,4 @@
-//! What the fuzz target `analyse` runs, as a library, so that tests can run it too. Panics on a finding.
+//! Library part of the fuzz target `analyse`, which tests can also run. Panics on a finding.
 
 pub(crate) mod charges;
 
@@ -7,16 +7,14 @@ use warptrace_decoder::{TraceFile, fuzzing::repaired};
 use crate::words::{self, Names};
 use crate::{Analysis, Counts, Selection, Time, analyse, compare};
 
-/// Events whose causes are computed once more, one by one.
+/// Limit of events for which causes are computed a second time.
 const MAX_CHARGED: u64 = 1 << 17;
-/// Events that one input may ask to have analysed. A few bytes can announce billions; cycles of them are
-/// slow, not wrong.
+/// Limit of events per input. A few bytes can announce billions, and cycles of them are slow but correct.
 const MAX_EVENTS: u64 = 1 << 22;
-/// Warps that one input may announce: each takes memory.
+/// Limit of warps per input, because each takes memory.
 const MAX_WARPS: u64 = 1 << 16;
 
-/// Analyses `data` as a trace, as it is and with its checksums repaired, and adds the figures up in every
-/// way.
+/// Analyses `data` as a trace, unchanged and with repaired checksums, and checks all sums.
 pub fn analyse_arbitrary(data: &[u8]) {
     check(data.to_vec());
     check(repaired(data.to_vec()));
@@ -28,11 +26,10 @@ fn check(data: Vec<u8>) {
     }
 }
 
-/// Analyses a trace and adds its figures up in every way; computes causes once more, event by event. Leaves a
-/// trace alone that is damaged or asks for too much.
+/// Analyses a trace and checks all sums, and causes event by event. Skips damaged and too large traces.
 ///
 /// # Panics
-/// If figures disagree.
+/// Panics if figures disagree.
 pub fn check_trace(trace: &TraceFile) {
     let sum = |of: &dyn Fn(u32) -> u64| {
         trace.launches().fold(0_u64, |sum, info| sum.saturating_add(of(info.number())))
@@ -57,7 +54,7 @@ pub fn check_trace(trace: &TraceFile) {
     }
 }
 
-/// Every view has the same sums.
+/// Checks that every view has the same sums.
 fn adds_up(analysis: &Analysis) {
     let total = analysis.counts;
     let of = |counts: &mut dyn Iterator<Item = Counts>| {
@@ -94,7 +91,7 @@ fn adds_up(analysis: &Analysis) {
     }
 }
 
-/// Every view has the same time.
+/// Checks that every view has the same time.
 fn times_add_up(analysis: &Analysis) {
     fn sum<'a>(times: impl Iterator<Item = &'a Option<Time>>) -> Option<Time> {
         times.fold(None, |mut sum: Option<Time>, time| {
@@ -121,7 +118,7 @@ fn times_add_up(analysis: &Analysis) {
     }
 }
 
-/// Multiprocessors are busy or wait no longer than their launch runs.
+/// Checks that the busy and waiting times of multiprocessors do not exceed the run time of their launch.
 fn schedule_adds_up(analysis: &Analysis) {
     let Some(schedule) = &analysis.schedule else { return };
     for launch in &schedule.launches {
@@ -139,7 +136,7 @@ fn schedule_adds_up(analysis: &Analysis) {
     }
 }
 
-/// Sentences can be made of any figures.
+/// Checks that all figures can be described in sentences.
 fn say(trace: &TraceFile, analysis: &Analysis) {
     let names = Names::new(trace);
     let sentences = [

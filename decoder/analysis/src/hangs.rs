@@ -1,8 +1,8 @@
-//! Where the warps of a launch were that had not ended when its recording did, or that failed.
+//! Positions of the warps of a launch that failed, or that had not ended at the end of the recording.
 //!
-//! A recorder that copies the logs of a kernel while it runs notes the location that each lane came to last.
-//! What lanes do there follows from the code: a loop goes round its head, a barrier keeps them. A run that
-//! some of its lanes have left is over for the others as well: these wait for them behind it.
+//! A recorder that drains logs while a kernel runs notes the last location of each lane. The code determines
+//! the activity of lanes there: they iterate a loop or wait at a barrier. If some lanes have left a run, the
+//! run is over, and the remaining lanes wait for the lanes that left.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,82 +15,81 @@ use warptrace_format::file::{CopyPlace, EarlyEnd, LanesAt, LaunchInfo, LocationI
 use crate::order::OrderItems;
 use crate::selection::kernel_name;
 
-/// The most warps of which it is looked for who has not come to a barrier.
+/// Maximum number of warps for which missing warps at barriers are searched.
 const MOST_IN_BLOCKS: u64 = 1 << 22;
 
-/// A launch that had not ended, or failed.
+/// A launch that failed or had not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hang {
     /// Number of the launch.
     pub launch: u32,
     /// Name of the kernel.
     pub kernel: String,
-    /// Whether it failed; else it still ran.
+    /// True if it failed; false if it was still running.
     pub failed: bool,
     /// Warps that were recorded.
     pub warps: u64,
-    /// Of these, those that have ended.
+    /// Recorded warps that have ended.
     pub ended: u64,
-    /// Those that have not begun.
+    /// Recorded warps that have not begun.
     pub not_begun: u64,
-    /// Those of which the file does not tell where they are.
+    /// Recorded warps without a position in the file.
     pub unknown: u64,
-    /// The others, by what their lanes do: most warps first.
+    /// Groups of the other warps, by number of warps, descending.
     pub groups: Vec<HangGroup>,
 }
 
 /// Warps whose lanes are at the same places.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HangGroup {
-    /// How many warps.
+    /// Number of warps.
     pub warps: u64,
-    /// The first of them.
+    /// Lowest warp of the group.
     pub first: u32,
-    /// What their lanes do: most lanes first, those that wait behind others last.
+    /// Places of their lanes, by number of lanes, descending. Lanes that wait for other lanes come last.
     pub places: Vec<HangPlace>,
-    /// If they wait at a barrier of their block: warps of the same blocks that have ended.
+    /// If they wait at a block barrier: ended warps of the same blocks.
     pub ended: u64,
-    /// Warps of the same blocks that are elsewhere, and the first of them.
+    /// Warps of the same blocks that have not ended and are not at the barrier.
     pub not_come: u64,
-    /// The first of these.
+    /// Lowest of these warps.
     pub first_not_come: Option<u32>,
 }
 
-/// What lanes do.
+/// Activity of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doing {
-    /// They go round a loop.
+    /// They iterate a loop.
     Loop,
     /// They wait at a barrier.
     Barrier,
-    /// They came to a location last.
+    /// They are at their last location.
     At,
-    /// They wait for other lanes of their warp, with which they came to a location last.
+    /// They wait for other lanes of their warp that shared their last location.
     Behind,
-    /// They came to no location yet.
+    /// They have not visited any location.
     Begun,
 }
 
-/// Lanes that do the same.
+/// Lanes with the same activity at the same place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HangPlace {
-    /// What they do.
+    /// Activity.
     pub doing: Doing,
-    /// The location; of a loop its head; 0 if there is none.
+    /// The location, or the head of the loop; 0 if there is none.
     pub location: u16,
-    /// Source file, or empty when it is not known.
+    /// Source file; empty if unknown.
     pub file: String,
-    /// Line from 1, or 0.
+    /// Line, from 1; 0 if unknown.
     pub line: u32,
-    /// The barrier, as [`WaitInfo::barrier`](warptrace_format::file::WaitInfo::barrier) has it; empty if
-    /// there is none.
+    /// Barrier, as in [`WaitInfo::barrier`](warptrace_format::file::WaitInfo::barrier); empty if none.
     pub barrier: String,
-    /// How many lanes of these warps.
+    /// Number of these lanes in all warps of the group.
     pub lanes: u64,
 }
 
-/// Returns where the warps of a launch were when its recording ended; `None` if the file does not tell.
+/// Returns the positions of the warps of a launch at the end of its recording; `None` if the file has none.
 pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     let end = trace.early_end(launch)?;
     let failed = matches!(end, EarlyEnd::Failed { .. });
@@ -121,7 +120,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
         }
     }
     if known > u64::from(info.warps()) {
-        // The file is damaged: warps are listed twice, or that the launch does not have.
+        // The file is damaged: it lists warps twice, or warps that the launch does not have.
         return None;
     }
     if known <= MOST_IN_BLOCKS {
@@ -129,7 +128,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     }
     let mut groups: Vec<HangGroup> = groups.into_values().collect();
     for group in &mut groups {
-        // Warps pass a barrier when all warps of the block have come: these go round the loop around it.
+        // A barrier releases its warps when all have arrived, so these warps iterate the loop around it.
         if group.not_come + group.ended == 0 {
             let of_block = group.places.iter_mut().filter(|place| place.is_of_block());
             of_block.for_each(|place| place.pass(trace));
@@ -155,16 +154,16 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     })
 }
 
-/// Warps that the file lists together.
+/// Warps with the same positions in the file.
 struct Row<'a> {
     warps: &'a [(u32, u32)],
-    /// What their lanes do, without numbers, and how many lanes of each warp do that.
+    /// Places of the lanes, with counts of 0, and the number of lanes of each warp there.
     places: Vec<HangPlace>,
     lanes: Vec<u64>,
 }
 
 impl<'a> Row<'a> {
-    /// `failed`: they did not wait, and their own lines are told instead of loops and barriers.
+    /// Creates a row. Lanes of a launch that `failed` do not wait: places have lines, not loops and barriers.
     fn new(trace: &TraceFile, at: &'a WarpsAt, failed: bool) -> Self {
         let mut found: BTreeMap<HangPlace, u64> = BTreeMap::new();
         for lanes in &at.lanes {
@@ -174,7 +173,7 @@ impl<'a> Row<'a> {
         Self { warps: &at.warps, places, lanes }
     }
 
-    /// Its warps that the launch has.
+    /// Returns the warps of the row that the launch has.
     fn all(&self, info: &LaunchInfo) -> impl Iterator<Item = u32> {
         let most = info.warps();
         let range =
@@ -182,7 +181,7 @@ impl<'a> Row<'a> {
         self.warps.iter().flat_map(range)
     }
 
-    /// The barriers of their blocks at which they wait.
+    /// Returns the block barriers where the warps wait.
     fn barriers(&self) -> impl Iterator<Item = &str> {
         let at_barrier = |place: &&HangPlace| place.doing == Doing::Barrier && place.barrier != "warp";
         self.places.iter().filter(at_barrier).map(|place| place.barrier.as_str())
@@ -190,12 +189,11 @@ impl<'a> Row<'a> {
 }
 
 impl HangPlace {
-    /// Whether it is a barrier of the block with a number.
     fn is_of_block(&self) -> bool {
         self.doing == Doing::Barrier && self.barrier.starts_with("bar ")
     }
 
-    /// Says what lanes do that pass the barrier, if they go round a loop.
+    /// Changes the place to the loop around the barrier, if there is one.
     fn pass(&mut self, trace: &TraceFile) {
         let Some(head) = location(trace, self.location).and_then(|info| head(trace, info)) else { return };
         let (doing, barrier, lanes) = (Doing::Loop, String::new(), self.lanes);
@@ -210,7 +208,7 @@ impl HangGroup {
     }
 }
 
-/// Finds, for warps that wait at a barrier of their block, which others have ended or are elsewhere.
+/// Finds the warps that are missing at block barriers: those that have ended, and those that are elsewhere.
 fn find_missing<'r>(
     info: &LaunchInfo,
     rows: &'r [Row<'_>],
@@ -220,7 +218,7 @@ fn find_missing<'r>(
         return;
     }
     let each = info.warps_per_block().max(1);
-    // Of each block, the warps that have not ended; and those that wait, by the barrier, with their groups.
+    // Warps of each block that have not ended. Waiting warps by block and barrier, and their groups.
     let mut running: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let mut waiting: BTreeMap<(u32, &str), BTreeSet<u32>> = BTreeMap::new();
     let mut with_barrier: BTreeSet<(u32, &str, &[HangPlace])> = BTreeSet::new();
@@ -248,7 +246,7 @@ fn find_missing<'r>(
 
 fn location(trace: &TraceFile, id: u16) -> Option<&LocationInfo> {
     let all = &trace.metadata().locations;
-    // They stand in the order of their ids in most files.
+    // In most files, locations are in the order of their ids.
     let near = all.get(usize::from(id).wrapping_sub(1)).filter(|info| info.id == id);
     near.or_else(|| all.iter().find(|info| info.id == id))
 }
@@ -293,7 +291,7 @@ fn place(trace: &TraceFile, at: &LanesAt, failed: bool) -> HangPlace {
     head(trace, info).map_or_else(|| of(Doing::At, info), |head| of(Doing::Loop, head))
 }
 
-/// The head of the loop in which a location lies.
+/// Returns the head of the innermost loop around a location.
 fn head<'a>(trace: &'a TraceFile, info: &'a LocationInfo) -> Option<&'a LocationInfo> {
     let mut inner = Some(info);
     while let Some(around) = inner {

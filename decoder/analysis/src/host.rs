@@ -1,4 +1,4 @@
-//! When launches ran by the host's clocks.
+//! Run times of launches by the host's clocks.
 
 use crate::order::OrderItems;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use warptrace_format::file::{ClockReading, HostLaunch, LaunchInfo};
 use crate::figures::as_text;
 use crate::selection::kernel_name;
 
-/// When a launch ran by the host's clocks.
+/// Run time of a launch by the host's clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostRan {
@@ -16,36 +16,35 @@ pub struct HostRan {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// When it was given to the device, in nanoseconds since 1970-01-01 UTC. In JSON a text, since readers
-    /// there keep only 53 bits of a number.
+    /// Time of submission to the device, in nanoseconds since 1970-01-01 UTC. A string in JSON, because many
+    /// JSON readers keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
-    /// From then to when it was seen to have ended; `None` if it was not.
+    /// Time until the host saw the launch's end; `None` if it did not.
     pub nanoseconds: Option<u64>,
-    /// From when all launches that began before were seen to have ended to the begin of this one; 0 if one of
-    /// them was not, and for the first.
+    /// Time from the observed end of all earlier launches to this submission. 0 for the first launch, and if
+    /// an earlier launch has no observed end.
     pub gap_nanoseconds: u64,
 }
 
-/// When launches ran by the host's clocks: from when each was given to the device to when it was seen to have
-/// ended, which is never less than it took.
+/// Run times of launches by the host's clocks, from submission to observed end: upper bounds of the time they
+/// took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostSchedule {
-    /// Launches of which it is known when they began, in that order.
+    /// Launches with a known submission time, in that order.
     pub launches: Vec<HostRan>,
-    /// From the first begin to the last end that is known.
+    /// Time from the first submission to the last known end.
     pub nanoseconds: u64,
-    /// For how long none of them was under way in between.
+    /// Time in between without a running launch.
     pub gap_nanoseconds: u64,
-    /// By how much times of the device's global timer may be off on the host's clock; `None` if the two were
-    /// not compared, as on the simulator.
+    /// Error bound of the device's timer on the host's clock; `None` if not compared, as on the simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_within_nanoseconds: Option<u64>,
 }
 
 impl HostSchedule {
-    /// Reads when these launches ran; `None` if the file says it of none.
+    /// Reads the run times of these launches; `None` if the file has none.
     pub(crate) fn new<'a>(trace: &TraceFile, launches: impl Iterator<Item = &'a LaunchInfo>) -> Option<Self> {
         let known = launches.filter_map(|info| Some((info, *trace.host_launch(info.number())?)));
         let mut known: Vec<(&LaunchInfo, HostLaunch)> = known.collect();
@@ -53,7 +52,7 @@ impl HostSchedule {
         let first = known.first()?.1.begin;
         let timer_within_nanoseconds = trace.on_host(0).map(|on_host| on_host.within);
         let mut schedule = Self { timer_within_nanoseconds, ..Self::default() };
-        // Until when launches before are known to have run; `None` if one is not known to have ended.
+        // End of the earlier launches; `None` if one of them has no known end.
         let (mut until, mut last) = (Some(first), first);
         for (info, HostLaunch { launch, begin, nanoseconds }) in known {
             let gap_nanoseconds = until.map_or(0, |until| begin.saturating_sub(until));
@@ -68,7 +67,7 @@ impl HostSchedule {
         Some(schedule)
     }
 
-    /// Returns the launches before which none was under way for longest, at most `most`.
+    /// Returns the launches with the longest gaps before them, at most `most`.
     pub fn longest_gaps(&self, most: usize) -> Vec<&HostRan> {
         let mut launches: Vec<&HostRan> =
             self.launches.iter().filter(|launch| launch.gap_nanoseconds > 0).collect();
@@ -78,35 +77,35 @@ impl HostSchedule {
     }
 }
 
-/// What a file says of the host's clocks.
+/// Summary of the host's clocks in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostSummary {
-    /// Launches of which it is known when they began.
+    /// Launches with a known submission time.
     pub launches: u64,
-    /// When the first one did, in nanoseconds since 1970-01-01 UTC; 0 if there is none.
+    /// First submission, in nanoseconds since 1970-01-01 UTC; 0 if unknown.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
-    /// From then to the last end that is known.
+    /// Time from then to the last known end.
     pub nanoseconds: u64,
-    /// Readings of the clocks, in the order in which they were made.
+    /// Clock readings, in the order in which they were made.
     pub readings: Vec<HostReading>,
 }
 
-/// The host's clocks at one moment, and the device's timer, in nanoseconds.
+/// Simultaneous readings of the host's clocks and the device's timer, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostReading {
-    /// The real-time clock, since 1970-01-01 UTC.
+    /// Real-time clock, since 1970-01-01 UTC.
     #[serde(serialize_with = "as_text")]
     pub realtime: u64,
-    /// The monotonic clock.
+    /// Monotonic clock.
     #[serde(serialize_with = "as_text")]
     pub monotonic: u64,
-    /// The device's global timer; `None` if it was not read.
+    /// Global timer of the device; `None` if it was not read.
     #[serde(serialize_with = "as_text_if_known")]
     pub timer: Option<u64>,
-    /// How long the reading took.
+    /// Duration of the reading.
     pub width: u64,
 }
 
@@ -118,7 +117,7 @@ fn as_text_if_known<S: serde::Serializer>(number: &Option<u64>, serializer: S) -
 }
 
 impl HostSummary {
-    /// Reads what the file says; `None` if it says nothing.
+    /// Reads the summary; `None` if the file has no data about the host's clocks.
     pub(crate) fn new(trace: &TraceFile) -> Option<Self> {
         let reading = |&ClockReading { realtime, monotonic, timer, width }: &ClockReading| HostReading {
             realtime,

@@ -1,4 +1,4 @@
-//! What the program called its launches, and what was done under each name.
+//! Figures by the label that the program gave its launches.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use warptrace_decoder::TraceFile;
 use crate::counts::Counts;
 use crate::figures::Analysis;
 
-/// The launches with one label.
+/// Sums over the launches with one label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LabelFigures {
-    /// What the program called them; `None` for those that it did not name.
+    /// Label; `None` for launches without one.
     pub label: Option<String>,
     /// Launches with events.
     pub launches: u64,
@@ -24,7 +24,7 @@ pub struct LabelFigures {
     pub counts: Counts,
 }
 
-/// Returns what was done under each label, the most idle slots first; nothing if no launch has one.
+/// Returns the figures of each label, by idle slots, descending. Empty if no launch has a label.
 pub fn by_label(trace: &TraceFile, analysis: &Analysis) -> Vec<LabelFigures> {
     let mut found: BTreeMap<Option<&str>, LabelFigures> = BTreeMap::new();
     let mut last = None;
@@ -36,7 +36,7 @@ pub fn by_label(trace: &TraceFile, analysis: &Analysis) -> Vec<LabelFigures> {
             warps: 0,
             counts: Counts::default(),
         });
-        // Those of a launch follow each other.
+        // Entries of a launch are adjacent.
         figures.launches += u64::from(last.replace(warp.launch) != Some(warp.launch));
         figures.warps += warps;
         figures.counts.add(&warp.counts.of_all(warps));

@@ -1,18 +1,17 @@
-//! What did my warps do? Figures of `.wtrc` traces, computed from runs and cycles, never from expanded
-//! events.
+//! Computes figures of `.wtrc` traces from runs and cycles, without expanding them to events.
 //!
 //! ```text
 //! TraceFile ── Selection ── analyse ──┬─ locations, lines   visits, lanes, idle slots, splits, trips
 //!                                     ├─ edges              from event to event, lane by lane
 //!                                     ├─ warps, paths       work, groups of equal paths
 //!                                     ├─ roll_up            sums by kernel, function and loop
-//!                                     └─ losses             what is missing
+//!                                     └─ losses             missing events and warps
 //! TraceFile ── Selection ── accesses   sectors, passes and strides of sites and lines; buffers
 //! TraceFile ── Selection ── values     ends, means and histograms of named values, the first NaN
-//! TraceFile ── Summary          what it holds and lacks, without its events
-//! TraceFiles of ranks ── Timeline   their launches on one axis, and which rank is late
-//! two TraceFiles ── compare           what changed, and where a warp first goes another way
-//! several TraceFiles ── SetAnalysis   their sums, and which file is unlike the others
+//! TraceFile ── Summary          contents and losses, without reading events
+//! TraceFiles of ranks ── Timeline   launches of all ranks on one time axis, and the late rank
+//! two TraceFiles ── compare           changes, and where a warp first takes another path
+//! several TraceFiles ── SetAnalysis   sums, and the file that differs most
 //! ```
 //!
 //! `docs/reference/answers.md` defines each figure.

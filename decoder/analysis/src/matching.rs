@@ -1,4 +1,4 @@
-//! Which launches and warps of two traces are the same.
+//! Matches the launches and warps of two traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,8 @@ use crate::figures::WarpFigures;
 use crate::selection::kernel_name;
 use crate::warps::WarpTable;
 
-/// Pairs the launches of two traces: the first launch of a kernel with the first one of the kernel of that
-/// name, and so on. Launches of kernels that only one trace has are paired by their numbers. In the order of
-/// the first trace.
+/// Pairs the n-th launches of the kernels with the same name in two traces. Pairs launches of kernels that
+/// only one trace has by number. The pairs are in the order of the first trace.
 pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
     let [old, new] = traces.map(by_kernel);
     let mut pairs = Vec::new();
@@ -35,7 +34,6 @@ pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
     pairs
 }
 
-/// Launches by the name of their kernel, in the order of the trace.
 fn by_kernel(trace: &TraceFile) -> BTreeMap<&str, Vec<&LaunchInfo>> {
     let mut found: BTreeMap<&str, Vec<&LaunchInfo>> = BTreeMap::new();
     for info in trace.launches() {
@@ -44,13 +42,12 @@ fn by_kernel(trace: &TraceFile) -> BTreeMap<&str, Vec<&LaunchInfo>> {
     found
 }
 
-/// The names of the kernels that a trace launches.
 pub(crate) fn kernels(trace: &TraceFile) -> BTreeSet<&str> {
     by_kernel(trace).into_keys().collect()
 }
 
-/// Gives pairs of warps to `each`. In launches of the same shape those of the same number; in others those whose
-/// lanes are the same threads of the grid, by their global coordinates.
+/// Calls `each` with pairs of warps: of the same index in launches of the same shape, and otherwise with the
+/// same global coordinates of their lanes.
 pub(crate) fn warps(
     launches: &[[&LaunchInfo; 2]],
     [old, new]: [&WarpTable; 2],
@@ -78,17 +75,15 @@ pub(crate) fn warps(
     }
 }
 
-/// The threads that a warp holds: equal exactly if each lane has the same global coordinates.
+/// Threads of a warp. Two values are equal exactly if each lane has the same global coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Threads {
     /// Global coordinates of lane 0.
     first: [u64; 3],
     lanes: u32,
-    /// Of lanes that are in several rows of their block: its width, and where in its row lane 0 is. Else
-    /// zeros.
+    /// If the lanes span several rows of their block: its width, and the column of lane 0. Otherwise zeros.
     rows: [u32; 2],
-    /// Of lanes that are in several planes of their block: its height, and in which row lane 0 is. Else
-    /// zeros.
+    /// If the lanes span several planes of their block: its height, and the row of lane 0. Otherwise zeros.
     planes: [u32; 2],
 }
 
@@ -116,7 +111,6 @@ impl Threads {
 mod tests {
     use super::*;
 
-    /// The global coordinates of each lane, one by one.
     fn lanes(info: &LaunchInfo, warp: u32) -> Vec<[u32; 3]> {
         let id = info.stream_id(warp).expect("a warp of the launch");
         let [x, y, z] = info.block();

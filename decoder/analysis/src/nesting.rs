@@ -1,63 +1,59 @@
-//! Loops, found in what each lane passes: how often a lane came to a location before it left the loop there.
+//! Finds loops from the locations that each lane visits, and counts the visits before a lane left each loop.
 //!
-//! Each lane has a stack of locations, with a count each. When the lane comes to a location that is on its
-//! stack, it has gone round a loop: what lies above is taken off (the loop's body, and the loops in it, which
-//! are over), and the location's count grows by one. Otherwise the location is put on top with a count of 1.
-//! What is taken off, or still there when the warp ends, has made as many *trips* as its count. A location
-//! that ever makes more than one is the head of a loop; in structured code with a trace point at the start of
-//! each loop's body the heads are those trace points, and nested loops begin anew in each trip of the outer.
+//! Each lane has a stack of locations with counts. A visit of a location on the stack ends a loop iteration:
+//! the entries above it (the loop's body and inner loops) are removed, and its count increases by one. Any
+//! other location is pushed with a count of 1. The count of an entry at its removal, or at the end of the
+//! warp, is its number of *trips*. A location with more than one trip is the head of a loop. With a trace
+//! point at the start of each loop body, these are the heads, and each trip of an outer loop starts its inner
+//! loops anew.
 //!
-//! The stacks of all lanes are one list of entries, the oldest first: a location and the lanes that were put
-//! there by one event and have it still. A lane's stack is the entries that it is in. So an event adds at
-//! most one entry for all of its lanes, and lanes that come back go down the list from its end, out of each
-//! entry that they pass, up to that of the location.
+//! The stacks of all lanes share one list of entries, oldest first. An entry has a location, and the lanes
+//! that one event pushed and that still have it. The stack of a lane consists of its entries. An event adds
+//! at most one entry. Returning lanes leave the last entries, down to the entry of the location.
 //!
-//! A cycle is gone through twice: what its second time takes off, each later time does, too, and only the
-//! count of the location lowest in the stack that the body comes to grows on.
+//! A cycle is processed in two passes. Each later iteration removes the same entries as the second one. Only
+//! the count of the lowest location in the stack that the body reaches continues to grow.
 
 use warptrace_format::Event;
 
 use crate::distribution::Distribution;
 use crate::trips::Visited;
 
-/// Locations on a stack. With more, the older half is taken off: a loop whose body passes more locations is
-/// counted trip by trip.
+/// Maximum stack depth. Then the older half is removed, and loops with longer bodies count trip by trip.
 const MAX_DEPTH: usize = 256;
-/// What is taken off a full stack. The longest body of a cycle must find room in what stays.
+/// Entries that are removed from a full stack. The other half must hold the longest body of a cycle.
 const HALF: u16 = MAX_DEPTH as u16 / 2;
 const _: () = assert!(HALF as usize >= warptrace_format::codec::MAX_BODY);
 
 const LANES: usize = 32;
-/// Entries from which on those without lanes are looked for and removed.
+/// Number of entries at which empty ones are first removed.
 const FEW_ENTRIES: usize = 256;
-/// Entries that are skipped at once if none has the lanes.
+/// Entries that are skipped together if none contains the lanes.
 const STRETCH: usize = 16;
-/// Stands for a location that has not been seen.
 const UNSEEN: u32 = u32::MAX;
 
-/// Finds the trips of warps that are given one after the other.
+/// Counts the trips of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
-    /// Warps that have the events.
+    /// Warps of the current class.
     warps: u64,
-    /// Lanes of the entries; none for entries that all have left.
+    /// Lanes of each entry; 0 if all have left.
     entries: Vec<u32>,
-    /// The location of each entry, as a number in `visited`.
+    /// Location of each entry, as an index into `visited`.
     numbers: Vec<u16>,
-    /// Length of `entries` from which on they are tidied.
+    /// Length of `entries` at which empty entries are removed.
     many: usize,
-    /// For each location id its number in `visited`.
+    /// Index into `visited`, by location id.
     number_of: Vec<u32>,
     visited: Vec<Visited>,
-    /// No stack is deeper: the depth of the deepest when it was looked for, and the entries since.
+    /// Upper bound of the stack depth: the last computed depth plus the entries since then.
     depth_bound: usize,
-    /// The depths of all lanes, once some stack may be deep.
+    /// Depths of all lanes, counted after a stack has become deep.
     depths: Option<Box<[u16; LANES]>>,
-    /// What the second time of a cycle came back to or put on top: the entry, and which lanes.
+    /// Entries and lanes that the second pass of a cycle returned to or pushed.
     reached: Vec<(usize, u32)>,
 }
 
-/// The lanes of a mask.
 fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (mask != 0).then(|| mask.trailing_zeros() as usize);
@@ -69,20 +65,17 @@ fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
 /// How an event is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// For itself.
     Once,
-    /// In the second time of a cycle, whose trips stand for those of this many times.
+    /// In the second pass of a cycle, with trips that count for this many iterations.
     Repeated(u64),
 }
 
 impl Nesting {
-    /// Begins a class of this many warps.
     pub(crate) fn begin(&mut self, warps: u64) {
         self.end();
         self.warps = warps;
     }
 
-    /// Takes the warp's next events, `times` equal ones.
     #[inline(always)]
     pub(crate) fn run(&mut self, event: Event, times: u64) {
         if self.entries.len() >= self.many {
@@ -91,7 +84,6 @@ impl Nesting {
         self.visit(event, times, Pass::Once);
     }
 
-    /// Takes the warp's next events, a cycle.
     pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
         if self.entries.len() >= self.many {
             self.tidy();
@@ -102,11 +94,11 @@ impl Nesting {
         }
     }
 
-    /// Takes the body of a cycle, whose first time has been taken, `times` more times.
+    /// Takes `times` more iterations of a cycle after the first.
     fn repeat(&mut self, body: &[Event], times: u64) {
         self.reached.clear();
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
-        // Of each lane the lowest entry: it stays there, and each time counts what this one did.
+        // The lowest entry of each lane stays on the stack. Every iteration adds the counts of this one.
         let mut reached = std::mem::take(&mut self.reached);
         reached.sort_unstable_by_key(|(entry, _)| *entry);
         let mut rest = u32::MAX;
@@ -125,7 +117,6 @@ impl Nesting {
         self.reached = reached;
     }
 
-    /// Takes `times` equal events in a row.
     #[inline(always)]
     fn visit(&mut self, Event { location, mask }: Event, times: u64, pass: Pass) {
         let number = match self.number_of.get(usize::from(location)) {
@@ -136,7 +127,7 @@ impl Nesting {
         let back = visited.of_stacks(mask);
         let first = mask & !back;
         visited.visit(mask, times);
-        // No location is on a stack twice.
+        // A stack has each location at most once.
         if self.visited.len() > MAX_DEPTH && first != 0 && self.depth_bound >= MAX_DEPTH {
             self.make_room(first);
         }
@@ -161,20 +152,20 @@ impl Nesting {
         if self.number_of.len() <= usize::from(location) {
             self.number_of.resize(usize::from(location) + 1, UNSEEN);
         }
-        // At most one for each id.
+        // At most one entry per id.
         let number = self.visited.len() as u16;
         self.number_of[usize::from(location)] = number.into();
         self.visited.push(Visited::new(location));
         number
     }
 
-    /// Takes lanes, which all have the location on their stacks, back to it.
+    /// Returns lanes to the location, which is on the stacks of all of them.
     #[inline(always)]
     fn go_back(&mut self, number: u16, back: u32, pass: Pass) {
         let weight = if let Pass::Repeated(weight) = pass { weight } else { 1 };
         let (mut rest, mut end) = (back, self.entries.len());
         while rest != 0 && end > 0 {
-            // Most come back to one of the last entries.
+            // Most lanes return to one of the last entries.
             let from = end.saturating_sub(STRETCH);
             for entry in (from..end).rev() {
                 let lanes = self.entries[entry] & rest;
@@ -208,7 +199,7 @@ impl Nesting {
         }
     }
 
-    /// Takes an entry off the stacks of lanes that are in it.
+    /// Removes an entry from the stacks of lanes that have it.
     #[inline(always)]
     fn leave(&mut self, entry: usize, lanes: u32, weight: u64) {
         self.entries[entry] &= !lanes;
@@ -218,7 +209,7 @@ impl Nesting {
         }
     }
 
-    /// Finds out how deep stacks are, and takes the older half off those of these lanes that are full.
+    /// Computes the stack depths, and removes the older half of the full stacks of these lanes.
     #[cold]
     fn make_room(&mut self, lanes: u32) {
         if self.depths.is_none() {
@@ -231,7 +222,7 @@ impl Nesting {
                 self.depth_bound = usize::from(deepest);
                 return;
             }
-            // From here on they are counted, until the warp ends.
+            // From here to the end of the warp, the depths are counted.
             self.depths = Some(depths);
         }
         let Some(depths) = &self.depths else { return };
@@ -247,7 +238,8 @@ impl Nesting {
                 }
                 continue;
             }
-            // No body of a cycle reaches so far down, so they are taken off once, also in its second time.
+            // A cycle's body does not reach this far down, so the second pass also removes these entries
+            // once.
             self.leave(entry, lanes, 1);
             for lane in lanes_of(lanes) {
                 taken[lane] += 1;
@@ -274,7 +266,6 @@ impl Nesting {
         self.many = (2 * kept).max(FEW_ENTRIES);
     }
 
-    /// Ends the warp: all loops are over.
     pub(crate) fn end(&mut self) {
         for (&lanes, &number) in self.entries.iter().zip(&self.numbers) {
             self.visited[usize::from(number)].take_off(lanes, self.warps);
@@ -284,19 +275,17 @@ impl Nesting {
         (self.depth_bound, self.depths) = (0, None);
     }
 
-    /// Whether a location was ever the head of a loop.
     pub(crate) fn is_head(&self, location: u16) -> bool {
         let number = self.number_of.get(usize::from(location)).filter(|number| **number != UNSEEN);
         number.is_some_and(|number| self.visited[*number as usize].is_head())
     }
 
-    /// The trips of a location.
     pub(crate) fn trips(&self, location: u16) -> Distribution {
         let number = self.number_of.get(usize::from(location)).filter(|number| **number != UNSEEN);
         number.map(|number| self.visited[*number as usize].trips()).unwrap_or_default()
     }
 
-    /// Adds what was found elsewhere. No warp is open.
+    /// Adds the trips of another thread. No warp may be open.
     pub(crate) fn merge(&mut self, mut other: Self) {
         if self.visited.len() < other.visited.len() {
             std::mem::swap(self, &mut other);

@@ -1,4 +1,4 @@
-//! Trips against a stack for each lane that takes event by event.
+//! Compares trips with a separate stack for each lane, event by event.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use super::*;
 use crate::testing::{expand, items, repeated};
 
 impl Nesting {
-    /// Takes the warp's next events.
     fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times } => self.run(*event, (*times).into()),
@@ -19,10 +18,10 @@ impl Nesting {
     }
 }
 
-/// For each location and number of trips, how often lanes made that number.
+/// Number of lanes by location and number of trips.
 type FoundNesting = BTreeMap<u16, BTreeMap<u64, u64>>;
 
-/// Trips of the locations that one lane passes.
+/// Adds the trips of the locations that one lane visits.
 fn of_lane(locations: impl Iterator<Item = u16>, depth: usize, found: &mut FoundNesting) {
     let mut stack: Vec<(u16, u64)> = Vec::new();
     let mut over =
@@ -100,7 +99,7 @@ proptest! {
 
 #[test]
 fn loops_in_loops_begin_anew() {
-    // 1; twice: 2, then 3 so often as given, then 4; 5.
+    // 1; twice: 2, then 3 as often as given, then 4; 5.
     let mut nesting = Nesting::default();
     nesting.begin(1);
     let all = u32::MAX;
@@ -144,7 +143,7 @@ fn lanes_of_an_event_share_an_entry() {
     assert_eq!(nesting.entries, [0xff]);
 }
 
-/// Lanes that go ways of their own, through many locations.
+/// Generates events of lanes that diverge, at many locations.
 fn diverged() -> impl Strategy<Value = Vec<Event>> {
     let mask =
         prop_oneof![8 => (0_u32..32).prop_map(|lane| 1 << lane), 1 => any::<u32>().prop_map(|m| m | 1)];

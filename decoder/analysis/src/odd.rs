@@ -1,5 +1,4 @@
-//! What made a warp unlike the others of its launch: where it came more or less often, in which loop, and for
-//! which thread.
+//! Explains why a warp differs from the others of its launch: the location, the loop and the thread.
 
 use std::cmp::Reverse;
 
@@ -12,67 +11,67 @@ use crate::figures::{Analysis, LocationFigures, WarpFigures};
 use crate::selection::Selection;
 use crate::{analyse, words};
 
-/// A warp beside the median warp of its launch, and what made the difference.
+/// Comparison of a warp with the median warp of its launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Oddity {
     /// Number of the launch.
     pub launch: u32,
-    /// What the program called it.
+    /// Label that the program gave the launch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// Its block: x, y, z.
+    /// Block of the warp: x, y, z.
     pub block: [u32; 3],
-    /// Its first and last thread in the block.
+    /// First and last thread of the warp, as indices in the block.
     pub threads: [u32; 2],
-    /// Its events.
+    /// Events of the warp.
     pub events: u64,
-    /// Its role, as [`WarpFigures::role`].
+    /// Role, as in [`WarpFigures::role`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<u8>,
-    /// Events of the median warp of its launch and role.
+    /// Events of the median warp of the launch and role.
     pub median: u64,
-    /// The location that made most of the difference; `None` if it came everywhere as often as the median.
+    /// Location with the largest difference; `None` if all visit counts equal the median.
     pub made_by: Option<MadeBy>,
 }
 
-/// The location that made most of a warp's difference.
+/// Location with the largest difference between a warp and the median.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MadeBy {
-    /// Its id.
+    /// Id of the location.
     pub location: u16,
-    /// Times that the warp came.
+    /// Visits by the warp.
     pub visits: u64,
-    /// Times that the median warp came, of those that did.
+    /// Median over the warps with visits.
     pub median: u64,
-    /// The warp's way round, if the location is the head of a loop.
+    /// Trips of the warp's lanes, if the location is the head of a loop.
     pub trips: Option<OddTrips>,
 }
 
-/// Trips of the lanes of one warp round a loop: what the loop's bound was for them.
+/// Trips of the lanes of one warp through a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OddTrips {
-    /// Fewest trips of a lane, each time that it came to the loop.
+    /// Fewest trips of a lane before it left the loop.
     pub min: u64,
-    /// Most.
+    /// Most trips of a lane before it left the loop.
     pub max: u64,
-    /// Median of the lanes of all warps.
+    /// Median over the lanes of all warps.
     pub median: u64,
-    /// The thread, by its linear index in the block, that came to the head most often; the first of several.
+    /// First thread with the most visits of the head, as a linear index in the block.
     pub thread: u32,
-    /// How often that thread came.
+    /// Visits of the head by this thread.
     pub thread_visits: u64,
 }
 
 impl Oddity {
-    /// Goes over the events of one warp. `analysis` is that of the trace.
+    /// Reads the events of one warp. `analysis` must be of the same trace.
     ///
     /// # Errors
-    /// The trace has no such warp, or is damaged.
+    /// The trace does not have the warp, or is damaged.
     pub fn new(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
         let unknown = AnalysisError::UnknownLaunch { launch: warp.launch, launches: trace.launches().len() };
         let info = trace.launch(warp.launch).ok_or(unknown)?;
@@ -125,7 +124,7 @@ impl Oddity {
         })
     }
 
-    /// Says it in up to three lines: the warp, the location that made the difference, and its trips there.
+    /// Describes the warp, the location and its trips there, in up to three lines.
     pub fn describe(&self, trace: &TraceFile, names: &words::Names) -> Vec<String> {
         let [first, last] = self.threads;
         let mut lines = vec![format!(
@@ -156,7 +155,7 @@ impl Oddity {
     }
 }
 
-/// The lane of a warp that came to a location most often, and how often; the first of several.
+/// Returns the first lane with the most visits of a location, and the number of these visits.
 fn busiest(trace: &TraceFile, warp: &WarpFigures, location: u16) -> Result<(u32, u64), AnalysisError> {
     let mut came = [0_u64; WARP_LANES as usize];
     trace.decode_warp(warp.launch, warp.warp, 0)?.each_item(|WarpItem { item, .. }| {

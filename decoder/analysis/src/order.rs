@@ -1,19 +1,19 @@
-//! Sorting whose algorithm is compiled once.
+//! Stable sorting with one compiled instance of the sort algorithm.
 
 use std::cmp::Ordering;
 
 /// Stable sorts of slices that add little machine code.
 ///
-/// The compiler makes the standard library's sort anew for each closure: a fifth of the intermediate code of the
-/// packages that show figures. These methods sort the places of the items with one sort, and then move the items.
+/// The standard library's sort is monomorphized for each closure: a fifth of the intermediate code of the
+/// packages that print figures. These methods sort indices with one shared sort, and then move the items.
 pub trait OrderItems<T> {
-    /// Sorts the items; equal ones keep their order. `n` items cost O(`n` log `n`) calls of `compare`.
+    /// Sorts the items; equal items keep their order. Calls `compare` O(n log n) times for n items.
     ///
     /// # Panics
-    /// May panic if `compare` is no total order; else the order of the items is then arbitrary.
+    /// May panic if `compare` is not a total order. If it does not panic, the resulting order is unspecified.
     fn order_by(&mut self, compare: impl Fn(&T, &T) -> Ordering);
 
-    /// Sorts the items by a key, which is made anew for each comparison; equal ones keep their order.
+    /// Sorts the items by a key; equal items keep their order. Computes the key for each comparison.
     fn order_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         self.order_by(|a, b| key(a).cmp(&key(b)));
     }
@@ -22,7 +22,7 @@ pub trait OrderItems<T> {
 impl<T> OrderItems<T> for [T] {
     fn order_by(&mut self, compare: impl Fn(&T, &T) -> Ordering) {
         let mut places = places(self.len(), &|a, b| compare(&self[a], &self[b]));
-        // Each swap takes one item to its place.
+        // Each swap moves one item to its final position.
         for at in 0..self.len() {
             while places[at] != at {
                 let place = places[at];
@@ -33,7 +33,7 @@ impl<T> OrderItems<T> for [T] {
     }
 }
 
-/// Returns the place that each of `len` items has in their order.
+/// Returns the position of each of `len` items in sorted order.
 fn places(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     order.sort_by(|&a, &b| compare(a, b));

@@ -1,19 +1,17 @@
-//! Sums for pairs of locations: from one to another.
+//! Sums for ordered pairs of locations.
 
 use rustc_hash::FxHashMap;
 
-/// Most different pairs that are counted, which bounds memory: locations could have 2^32.
+/// Limit of distinct pairs, which bounds memory: 2^32 pairs are possible.
 const MAX_PAIRS: usize = 1 << 20;
-/// Entries of the small table in front of that of all pairs.
+/// Entries of the table in front of the map of all pairs.
 const RECENT: usize = 1 << RECENT_BITS;
 const RECENT_BITS: u32 = 10;
 
-/// How often a pair was counted, and the sum of what was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sum {
-    /// How often.
     pub(crate) times: u64,
-    /// Lanes, idle lane slots or events, as the owner of the pairs counts.
+    /// Lanes, idle lane slots or events, depending on the owner of the pairs.
     pub(crate) amount: u64,
 }
 
@@ -25,23 +23,20 @@ impl Sum {
     }
 }
 
-/// Sums by pair of locations.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     all: FxHashMap<u32, Sum>,
-    /// Pairs that were counted lately and are not in `all` yet, each at the one entry that it can have; empty
-    /// entries have no times.
+    /// Direct-mapped table of recent pairs that are not in `all` yet. Unused entries have a `times` of 0.
     recent: Vec<(u32, Sum)>,
-    /// Whether there were too many, of which none is kept.
+    /// True if there were too many pairs. Then no pairs are kept.
     is_full: bool,
 }
 
 impl Pairs {
-    /// Counts a pair.
     #[inline(always)]
     pub(crate) fn count(&mut self, from: u16, to: u16, sum: Sum) {
         let key = u32::from(from) << 16 | u32::from(to);
-        // The upper bits of a product with 2^32 over the golden ratio (Knuth, "Sorting and Searching", 6.4).
+        // Fibonacci hashing by 2^32 over the golden ratio (Knuth, "Sorting and Searching", 6.4).
         let at = (key.wrapping_mul(0x9e37_79b9) >> (u32::BITS - RECENT_BITS)) as usize;
         match self.recent.get_mut(at) {
             Some((held, known)) if *held == key => known.add(sum),
@@ -49,7 +44,7 @@ impl Pairs {
         }
     }
 
-    /// Has an entry hold a pair in place of another.
+    /// Replaces an entry of the recent pairs.
     #[cold]
     #[inline(never)]
     fn replace(&mut self, at: usize, key: u32, sum: Sum) {
@@ -62,7 +57,7 @@ impl Pairs {
         }
     }
 
-    /// Moves the recent pairs to the others.
+    /// Moves the recent pairs to the map of all pairs.
     fn settle(&mut self) {
         let mut recent = std::mem::take(&mut self.recent);
         for (key, sum) in recent.iter_mut().filter(|(_, sum)| sum.times > 0) {
@@ -78,12 +73,11 @@ impl Pairs {
         }
         self.all.entry(key).or_default().add(sum);
         if self.all.len() > MAX_PAIRS {
-            // Nothing comes of them any more.
             (self.all, self.is_full) = (FxHashMap::default(), true);
         }
     }
 
-    /// The pairs, by where from and where to, in order; `None` if there were more than 2^20.
+    /// Returns the pairs, sorted by source and destination; `None` if there were more than 2^20.
     pub(crate) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.settle();
         if self.is_full {
@@ -95,7 +89,6 @@ impl Pairs {
         Some(all)
     }
 
-    /// Adds what was counted elsewhere.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.settle();
         other.settle();
@@ -116,7 +109,7 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    /// Pairs from the locations of a range to 1,024 others.
+    /// Returns pairs from the locations of a range to 1,024 others.
     fn pairs(from: std::ops::Range<u16>) -> Pairs {
         let mut pairs = Pairs::default();
         for (from, to) in from.flat_map(|from| (0..1 << 10).map(move |to| (from, to))) {

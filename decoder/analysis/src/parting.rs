@@ -1,8 +1,8 @@
-//! Where a warp first goes another way, found in runs and cycles: no loop is unrolled.
+//! Finds the first difference between two paths of a warp in runs and cycles, without unrolling loops.
 //!
-//! A thread decodes the warp of each trace and gives stretches of items to the one that compares. Two items
-//! with bodies of p and q events that agree in their first p + q events agree as far as both go (Fine and
-//! Wilf, 1965), so no more of them is looked at.
+//! One thread per trace decodes the warp and sends stretches of items to the comparing thread. If two items
+//! with bodies of p and q events agree in their first p + q events, they agree to the end of the shorter one
+//! (Fine and Wilf, 1965), so no further events are compared.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,27 +12,25 @@ use warptrace_format::Event;
 
 use crate::figures::WarpName;
 
-/// Items of a stretch.
 const STRETCH: usize = 1024;
-/// Stretches that wait to be compared.
+/// Stretches that can wait for comparison.
 const WAITING: usize = 4;
 
-/// Items of a warp, with their bodies one behind the other.
+/// Items of a warp, with their bodies one after another.
 #[derive(Debug, Default)]
 struct Stretch {
     events: Vec<Event>,
-    /// Length of each body, and how often it comes.
+    /// Length and repetitions of each body.
     items: Vec<(u32, u32)>,
 }
 
-/// Number of an event that differs, and the event of each trace; `None` where the warp has no more.
+/// Number of the differing event, and the event in each trace; `None` if the warp has no more events.
 type Difference = (u64, [Option<Event>; 2]);
 
 type Stretches = Receiver<Result<Stretch, DecodeError>>;
 
-/// The first event in which a warp of two traces, by its name in each, differs: its number, and the event of
-/// each trace, `None` where the warp has no more. `rename` makes the second trace's events comparable. `None`
-/// if all events are the same.
+/// Returns the first difference between two event sequences; `None` if they are equal. `rename` maps events
+/// of the second trace to location ids of the first.
 pub(crate) fn first_difference(
     traces: [&TraceFile; 2],
     warps: [WarpName; 2],
@@ -48,7 +46,7 @@ pub(crate) fn first_difference(
     })
 }
 
-/// Sends the items of a warp until the receiver is gone.
+/// Sends the items of a warp until the receiver is closed.
 fn decode(trace: &TraceFile, warp: WarpName, sender: &SyncSender<Result<Stretch, DecodeError>>) {
     let WarpName { launch, warp } = warp;
     let mut stretch = Stretch::default();
@@ -62,23 +60,22 @@ fn decode(trace: &TraceFile, warp: WarpName, sender: &SyncSender<Result<Stretch,
         }
         ControlFlow::Continue(())
     });
-    // The receiver is gone once a difference was found.
+    // The receiver is closed after a difference was found.
     let _ = sender.send(Ok(stretch));
     if let Err(error) = ended {
         let _ = sender.send(Err(error));
     }
 }
 
-/// Goes through the items of a warp.
 struct Cursor {
     stretches: Stretches,
     current: Stretch,
-    /// The next item of the current stretch, and where its body begins.
+    /// Next item of the current stretch, and the start of its body.
     next: usize,
     next_body: usize,
-    /// The body that is gone through: where it begins, and its length.
+    /// Start and length of the current body.
     body: (usize, usize),
-    /// Events of the item that were passed, and that are still to come.
+    /// Events of the item before and after the cursor.
     passed: u64,
     rest: u64,
 }
@@ -89,7 +86,7 @@ impl Cursor {
         Self { stretches, current, next: 0, next_body: 0, body: (0, 1), passed: 0, rest: 0 }
     }
 
-    /// Goes to the next item if this one is over; false at the end of the warp.
+    /// Moves to the next item at the end of the current one. Returns false at the end of the warp.
     fn has_more(&mut self) -> Result<bool, DecodeError> {
         while self.rest == 0 {
             if let Some(&(length, times)) = self.current.items.get(self.next) {
@@ -105,7 +102,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// The event that lies so far ahead in the item.
+    /// Returns the event at a distance from the cursor, within the item.
     fn ahead(&self, events: u64) -> Event {
         let (from, length) = self.body;
         // Less than the length of the body.
@@ -185,7 +182,7 @@ mod tests {
         let cut: Items<'_> = &[(&[A], billions)];
         assert_eq!(difference(long, cut), Some((billions.into(), [Some(A), None])));
         assert_eq!(difference(cut, long), Some((billions.into(), [None, Some(A)])));
-        // Periods 2 and 3: they agree in as many events as the shorter has, and then no more.
+        // Periods 2 and 3: the items agree in as many events as the shorter body has.
         assert_eq!(difference(&[(&[A, B], 9)], &[(&[A, B, A], 6)]), Some((3, [Some(B), Some(A)])),);
         assert_eq!(difference(&[(&[A, B, A, B, A], 4)], &[(&[A, B], 10)]), Some((5, [Some(A), Some(B)])));
     }

@@ -1,4 +1,4 @@
-//! A digest of the events of a warp, computed from runs and cycles without expanding them.
+//! Digest of the events of a warp, computed from runs and cycles without expanding them.
 //!
 //! An event is the number `v = location * 2^32 + mask`. The digest of the events v_1 ... v_n is
 //!
@@ -6,9 +6,9 @@
 //! v_1 * B^(n-1) + v_2 * B^(n-2) + ... + v_n   modulo 2^61 - 1,   B = 0x0b5a_d4ec_eda1_ce2a
 //! ```
 //!
-//! (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987). It depends on the events only,
-//! not on how a decoder cuts them into items: each item is an affine map of the digest before it, and a map
-//! that is repeated is found by squaring. It is for events that are not chosen to collide.
+//! (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987). It depends only on the events,
+//! not on their division into items. Each item is an affine map of the previous digest, and squaring computes
+//! a repeated map. Events that are chosen to collide defeat it.
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
@@ -47,7 +47,7 @@ const fn powers() -> [[u64; 256]; 4] {
     tables
 }
 
-/// `1 / (B - 1)`: the inverse of x is x^(P-2) (Fermat).
+/// `1 / (B - 1)`. The inverse of x is x^(P-2) (Fermat).
 const INVERSE: u64 = {
     let (mut base, mut exponent, mut result) = (B - 1, P - 2, 1);
     while exponent > 0 {
@@ -75,23 +75,21 @@ const fn number(event: Event) -> u64 {
     (event.location as u64) << 32 | event.mask as u64
 }
 
-/// The event at the location that it has in `renamed`; as it is if that has none.
+/// Returns the event with its location id in `renamed`; unchanged if `renamed` does not have the id.
 pub(crate) fn rename(event: Event, renamed: &[u16]) -> Event {
     let location = renamed.get(usize::from(event.location)).copied().unwrap_or(event.location);
     Event { location, mask: event.mask }
 }
 
-/// The digest of the events so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathDigest(u64);
 
 impl PathDigest {
-    /// The digest as a number below 2^61 - 1.
+    /// Returns the digest, a number below 2^61 - 1.
     pub(crate) const fn value(self) -> u64 {
         self.0
     }
 
-    /// Appends the events of an item.
     pub(crate) fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times: 1 } => self.event(*event),

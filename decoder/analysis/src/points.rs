@@ -1,4 +1,4 @@
-//! The trace's table of locations.
+//! The location table of a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,17 +10,15 @@ use crate::counts::Weight;
 use crate::decisions::Decisions;
 use crate::figures::Point;
 
-/// What a location is called that is not in the table.
 fn unknown(id: u16) -> &'static str {
     if id == Point::BEGIN { "(begin)" } else { "?" }
 }
 
-/// How many instructions a visit of each location stands for, by id; `None` unless the trace says it of all
-/// its locations.
+/// Returns the instructions per visit of each location, by id; `None` unless the trace has all of them.
 pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
     let table = &trace.metadata().locations;
     let ids = table.iter().map(|info| usize::from(info.id) + 1).max()?;
-    // An id that the table does not have counts as one.
+    // An id that is not in the table counts as one.
     let mut weights = vec![1; ids];
     for info in table {
         weights[usize::from(info.id)] = info.code?.instructions;
@@ -28,7 +26,7 @@ pub fn weights(trace: &TraceFile) -> Option<Vec<u32>> {
     Some(weights)
 }
 
-/// The points of each branch of the source: the locations of its sides, by id.
+/// Returns the branches of the source, each as the location ids of its sides.
 pub fn branches<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Vec<Vec<u16>> {
     let mut branches: BTreeMap<Branch<'_>, Vec<u16>> = BTreeMap::new();
     for info in locations {
@@ -42,28 +40,27 @@ pub fn branches<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Ve
     branches
 }
 
-/// Looks locations up.
 pub(crate) struct Points<'a> {
     by_id: Vec<Option<&'a LocationInfo>>,
-    /// By id what a visit stands for; empty if each stands for one.
+    /// Instructions per visit, by id; empty if each visit counts as one.
     weights: Vec<u32>,
     shared_lines: Vec<Option<u32>>,
 }
 
-/// What the points of a branch of the source have in common: file, parent, and where its sides end, or the
-/// line where that is not known.
+/// Key of a branch: file, parent, and the line and column where its sides end, or its line if that is
+/// unknown.
 type Branch<'a> = (&'a str, u16, u32, u32);
 
-/// The branch to whose sides a location belongs; `None` if it is no side.
+/// Returns the branch that a location is a side of; `None` if it is not a side.
 fn branch(info: &LocationInfo) -> Option<Branch<'_>> {
     let is_side = matches!(info.kind, LocationKind::Then | LocationKind::Else | LocationKind::Arm);
     let end = if info.rejoin_line == 0 { info.line } else { info.rejoin_line };
-    // Sides without a line could be of any branch.
+    // Sides without a line could belong to any branch.
     (is_side && end > 0).then_some((&info.file, info.parent, end, info.rejoin_column))
 }
 
 impl<'a> Points<'a> {
-    /// Weighs visits if the trace says of all its locations how many instructions one stands for.
+    /// Creates the look-up. Visits have weights if the trace has the instructions of all of its locations.
     pub(crate) fn new(trace: &'a TraceFile) -> Self {
         let table = &trace.metadata().locations;
         let ids = table.iter().map(|info| usize::from(info.id) + 1).max().unwrap_or(0);
@@ -82,17 +79,16 @@ impl<'a> Points<'a> {
         Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines }
     }
 
-    /// The branches of the source behind which lanes are, of those to whose sides `is_visited`.
+    /// Returns the decisions of the branches that have a visited side.
     pub(crate) fn decisions(&self, is_visited: impl Fn(u16) -> bool) -> Decisions {
         Decisions::new(self.by_id.iter().flatten().copied(), is_visited)
     }
 
-    /// As of a trace that does not say it.
     pub(crate) fn without_weights(self) -> Self {
         Self { weights: Vec::new(), ..self }
     }
 
-    /// By id the kinds of locations at which waits begin or are over; empty if there are none.
+    /// Returns the kinds of the locations where waits begin or end, by id; empty if there are none.
     pub(crate) fn waits(&self) -> Vec<Option<LocationKind>> {
         use LocationKind::{Barrier, Wait, Waited};
         let of_wait = |info: &Option<&LocationInfo>| {
@@ -102,33 +98,31 @@ impl<'a> Points<'a> {
         if kinds.iter().any(Option::is_some) { kinds } else { Vec::new() }
     }
 
-    /// What the code tells of the wait that begins at a location.
+    /// Returns the code's information about the wait that begins at a location.
     pub(crate) fn wait(&self, location: u16) -> Option<Box<WaitInfo>> {
         self.by_id.get(usize::from(location)).copied().flatten()?.wait.clone()
     }
 
-    /// What slots are.
     pub(crate) fn weight(&self) -> Weight {
         if self.weights.is_empty() { Weight::Events } else { Weight::Instructions }
     }
 
-    /// What a visit of a location stands for.
     pub(crate) fn weight_of(&self, id: u16) -> u64 {
         self.weights.get(usize::from(id)).copied().map_or(1, u64::from)
     }
 
-    /// The number of the location's line, if other locations share it.
+    /// Returns the number of the location's line if other locations share the line.
     pub(crate) fn shared_line(&self, id: u16) -> Option<u32> {
         self.shared_lines.get(usize::from(id)).copied().flatten()
     }
 
-    /// The location with this id, if the table has it.
+    /// Returns the location with this id if it is in the table.
     pub(crate) fn known(&self, id: u16) -> Option<Point> {
         let is_known = self.by_id.get(usize::from(id)).is_some_and(Option::is_some);
         is_known.then(|| self.point(id))
     }
 
-    /// The location with this id, whether the table has it or not.
+    /// Returns the location with this id. If it is not in the table, only the id is known.
     pub(crate) fn point(&self, id: u16) -> Point {
         let info = self.by_id.get(usize::from(id)).copied().flatten();
         let text =

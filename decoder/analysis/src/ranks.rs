@@ -1,8 +1,8 @@
-//! Launches of several ranks of a job on one axis of time.
+//! Puts launches of several ranks of a job on one time axis.
 //!
 //! Each file has the times of its launches by a clock of its host. Files of one host share that clock. Clocks
-//! of different hosts are compared by launches that end on all ranks at the same time, as collectives do: what
-//! is left of differences between their ends is the error.
+//! of different hosts are aligned by launches that end on all ranks at the same time, such as collectives.
+//! The remaining differences are the error.
 
 mod align;
 mod named;
@@ -15,50 +15,48 @@ use crate::selection::kernel_name;
 
 pub use align::{Alignment, LateRank, RankLaunch, RankOnAxis, RankSlices, Timeline};
 
-/// By what the launches of a file are timed.
+/// Source of the launch times of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankClock {
-    /// By the device's timer, when warps began and ended, put on the host's clock.
+    /// The device's timer at the start and end of warps, converted to the host's clock.
     Device,
-    /// By the host, when each was given to the device and was seen to have ended, which may be later than it
-    /// did.
+    /// The host's clock, at submission to the device and at the observed end, which can be late.
     Host,
 }
 
-/// A launch of a rank, by its host's real-time clock, in nanoseconds since 1970-01-01 UTC.
+/// Run time of a launch, by its host's real-time clock, in nanoseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ran {
     /// Index of its kernel in [`RankTimes::kernels`].
     pub(crate) kernel: u32,
-    /// From when to when; `None`: it is not known.
+    /// Start and end; `None` if unknown.
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
 }
 
-/// What the file of a rank says of its launches.
+/// Launch times in the file of a rank.
 #[derive(Clone, Debug, Default)]
 pub struct RankTimes {
-    /// The file, as it is named in the output.
+    /// Name of the file in the output.
     pub(crate) file: String,
     pub(crate) origin: Option<Box<Origin>>,
-    /// `None` if the file says of no launch when it ran.
+    /// Source of the times; `None` if the file has no launch times.
     pub(crate) clock: Option<RankClock>,
-    /// By how much moments of the device's timer may be off on the host's clock.
+    /// Error bound of the device's timer on the host's clock.
     pub(crate) within: u64,
     pub(crate) kernels: Vec<String>,
-    /// In the order of the file.
     pub(crate) launches: Vec<Ran>,
-    /// What the file lacks or assumes as a whole, in a sentence; empty if nothing.
+    /// Sentence about missing or assumed data of the file; may be empty.
     pub(crate) lacks: String,
 }
 
 impl RankTimes {
-    /// Reads what a file says, which is called `file` in the output; `lacks` is what it lacks, in a sentence.
-    /// Takes memory for each launch, and goes through the spans of warps if the file has them.
+    /// Reads the launch times of a file, including the spans of warps. `file` is its name in the output,
+    /// `lacks` a sentence about missing data. Takes memory for each launch.
     ///
     /// # Errors
-    /// The file asks for too much work.
+    /// Reading exceeds the work limit.
     pub fn new(trace: &TraceFile, file: String, lacks: String) -> Result<Self, DecodeError> {
         let timer = if trace.has_spans() { trace.on_host(0) } else { None };
         let mut clock = None;
@@ -72,7 +70,7 @@ impl RankTimes {
             let by_device = if timer.is_some() { on_device(trace, info.number())? } else { None };
             let (begin, end) = match by_device {
                 Some((begin, end)) => (Some(begin), end),
-                // Moments of both kinds cannot be compared.
+                // Times of the two sources are not comparable.
                 None if timer.is_some() => (None, None),
                 None => by_host,
             };
@@ -98,15 +96,14 @@ impl RankTimes {
     }
 }
 
-/// When the first warp of a launch began and the last one ended, on the host's clock; no end where a warp is
-/// not known to have ended.
+/// Returns the first start and last end of a launch's warps on the host's clock; no end if one is unknown.
 fn on_device(trace: &TraceFile, launch: u32) -> Result<Option<(u64, Option<u64>)>, DecodeError> {
     let mut lasts: Option<(u64, Option<u64>)> = None;
     for found in trace.warp_spans(launch) {
         let (_, span) = match found {
             Ok(found) => found,
             Err(error @ DecodeError::TooMuchWork { .. }) => return Err(error),
-            // When all of its warps ran is not known then.
+            // The run times of all warps are then unknown.
             Err(_) => return Ok(None),
         };
         let end = span.nanoseconds().map(|length| span.begin_timer.saturating_add(length));

@@ -1,4 +1,4 @@
-//! How two recordings differ, before anything that warps did.
+//! Differences between two recordings, apart from the behaviour of warps.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,19 @@ use warptrace_format::location::SOURCE_HASH_PREFIX;
 use crate::matching;
 use crate::selection::kernel_name;
 
-/// Properties that say what a recording took, not how it was made.
+/// Properties that describe resource use and not the setup of a recording.
 const USED: [&str; 2] = ["memory_limit", "memory_peak"];
 
-/// Something in which two recordings differ.
+/// A difference between two recordings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What it is: `grid of mis_find`, `codec`, or the name of a property.
+    /// Subject: `grid of mis_find`, `codec`, or the name of a property.
     pub what: String,
-    /// In the first and in the second recording; `None` if that has none.
+    /// Values in the first and the second recording; `None` if absent.
     pub values: [Option<String>; 2],
 }
 
-/// Lists in what two recordings differ: kernels and their launches, properties, codec, sources, tool, device
-/// and, last, the words of the command lines.
+/// Lists differences of kernels, launches, properties, codec, sources, tool, device and, last, command lines.
 pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut add = |what: String, values: [Option<String>; 2]| {
@@ -46,7 +45,7 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
         for [first, second] in launches {
             let values = [value(first), value(second)];
             let name = kernel_name(traces[0], first);
-            // Of the launches of a kernel the first that differs.
+            // Only the first differing launch of each kernel.
             if values[0] != values[1] && said.insert(name) {
                 add(format!("{what} of {name}"), values.map(Some));
             }
@@ -67,7 +66,7 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
     );
     add("policy".to_owned(), text(|metadata| metadata.policy.name().to_owned()));
     for name in names.iter().copied().filter(is_source) {
-        // A source that only one of them knows has not changed.
+        // A source that only one recording knows counts as unchanged.
         if property(name).iter().all(Option::is_some) {
             let file = name.strip_prefix(SOURCE_HASH_PREFIX).unwrap_or(name);
             add(format!("source {file}"), property(name));
@@ -87,7 +86,7 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
     found
 }
 
-/// A codec as options take it.
+/// Returns a codec in the syntax of the command-line option.
 fn codec(codec: &CodecSpec) -> String {
     match codec {
         CodecSpec::Ecl(params) => format!("ecl:{},{},{}", params.hash_bits, params.shift, params.window_bits),
@@ -96,10 +95,9 @@ fn codec(codec: &CodecSpec) -> String {
     }
 }
 
-/// A fact about a launch, as text.
 type Fact = fn(&LaunchInfo) -> String;
 
-/// What a launch is like, by name.
+/// Compared facts about a launch, by name.
 const LAUNCH: [(&str, Fact); 4] = [
     ("grid", |info| size(info.grid())),
     ("block", |info| size(info.block())),
@@ -107,7 +105,7 @@ const LAUNCH: [(&str, Fact); 4] = [
     ("recorded warps", |info| info.chosen().count().to_string()),
 ];
 
-/// `64x1x1` as `64`, `8x4x1` as `8x4`.
+/// Returns `64x1x1` as `64`, `8x4x1` as `8x4`.
 fn size(size: [u32; 3]) -> String {
     match size {
         [x, 1, 1] => x.to_string(),

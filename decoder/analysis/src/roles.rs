@@ -1,11 +1,10 @@
-//! Roles: warps of a block that go different ways from some branch on and never meet again, as the producer
-//! and the consumers of a warp-specialised kernel do.
+//! Roles: sets of warps of a block that diverge at a branch and do not reconverge, such as the producer and
+//! the consumers in a warp-specialized kernel.
 //!
-//! Of a launch each location has the numbers, in their blocks, of the warps that came there: one mask of 32
-//! bits, whatever the number of blocks. Two numbers are of one role if warps of theirs come to one loop. Loops
-//! to which warps of all numbers come do not count, if none of them is behind the others: then roles part
-//! behind them. If one is, warps meet again, and all have one role. Numbers that come to none of these loops
-//! are a role of their own, where there are two others.
+//! Each location of a launch has a 32-bit mask of the warp numbers that visited it. Two numbers have the same
+//! role if their warps visit the same loop. Loops that all numbers visit are ignored, because roles can
+//! diverge after them. If such a loop is reachable from other loops, the warps reconverge and have one role.
+//! Numbers without any of these loops form a separate role if there are two others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ use serde::Serialize;
 use crate::figures::Edge;
 use crate::order::OrderItems;
 
-/// The roles of the warps of some launches.
+/// Roles of the warps of launches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KernelRoles {
@@ -24,42 +23,41 @@ pub struct KernelRoles {
     pub launches: u64,
     /// Number of the first of them.
     pub launch: u32,
-    /// Location from which warps go their ways; `None` if there is no such one.
+    /// Location where the warps diverge; `None` if there is no such location.
     pub branch: Option<u16>,
-    /// The roles, by their lowest warp; a role's number is its place here, from 1.
+    /// Roles by their lowest warp. The number of a role is its index here, from 1.
     pub roles: Vec<Role>,
 }
 
-/// What some warps of each block do.
+/// A role of some warps of each block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Role {
-    /// Their numbers in the block.
+    /// Numbers of the warps in their block.
     pub warps: Vec<u32>,
-    /// The first location that only they come to from the branch; `None` if it is not known.
+    /// First location after the branch that only these warps visit; `None` if unknown.
     pub side: Option<u16>,
-    /// The first loop that only they go round, by its head; `None` if they go round none.
+    /// Head of the first loop that only these warps iterate; `None` if they iterate none.
     pub head: Option<u16>,
 }
 
-/// A launch's warps have more than one role.
+/// Roles of a launch with more than one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundRoles {
-    /// Of each role the numbers of its warps.
+    /// Warp numbers of each role.
     masks: Vec<u32>,
     branch: Option<u16>,
     roles: Vec<Role>,
 }
 
 impl FoundRoles {
-    /// The number, from 1, of the role of the warp with this number in its block; `None` if it never came
-    /// anywhere.
+    /// Returns the role of the warps with this number in their block, from 1; `None` if they have no events.
     pub(crate) fn role(&self, number: u32) -> Option<u8> {
         let at = self.masks.iter().position(|mask| mask >> number & 1 != 0)?;
         u8::try_from(at + 1).ok()
     }
 
-    /// Adds them to those of other launches.
+    /// Adds the roles to the roles of other launches.
     pub(crate) fn add_to(self, all: &mut Vec<KernelRoles>, kernel: &str, launch: u32) {
         let is_same = |other: &&mut KernelRoles| {
             other.kernel == kernel && (other.branch, &other.roles) == (self.branch, &self.roles)
@@ -74,17 +72,17 @@ impl FoundRoles {
     }
 }
 
-/// What is known of a location.
+/// Visits of a location by warp number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Came {
     pub(crate) location: u16,
-    /// Bit i: the warps with the number i in their blocks came.
+    /// Bit i is set if warps with the number i in their blocks visited it.
     pub(crate) numbers: u32,
-    /// Whether a lane came more than once before it left the loop there.
+    /// True if a lane visited it more than once before it left the loop.
     pub(crate) is_head: bool,
 }
 
-/// Finds the roles of a launch; `None` if all of its warps have one. `edges` are those between its locations.
+/// Finds the roles of a launch; `None` if all of its warps have one role. `edges` connect its locations.
 pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
     let heads = || came.iter().filter(|came| came.is_head);
     let all = heads().fold(0, |all, head| all | head.numbers);
@@ -109,17 +107,17 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
     }
     masks.order_by_key(|mask| mask.trailing_zeros());
 
-    // From which locations what each role does is reached.
+    // Locations from which each role's loops are reachable.
     let leading: Vec<BTreeSet<u16>> = masks
         .iter()
         .map(|mask| {
             let heads = own.iter().filter(|head| head.numbers & mask != 0).map(|head| head.location);
-            // Of those without a loop all places that only they come to.
+            // For a role without loops, all locations that only it visits.
             let places = came.iter().filter(|came| came.numbers & !mask == 0).map(|came| came.location);
             if mask & looping == 0 { reach(places, &before) } else { reach(heads, &before) }
         })
         .collect();
-    // Where warps of several roles are, before they go their ways.
+    // Locations of several roles before they diverge.
     let is_open = |came: &&Came| {
         let roles = |is_it: &dyn Fn(usize) -> bool| (0..masks.len()).filter(|&role| is_it(role)).count();
         roles(&|role| came.numbers & masks[role] != 0) > 1
@@ -132,7 +130,7 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
         let of_one = |mask: &&u32| numbers.get(&to).is_some_and(|numbers| numbers & !**mask == 0);
         masks.iter().position(|mask| of_one(&mask)).filter(|_| !leads_back.contains(&to))
     };
-    // By the branch, the roles that go their way there, and where to.
+    // By branch: the roles that leave there, and their first locations.
     let mut branches: BTreeMap<u16, BTreeMap<usize, u16>> = BTreeMap::new();
     for (&from, to) in behind.iter().filter(|(from, _)| open.contains(from)) {
         for (role, to) in to.iter().filter_map(|&to| Some((role_of(to)?, to))) {
@@ -140,7 +138,7 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
             *side = to.min(*side);
         }
     }
-    // The earliest is the one from which most of the others are reached.
+    // The earliest branch reaches most of the others.
     let others = |from: u16| {
         let reached = reach([from].into_iter(), &behind);
         branches.keys().filter(|other| reached.contains(other)).count()
@@ -158,7 +156,7 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
     Some(FoundRoles { roles: masks.iter().enumerate().map(role).collect(), masks, branch })
 }
 
-/// Joins masks that share a bit.
+/// Merges masks that share a bit.
 fn components(masks: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut joined: Vec<u32> = Vec::new();
     for mut mask in masks.filter(|mask| *mask != 0) {
@@ -172,7 +170,7 @@ fn components(masks: impl Iterator<Item = u32>) -> Vec<u32> {
     joined
 }
 
-/// These locations, and those that are reached from them.
+/// Returns these locations and those that are reachable from them.
 fn reach(from: impl Iterator<Item = u16>, edges: &BTreeMap<u16, Vec<u16>>) -> BTreeSet<u16> {
     let mut reached = BTreeSet::new();
     let mut waiting: Vec<u16> = from.collect();
@@ -196,7 +194,6 @@ mod tests {
         of.iter().map(|&(from, to)| Edge { from: Some(from), to: Some(to), visits: 1, lanes: 1 }).collect()
     }
 
-    /// The branch, and each role's warps, side and head.
     fn found(of: &[(u16, u32, bool)], between: &[(u16, u16)]) -> Option<(Option<u16>, Vec<Role>)> {
         find(&came(of), &edges(between)).map(|found| (found.branch, found.roles))
     }
@@ -207,8 +204,8 @@ mod tests {
 
     #[test]
     fn producers_and_consumers_are_roles_from_their_branch_on() {
-        // All of them clear memory in loop 2; warp 0 makes barriers at 3; from 4 on it produces (5, loop 6), and warps
-        // 1 to 3 consume (7, loop 8), of which warp 3 does more (loop 9). They end at 10.
+        // All warps clear memory in loop 2; warp 0 creates barriers at 3; from 4 on it produces (5, loop 6),
+        // and warps 1 to 3 consume (7, loop 8), with an extra loop 9 for warp 3. They end at 10.
         let of = [
             (1, 15, false),
             (2, 15, true),
@@ -241,14 +238,14 @@ mod tests {
         ];
         let expected = vec![role(&[0], Some(5), Some(6)), role(&[1, 2, 3], Some(7), Some(8))];
         assert_eq!(found(&of, &between), Some((Some(4), expected)));
-        // Where they come back to a loop of all, they meet again.
+        // With an edge back to a loop of all warps, they reconverge.
         between.extend([(10, 2)]);
         assert_eq!(found(&of, &between), None);
     }
 
     #[test]
     fn three_roles_have_the_first_branch_and_warps_without_a_loop_are_one() {
-        // 1: warp 0 to loop 2, others to 3; there warp 1 to loop 4, warps 2 and 3 to 5, which ends.
+        // 1: warp 0 to loop 2, others to 3; there warp 1 to loop 4, warps 2 and 3 to 5, the end.
         let of = [(1, 15, false), (2, 1, true), (3, 14, false), (4, 2, true), (5, 12, false)];
         let between = [(1, 2), (2, 2), (1, 3), (3, 4), (4, 4), (3, 5)];
         let expected =
@@ -266,7 +263,7 @@ mod tests {
         ] {
             assert_eq!(found(of, &[(1, 2), (1, 3), (1, 4)]), None, "{of:?}");
         }
-        // Of one head that all come to nothing is known but that they do.
+        // A head that all warps visit does not distinguish them.
         assert_eq!(found(&[], &[]), None);
     }
 }

@@ -1,10 +1,10 @@
-//! Sums over the parts of a program: kernels, functions, loops and the locations in them.
+//! Sums over the parts of a program: kernels, functions, loops and locations.
 //!
-//! Loops are those of the control flow that lanes were seen to take: each set of locations that lanes can go
-//! round in. Its head is the location by which most lanes come in. Without the head, the sets that remain are
-//! the loops inside (B. Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs",
-//! 1993). So each location is in one place of the tree, and all sums add up. A function that is called from
-//! several places of a kernel is in one of them.
+//! Loops are the strongly connected components of the control flow that lanes took. The head of a loop is the
+//! location where most lanes enter. The components that remain without it are the inner loops (B.
+//! Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs", 1993). Each location is
+//! thus in one place of the tree, and sums add up. A function with several calls in a kernel appears at one
+//! of them.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use crate::counts::Counts;
 use crate::figures::{Analysis, Edge, KernelFigures};
 use crate::times::Time;
 
-/// Loops in loops that are told apart; those further inside are in the last.
+/// Maximum nesting depth of loops. Deeper loops are not distinguished.
 const MAX_DEPTH: usize = 24;
 
-/// What a part of a program is.
+/// Kind of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum PartKind {
     /// A kernel.
     Kernel,
-    /// A function, where it was called.
+    /// A function, at its place in the caller.
     Function,
     /// A loop.
     Loop,
@@ -35,33 +35,33 @@ pub enum PartKind {
     Location,
 }
 
-/// A part of a program, with what is in it.
+/// A part of a program, with its inner parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// What it is.
+    /// Kind of the part.
     pub kind: PartKind,
-    /// Name of the kernel, of the function, or of the location.
+    /// Name of the kernel, the function or the location.
     pub name: String,
     /// The location, or the head of the loop.
     pub location: Option<u16>,
-    /// Visits, with all that is inside (inclusive).
+    /// Counts including all inner parts.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Idle slots, here and elsewhere, whose cause is inside. Of a kernel all of its own.
+    /// Idle slots, here and elsewhere, whose cause is in this part. For a kernel, all of its idle slots.
     pub caused: u64,
-    /// Time, with all that is inside; `None` if the trace has none.
+    /// Time including all inner parts; `None` if the trace has no times.
     #[serde(flatten)]
     pub time: Option<Time>,
-    /// Visits without loops and functions inside (exclusive).
+    /// Counts without inner loops and functions.
     pub own: Counts,
-    /// What is inside, in the order of the locations' ids. Not in JSON.
+    /// Inner parts, in the order of location ids. Not in JSON.
     #[serde(skip)]
     pub parts: Vec<Part>,
 }
 
 impl Part {
-    /// Calls `of` with each location inside and the parts around it, this one first.
+    /// Calls `of` with each location inside, and the parts that contain it, outermost first.
     pub fn each_location<'a>(&'a self, around: &mut Vec<&'a Self>, of: &mut impl FnMut(u16, &[&'a Self])) {
         if let (PartKind::Location, Some(location)) = (self.kind, self.location) {
             return of(location, around);
@@ -71,13 +71,12 @@ impl Part {
         around.pop();
     }
 
-    /// The least id inside: the part's place in the order of the source.
+    /// Returns the lowest location id inside, which orders parts as in the source.
     fn first(&self) -> u16 {
         let inside = self.parts.iter().map(Self::first).min();
         self.location.into_iter().chain(inside).min().unwrap_or(u16::MAX)
     }
 
-    /// A part with others inside.
     fn around(kind: PartKind, name: String, location: Option<u16>, mut parts: Vec<Self>) -> Self {
         parts.order_by_key(Self::first);
         let (mut counts, mut own, mut caused) = (Counts::default(), Counts::default(), 0_u64);
@@ -96,14 +95,14 @@ impl Part {
     }
 }
 
-/// Sums up the figures of each kernel, in the order of [`Analysis::kernels`].
+/// Sums the figures of each kernel, in the order of [`Analysis::kernels`].
 pub fn roll_up(trace: &TraceFile, analysis: &Analysis) -> Vec<Part> {
     let locations = trace.metadata().locations.iter();
     let table: NameTable<'_> =
         locations.map(|info| (info.id, [info.name.as_str(), info.function.as_str()])).collect();
     let of = |kernel: &KernelFigures| {
         let mut part = of_kernel(kernel, &table);
-        // Lanes may be missing from the begin, which is no location.
+        // Idle slots can be charged to the start of a warp, which is not a location.
         part.caused = kernel.causes.values().fold(0, |sum: u64, idle| sum.saturating_add(*idle));
         part
     };
@@ -120,13 +119,13 @@ fn of_kernel(kernel: &KernelFigures, table: &NameTable<'_>) -> Part {
     Part::around(PartKind::Kernel, kernel.kernel.clone(), None, parts)
 }
 
-/// The control flow of a kernel. Locations have numbers: their places in `ids`.
+/// Control flow graph of a kernel. Nodes are indices into `ids`.
 struct Flow<'a> {
     kernel: &'a KernelFigures,
     table: &'a NameTable<'a>,
     ids: Vec<u16>,
     next: Vec<Vec<usize>>,
-    /// Edges that come to each location: from where, and how many lanes.
+    /// Edges into each location: source and number of lanes.
     before: Vec<Vec<(Option<usize>, u64)>>,
 }
 
@@ -145,7 +144,7 @@ impl<'a> Flow<'a> {
         Self { kernel, table, ids, next, before }
     }
 
-    /// The function of a location; `around` if it is not known.
+    /// Returns the function of a location; `around` if it is unknown.
     fn function(&self, node: usize, around: &'a str) -> &'a str {
         let found = self.table.get(&self.ids[node]).map(|[_, function]| *function);
         found.filter(|name| !name.is_empty()).unwrap_or(around)
@@ -159,13 +158,13 @@ impl<'a> Flow<'a> {
         let id = self.ids[node];
         let counts = self.kernel.locations.get(&id).copied().unwrap_or_default();
         let caused = self.kernel.causes.get(&id).copied().unwrap_or(0);
-        // Where no time was spent there is none of it.
+        // In a timed kernel, a location without time has zeros.
         let time = self.kernel.time.map(|_| self.kernel.times.get(&id).copied().unwrap_or_default());
         let (kind, name, parts) = (PartKind::Location, self.name(node), Vec::new());
         Part { kind, name, location: Some(id), counts, caused, time, own: counts, parts }
     }
 
-    /// The parts that these locations of `function` make up.
+    /// Returns the parts that these locations of `function` form.
     fn parts(&self, nodes: &[usize], function: &'a str, depth: usize) -> Vec<Part> {
         let (mut parts, mut called) = (Vec::new(), BTreeMap::<&str, Vec<Part>>::new());
         for set in self.rounds(nodes) {
@@ -192,7 +191,7 @@ impl<'a> Flow<'a> {
         parts
     }
 
-    /// The location by which most lanes come into a loop.
+    /// Returns the location where most lanes enter a loop.
     fn head(&self, set: &[usize]) -> usize {
         let inside: FxHashSet<usize> = set.iter().copied().collect();
         let is_outside = |from: &Option<usize>| from.is_none_or(|from| !inside.contains(&from));
@@ -203,13 +202,12 @@ impl<'a> Flow<'a> {
         set.iter().copied().max_by_key(|&node| (lanes(node), std::cmp::Reverse(node))).unwrap_or(set[0])
     }
 
-    /// Sets of nodes that lead to each other without others, and nodes by themselves (R. Tarjan, "Depth-First
-    /// Search and Linear Graph Algorithms", 1972).
+    /// Returns the strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms",
+    /// 1972).
     fn rounds(&self, nodes: &[usize]) -> Vec<Vec<usize>> {
-        /// Stands for a node that is in a set already.
+        /// Marks a node that is in a component.
         const DONE: usize = usize::MAX;
-        // Of each node that was not seen yet 0, and then the number of the earliest node that it leads back
-        // to.
+        // For each node: 0 if not visited, otherwise the lowest number of a node that it leads back to.
         let mut earliest: FxHashMap<usize, usize> = nodes.iter().map(|&node| (node, 0)).collect();
         let (mut sets, mut open, mut seen) = (Vec::new(), Vec::new(), 0);
         for &start in nodes {

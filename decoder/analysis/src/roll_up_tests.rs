@@ -1,9 +1,9 @@
-//! Loops of worked-out control flow.
+//! Loops of constructed control flow.
 
 use super::*;
 use crate::figures::Point;
 
-/// A kernel whose lanes took these edges, `lanes` each, with 10 visits and `id` idle slots at each location.
+/// Rolls up a kernel with these edges and their lanes. Each location has 10 visits and `id` idle slots.
 fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part {
     let end = |id: u16| (id != Point::BEGIN).then_some(id);
     let mut edges: Vec<Edge> = edges
@@ -29,7 +29,7 @@ fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part 
     of_kernel(&kernel, &functions.iter().map(|&(id, function)| (id, ["", function])).collect())
 }
 
-/// `k(1 @2(2 3))`: locations, loops with their heads, functions.
+/// Returns locations, loops with their heads, and functions as text: `k(1 @2(2 3))`.
 fn shape(part: &Part) -> String {
     let inside = || part.parts.iter().map(shape).collect::<Vec<_>>().join(" ");
     match (part.kind, part.location) {
@@ -41,7 +41,7 @@ fn shape(part: &Part) -> String {
 
 #[test]
 fn loops_are_inside_each_other_as_lanes_go_round() {
-    // 1, then a loop of 2 with a loop of 3 and 4 in it and 5 behind that, then 6 alone on itself, then 7.
+    // 1; a loop of 2 with an inner loop of 3 and 4, followed by 5; a loop of 6 alone; 7.
     let edges = [
         (0, 1, 32),
         (1, 2, 32),
@@ -69,7 +69,7 @@ fn loops_are_inside_each_other_as_lanes_go_round() {
 
 #[test]
 fn most_lanes_come_in_by_the_head() {
-    // Lanes come into the loop of 2 and 3 by both.
+    // Lanes enter the loop of 2 and 3 at both.
     let shape_of = |by_two, by_three| {
         shape(&rolled(&[(0, 1, 9), (1, 2, by_two), (1, 3, by_three), (2, 3, 50), (3, 2, 50), (3, 0, 9)], &[]))
     };
@@ -86,7 +86,7 @@ fn functions_are_where_they_are_called() {
 
 #[test]
 fn any_control_flow_is_rolled_up() {
-    // All pairs, and a long chain: every location is in one place.
+    // All pairs, and a long chain: each location is in one place.
     let pairs = (1..40_u16).flat_map(|a| (1..40).map(move |b| (a, b, 1)));
     let chain = (40..30_000_u16).map(|a| (a, a + 1, 1));
     let part = rolled(&pairs.chain(chain).collect::<Vec<_>>(), &[]);

@@ -1,4 +1,4 @@
-//! The runs of one warp, in the order of its events.
+//! Runs of one warp, in the order of its events.
 
 use std::ops::ControlFlow;
 
@@ -6,24 +6,24 @@ use serde::Serialize;
 use warptrace_decoder::{DecodeError, EventRun, RunJoiner, TraceFile, WarpFilter, WarpItem};
 use warptrace_format::Event;
 
-/// Equal events of a warp, one after the other.
+/// Equal consecutive events of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WarpRun {
-    /// Their location.
+    /// Location of the events.
     pub location: u16,
-    /// Their active lanes; bit i is lane i.
+    /// Active lanes; bit i is lane i.
     pub mask: u32,
-    /// How many events.
+    /// Number of events.
     pub times: u64,
 }
 
-/// The first runs of a warp, and the number of all.
+/// First runs of a warp, and its total number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WarpRuns {
-    /// The first runs.
+    /// First runs.
     pub first: Vec<WarpRun>,
-    /// Runs of the whole warp.
+    /// Number of all runs of the warp.
     pub all: u64,
     last: Option<Event>,
     limit: usize,
@@ -31,7 +31,7 @@ pub struct WarpRuns {
 }
 
 impl WarpRuns {
-    /// Reads the first `limit` runs of a warp. Goes through all of its items, without expanding them.
+    /// Reads the first `limit` runs of a warp. Processes all items of the warp, without expanding them.
     ///
     /// # Errors
     /// The trace has no such warp, or is damaged.
@@ -41,8 +41,8 @@ impl WarpRuns {
         Ok(found.ended())
     }
 
-    /// Reads the runs of many warps of a launch in one pass, in order of warp: of those for which `limit`
-    /// returns how many, and gives them to `sink` until it breaks off.
+    /// Reads the runs of many warps of a launch in one pass, in order. `limit` returns how many runs to keep
+    /// of a warp, or `None` to skip it. Calls `sink` with each warp and its runs until `sink` breaks.
     ///
     /// # Errors
     /// The trace has no such launch, or is damaged.
@@ -71,7 +71,7 @@ impl WarpRuns {
         }
     }
 
-    /// Takes an item without expanding what is not shown.
+    /// Takes an item. Expands only the runs that are kept.
     fn take(&mut self, mut found: WarpItem<'_>) {
         let (body, times) = (found.item.body(), u64::from(found.item.times()));
         let (Some(&first), Some(&last)) = (body.first(), body.last()) else { return };
@@ -82,13 +82,12 @@ impl WarpRuns {
         self.all = self.all.saturating_add(more);
         self.last = Some(last);
         if self.first.len() < self.limit {
-            // Equal events are one run here, whenever they came.
+            // Equal events form one run here, independent of their start times.
             found.begin = None;
             let _ = self.joiner.take(&found, &mut |run| push(&mut self.first, run, self.limit));
         }
     }
 
-    /// Takes the end of the warp.
     fn ended(mut self) -> Self {
         if self.first.len() < self.limit {
             let _ = self.joiner.end(&mut |run| push(&mut self.first, run, self.limit));
@@ -97,7 +96,7 @@ impl WarpRuns {
     }
 }
 
-/// Adds a run to the first ones, until they are `limit`.
+/// Adds a run to `first`. Breaks when it has `limit` runs.
 fn push(first: &mut Vec<WarpRun>, run: EventRun, limit: usize) -> ControlFlow<()> {
     let Event { location, mask } = run.event;
     first.push(WarpRun { location, mask, times: run.count });

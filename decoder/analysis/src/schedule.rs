@@ -1,11 +1,11 @@
-//! When launches and their warps ran: what follows from when their blocks did. All times are nanoseconds of
-//! the global timer, which goes in steps.
+//! Run times of launches, computed from their blocks, in nanoseconds of the global timer, which advances in
+//! steps.
 //!
-//! A multiprocessor is *busy* while a block runs on it, and *waits* from the end of its last block to the end
-//! of the launch: the launch's *tail*.
+//! A multiprocessor is *busy* while a block runs on it. It *waits* from the end of its last block to the end
+//! of the launch: the *tail* of the launch.
 //!
-//! Of the program's blocks only those count of which a warp was recorded and looked at, and of which no warp
-//! is known to have begun and not ended.
+//! Only blocks with recorded and selected warps count, and only if each warp that began is known to have
+//! ended.
 
 use std::cmp::Reverse;
 
@@ -22,24 +22,24 @@ use crate::selection::{Selection, kernel_name};
 /// Where and when a warp ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct WarpRan {
-    /// The multiprocessor on which it began.
+    /// Multiprocessor on which it began.
     pub sm: u32,
-    /// When it began, since the first of its launch's warps did.
+    /// Start time, relative to the first warp of the launch.
     pub begin_nanoseconds: u64,
-    /// How long it ran; `None` if it did not end.
+    /// Run time; `None` if it did not end.
     pub nanoseconds: Option<u64>,
-    /// How long the median warp of its launch ran, of those that are looked at and ended.
+    /// Median run time of the selected warps of the launch that ended.
     pub median_nanoseconds: u64,
 }
 
 impl WarpRan {
-    /// Returns when it ended, since the first of its launch's warps began.
+    /// Returns the end time, relative to the start of the first warp of the launch.
     pub fn end_nanoseconds(self) -> Option<u64> {
         Some(self.begin_nanoseconds.saturating_add(self.nanoseconds?))
     }
 }
 
-/// When the warps of a launch ran.
+/// Run times of the warps of a launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LaunchSchedule {
@@ -47,60 +47,59 @@ pub struct LaunchSchedule {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// When the first warp began, by the global timer. In JSON a text, since readers there keep only 53 bits
-    /// of a number.
+    /// Start time of the first warp, by the global timer. A string in JSON, because many JSON readers keep
+    /// only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
-    /// From then to when the last warp ended that is known to have ended.
+    /// Time from then to the last known end of a warp.
     pub nanoseconds: u64,
-    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
+    /// Outcome: `completed`, `failed`, `interrupted` or `unknown`.
     pub ended: &'static str,
-    /// From the end of all launches that began before to the begin of this one; 0 if it overlaps with one of
-    /// them, and for the first.
+    /// Time from the end of all earlier launches to the start of this one. 0 for the first, or if they
+    /// overlap.
     pub gap_nanoseconds: u64,
-    /// For how long it ran beside launches that began before.
+    /// Time during which launches that began earlier were still running.
     pub overlap_nanoseconds: u64,
     /// Warps that ended.
     pub warps: u64,
     /// Warps that began and did not end.
     pub unended_warps: u64,
-    /// Warps that ended on another multiprocessor than they began on.
+    /// Warps that ended on a different multiprocessor.
     pub moved_warps: u64,
-    /// How long the median warp ran.
+    /// Median run time of a warp.
     pub median_warp_nanoseconds: u64,
     /// Blocks that ended.
     pub blocks: u64,
-    /// How long the median block ran.
+    /// Median run time of a block.
     pub median_block_nanoseconds: u64,
     /// The largest wave.
     pub waves: u32,
     /// Multiprocessors on which these blocks ran.
     pub sms: u32,
-    /// For how long they were busy, summed over them.
+    /// Busy time, summed over the multiprocessors.
     pub busy_nanoseconds: u64,
-    /// For how long the one was that was busy for longest.
+    /// Longest busy time of a multiprocessor.
     pub most_busy_nanoseconds: u64,
-    /// For how long they waited, summed over them.
+    /// Waiting time, summed over the multiprocessors.
     pub waiting_nanoseconds: u64,
-    /// The block that ran for longest.
+    /// Block with the longest run time.
     pub longest: Option<BlockRan>,
-    /// The block that ended last.
+    /// Block that ended last.
     pub last: Option<BlockRan>,
 }
 
 impl LaunchSchedule {
-    /// Returns the time of all of these multiprocessors from the launch's begin to its end.
+    /// Returns the time from start to end of the launch, summed over these multiprocessors.
     pub fn sm_nanoseconds(&self) -> u64 {
         self.nanoseconds.saturating_mul(self.sms.into())
     }
 
-    /// Returns how much of it they waited for the launch's last block, from 0 to 1.
+    /// Returns the share of this time that multiprocessors waited for the last block of the launch, 0 to 1.
     pub fn waiting_share(&self) -> f64 {
         crate::counts::share(self.waiting_nanoseconds, self.sm_nanoseconds())
     }
 
-    /// Returns how long the multiprocessor that was busy for longest was, over their mean: 1 if all were
-    /// equally busy.
+    /// Returns the longest busy time of a multiprocessor divided by the mean: 1 if all were equally busy.
     pub fn imbalance(&self) -> f64 {
         crate::counts::share(
             self.most_busy_nanoseconds.saturating_mul(self.sms.into()),
@@ -109,26 +108,26 @@ impl LaunchSchedule {
     }
 }
 
-/// When the launches of a trace ran.
+/// Run times of the launches of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Schedule {
-    /// Launches of which a warp is known to have begun, by number.
+    /// Launches with a warp that is known to have begun, by number.
     pub launches: Vec<LaunchSchedule>,
-    /// From the begin of the first launch to the end of the last one.
+    /// Time from the start of the first launch to the end of the last one.
     pub nanoseconds: u64,
-    /// For how long none of them ran in between.
+    /// Time in between without a running launch.
     pub gap_nanoseconds: u64,
-    /// For how long more than one did, counted once for each further one.
+    /// Time with more than one running launch, counted once for each additional one.
     pub overlap_nanoseconds: u64,
-    /// Steps in which the global timer went, as measured when the recording began; of files that do not say
-    /// it what all of the times are multiples of, but for one offset, or 0 if fewer than 8 of them differ
-    /// from the first: few times have larger divisors than the timer.
+    /// Step of the global timer, as measured at the start of the recording, otherwise computed: the greatest
+    /// common divisor of all differences between times. 0 if fewer than 8 times differ from the first,
+    /// because few times can have a larger divisor.
     pub timer_step_nanoseconds: u64,
 }
 
 impl Schedule {
-    /// Returns it with at most `most` launches: those whose multiprocessors waited longest for their ends, these first.
+    /// Returns a copy with the `most` launches that waited the longest, in descending order.
     #[must_use]
     pub fn longest_waits(&self, most: usize) -> Self {
         let mut launches: Vec<&LaunchSchedule> = self.launches.iter().collect();
@@ -137,7 +136,7 @@ impl Schedule {
     }
 }
 
-/// Of how many warps a trace says where and when they ran.
+/// Numbers of warps with run times in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SpanSummary {
@@ -147,15 +146,13 @@ pub struct SpanSummary {
     pub unended_warps: u64,
     /// Other warps that were recorded.
     pub unknown_warps: u64,
-    /// Steps in which the global timer went, as [`Schedule::timer_step_nanoseconds`].
+    /// Step of the global timer, as in [`Schedule::timer_step_nanoseconds`].
     pub timer_step_nanoseconds: u64,
 }
 
 impl SpanSummary {
-    /// Reads the spans of all launches; `None` if the trace was recorded without.
-    ///
-    /// # Errors
-    /// The file asks for too much work. What is damaged counts as not known.
+    /// Reads the spans of all launches; `None` if they were not recorded. Damaged spans count as unknown.
+    /// Fails if reading exceeds the work limit.
     pub(crate) fn new(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
         if !trace.has_spans() {
             return Ok(None);
@@ -172,13 +169,11 @@ impl SpanSummary {
     }
 }
 
-/// Reads when the warps of these launches ran, and notes it with `warps`, which are in order. Returns it with
-/// how many of the selected warps have no such time.
+/// Reads the run times of the warps of these launches, and sets them in `warps`, which must be in order.
+/// Returns them with the number of selected warps without a run time. Omits damaged spans.
 ///
-/// Takes 32 bytes for each block of one launch at a time, and 8 for each of its warps.
-///
-/// # Errors
-/// The file asks for too much work. What is damaged only lacks.
+/// Takes 32 bytes for each block of one launch at a time, and 8 for each of its warps. Fails if reading exceeds
+/// the work limit.
 pub(crate) fn read<'a>(
     trace: &TraceFile,
     launches: impl Iterator<Item = &'a LaunchInfo>,
@@ -208,7 +203,7 @@ pub(crate) fn read<'a>(
     Ok((schedule, untimed))
 }
 
-/// What the blocks of a launch tell; `None` if there is none.
+/// Computes the schedule of a launch from its blocks; `None` if there are none.
 fn of_blocks(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -250,7 +245,7 @@ fn of_blocks(
     Some(launch)
 }
 
-/// Adds the blocks of a multiprocessor, in the order in which they began, to their launch.
+/// Adds the blocks of a multiprocessor, ordered by start, to their launch.
 fn add_sm(launch: &mut LaunchSchedule, blocks: &[BlockRan]) {
     let (mut busy, mut busy_until, mut ended) = (0u64, 0, 0u64);
     for block in blocks {
@@ -259,7 +254,7 @@ fn add_sm(launch: &mut LaunchSchedule, blocks: &[BlockRan]) {
         busy += end.saturating_sub(block.begin_nanoseconds.max(busy_until));
         busy_until = busy_until.max(end);
         launch.waves = launch.waves.max(block.wave);
-        // Of equal ones the one with the lower number.
+        // Of equal blocks, the one with the lower number.
         let by_length = |ran: &BlockRan| (ran.nanoseconds, Reverse(ran.block));
         if launch.longest.as_ref().is_none_or(|than| (Some(length), Reverse(block.block)) > by_length(than)) {
             launch.longest = Some(*block);
@@ -279,7 +274,6 @@ fn add_sm(launch: &mut LaunchSchedule, blocks: &[BlockRan]) {
     launch.waiting_nanoseconds = launch.waiting_nanoseconds.saturating_add(waiting);
 }
 
-/// Finds the gaps between launches, and for how long they overlap.
 fn add_gaps(schedule: &mut Schedule) {
     let mut order: Vec<&mut LaunchSchedule> = schedule.launches.iter_mut().collect();
     order.order_by_key(|launch| (launch.begin, launch.launch));

@@ -1,4 +1,4 @@
-//! Which warps of a trace to look at.
+//! Selection of launches and warps.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use warptrace_format::file::LaunchInfo;
 
 use crate::error::AnalysisError;
 
-/// What to look at: what fulfils all of it.
+/// Conditions that selected launches and warps must all fulfil.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Selection {
@@ -22,21 +22,22 @@ pub struct Selection {
     pub block: Option<[u32; 3]>,
     /// Only the warp with this number in its block.
     pub warp: Option<u32>,
-    /// In the counts of single warps only visits of this location. Everything else is counted as without.
+    /// Restricts the figures of single warps to visits of this location, and omits warps without such visits.
+    /// The sums of locations, lines and edges are not affected.
     pub focus: Option<u16>,
 }
 
 impl Selection {
-    /// Whether nothing is left out.
+    /// Returns true if no launch, block or warp is excluded.
     #[must_use]
     pub const fn is_everything(&self) -> bool {
         self.kernel.is_none() && self.launch.is_none() && self.block.is_none() && self.warp.is_none()
     }
 
-    /// The launches to look at, with the filter of their warps but for [`warp`](Self::warp).
+    /// Returns the selected launches, and filters for their warps, which ignore [`warp`](Self::warp).
     ///
     /// # Errors
-    /// Something was asked for that the trace does not have.
+    /// The trace does not have the selected kernel, launch, block or warp.
     pub fn launches(&self, trace: &TraceFile) -> Result<Vec<(LaunchInfo, WarpFilter)>, AnalysisError> {
         if let Some(launch) = self.launch
             && trace.launch(launch).is_none()
@@ -81,7 +82,7 @@ impl Selection {
         WarpFilter::block(info, block).ok_or(unknown)
     }
 
-    /// Whether the warp with this linear index is looked at, of a launch that is.
+    /// Returns true if a warp of a selected launch is selected. `warp` is its linear index.
     pub fn has_warp(&self, info: &LaunchInfo, warp: u32) -> bool {
         let in_block = |block| {
             let first = info.warp_index(block, 0);
@@ -91,7 +92,7 @@ impl Selection {
             && self.warp.is_none_or(|number| warp % info.warps_per_block() == number)
     }
 
-    /// Whether the first of these warps is looked at, and an end: up to it the same is true of all.
+    /// Returns the end of a prefix of `warps` that is selected or excluded as a whole, and true if selected.
     pub(crate) fn has_first(&self, info: &LaunchInfo, warps: &Range<u32>) -> (u32, bool) {
         let of_block = self.warp_range(info);
         let end = match of_block.contains(&warps.start) {
@@ -103,13 +104,13 @@ impl Selection {
         (end.min(warps.end), self.has_warp(info, warps.start))
     }
 
-    /// The selected block's warps by linear index, or all of the launch.
+    /// Returns the linear indices of the selected block's warps, or of all warps of the launch.
     pub fn warp_range(&self, info: &LaunchInfo) -> Range<u32> {
         let first = self.block.and_then(|block| info.warp_index(block, 0));
         first.map_or(0..info.warps(), |first| first..first + info.warps_per_block())
     }
 
-    /// Those of the chosen warps that have the selected number in their block.
+    /// Returns the chosen warps that have the selected number in their block.
     pub fn of_chosen(&self, chosen: ChosenWarps) -> ChosenWarps {
         match self.warp {
             None => chosen,
@@ -120,11 +121,10 @@ impl Selection {
         }
     }
 
-    /// What the selected warps of a launch lack of a track, in order of warp: [`TraceFile::lossy_warps`] of
-    /// them.
+    /// Returns the losses of the selected warps on a track, in order. Filters [`TraceFile::lossy_warps`].
     ///
     /// # Errors
-    /// As there.
+    /// As for [`TraceFile::lossy_warps`].
     pub fn lacking<'a>(
         &self,
         trace: &'a TraceFile,
@@ -146,7 +146,7 @@ impl Selection {
         Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
     }
 
-    /// Counts the addresses and values that the selected warps of a launch are known to have lost.
+    /// Counts the addresses and values that the selected warps of a launch lost, as far as known.
     ///
     /// # Errors
     /// As [`lacking`](Self::lacking).
@@ -162,8 +162,7 @@ impl Selection {
         u64::from(chosen.before(warps.end, per_block)) - u64::from(chosen.before(warps.start, per_block))
     }
 
-    /// Counts the selected warps of a launch that were chosen not to be recorded; of a grid of any size at
-    /// once.
+    /// Counts the selected warps of a launch that were not chosen to be recorded, in constant time.
     pub fn unchosen(&self, info: &LaunchInfo) -> u64 {
         let (warps, per_block) = (self.warp_range(info), info.warps_per_block());
         let count = |chosen: ChosenWarps| {
@@ -174,7 +173,7 @@ impl Selection {
     }
 }
 
-/// The name of a launch's kernel; `?` if the metadata has none.
+/// Returns the name of a launch's kernel; `?` if the metadata does not have it.
 pub fn kernel_name<'a>(trace: &'a TraceFile, info: &LaunchInfo) -> &'a str {
     trace.metadata().kernels.get(info.kernel() as usize).map_or("?", |kernel| &kernel.name)
 }

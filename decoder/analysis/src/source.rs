@@ -1,4 +1,4 @@
-//! Finds the source files that a table of locations names.
+//! Finds the source files that a location table names.
 
 use std::fmt;
 use std::fs::File;
@@ -9,25 +9,24 @@ use warptrace_decoder::{DecodeError, KeptText, TraceFile};
 use warptrace_format::location::{SOURCE_HASH_PREFIX, source_hash};
 use warptrace_format::shown;
 
-/// Largest source file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-/// Most lines of a source: each takes memory, whether there is anything in it.
+/// Limit of the lines of a source. Each line takes memory, even if it is empty.
 const MAX_LINES: usize = 1 << 18;
-/// Ends of names of sources, in the languages that GPU kernels are written in.
+/// File name extensions of languages that GPU kernels are written in.
 const SOURCES: [&str; 36] = [
     "c", "cc", "cl", "cpp", "cu", "cuf", "cuh", "cxx", "f", "f03", "f08", "f90", "f95", "for", "h", "hh",
     "hip", "hpp", "hxx", "inc", "inl", "ipp", "jl", "ll", "mlir", "mojo", "nv", "ptx", "py", "pyi", "pyx",
     "rs", "slang", "tcc", "ttir", "ttgir",
 ];
-/// Most parts of a path that is looked for; real ones have fewer.
+/// Limit of the components of a path.
 const MAX_PARTS: usize = 64;
 
-/// Why there is no source.
+/// Reason why a source is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoSource {
     /// No folder has the file.
     NotFound,
-    /// It is not read, whether it is there or not, or since it cannot be shown.
+    /// The source is not read. The text has the reason, which can apply whether or not the file exists.
     Refused(&'static str),
 }
 
@@ -40,33 +39,33 @@ impl fmt::Display for NoSource {
     }
 }
 
-/// A source that a trace names, as it is now.
+/// Current text of a source that a trace names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceCode {
-    /// Its lines, as they may be shown; tabs are four spaces.
+    /// Lines, escaped for display. Tabs are four spaces.
     pub lines: Vec<String>,
-    /// Whether it is the one that was compiled; `None` if the trace does not say.
+    /// True if this text was compiled; `None` if the trace does not have its hash.
     pub is_compiled: Option<bool>,
-    /// The file that it was read from; `None` if the trace keeps it.
+    /// File that was read; `None` if the text is from the trace.
     pub path: Option<PathBuf>,
 }
 
 impl SourceCode {
-    /// Bytes of memory that its lines take.
+    /// Returns the memory that its lines take, in bytes.
     pub fn bytes(&self) -> usize {
         self.lines.iter().map(|line| size_of::<String>() + line.len()).sum()
     }
 }
 
-/// Reads a source that a trace names: the text that the trace itself keeps under this name, else a file.
+/// Reads a source that a trace names, from the trace if it keeps the text, otherwise from a file.
 ///
-/// The file's path is looked up in the current directory. In each of `folders` it is looked up as it is, and
-/// then with its first parts taken off one by one. A trace may come from anybody, so only files inside of
-/// these folders are read, whatever `..`, links and absolute paths say; and of these only what is a source by
-/// its name and its text, and neither hidden nor in a hidden folder.
+/// Looks up the path in the current directory. In each of `folders`, looks up the path as it is, and then
+/// without its first components, removed one at a time. A trace is untrusted: only files inside these folders
+/// are read, for any `..`, link or absolute path, and only if they are not hidden, not in a hidden folder,
+/// and sources by their name and text.
 ///
 /// # Errors
-/// There is none; or why a kept text or a file is not read, such as one of more than 4 MiB or 262,144 lines.
+/// No source was found, or a text or file is refused, for example because it exceeds 4 MiB or 262,144 lines.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
     let kept = match trace.text(file, MAX_FILE_BYTES as usize) {
         Ok(KeptText::Whole(kept)) => match lines(&kept.text) {
@@ -87,7 +86,7 @@ pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result
     Ok(SourceCode { lines: lines(&text)?, is_compiled, path: Some(path) })
 }
 
-/// The lines of a text, as they may be shown.
+/// Splits a text into lines that are escaped for display.
 fn lines(text: &str) -> Result<Vec<String>, NoSource> {
     let shown = |line: &str| shown(&line.replace('\t', "    ")).into_owned();
     let lines: Vec<String> = text.lines().take(MAX_LINES + 1).map(shown).collect();
@@ -97,7 +96,7 @@ fn lines(text: &str) -> Result<Vec<String>, NoSource> {
     Ok(lines)
 }
 
-/// Reads the text of a file as [`source_code`] looks for it.
+/// Reads a file from the places that [`source_code`] describes.
 fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoSource> {
     let path = Path::new(file);
     if !is_source(path) {
@@ -109,7 +108,7 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoS
     found.ok_or_else(|| refused.or_else(hidden).unwrap_or(NoSource::NotFound))
 }
 
-/// Looks for a source in the folders; `refused` is told of those that are not read.
+/// Searches the folders for a source. Calls `refused` for files that are not read.
 fn find_source(
     path: &Path,
     folders: &[PathBuf],
@@ -146,12 +145,12 @@ fn find_source(
     read_inside(&here, &here.join(path))
 }
 
-/// Reads a file if it lies in `folder`, which is canonical.
+/// Reads a file if it is inside `folder`, which must be canonical.
 fn read_inside(folder: &Path, path: &Path) -> Result<(PathBuf, String), NoSource> {
     let there = || {
         let path = path.canonicalize().ok()?;
         let inside = path.strip_prefix(folder).ok()?;
-        // Opening a pipe could wait for ever. What a link leads to is told no one.
+        // Opening a pipe could block. The target of a link is not disclosed.
         let is_read = is_source(inside) && !is_hidden(inside) && path.metadata().ok()?.is_file();
         is_read.then_some(path)
     };
@@ -166,13 +165,11 @@ fn read_inside(folder: &Path, path: &Path) -> Result<(PathBuf, String), NoSource
     Ok((path, text.ok_or(NoSource::Refused("it is no UTF-8 text"))?))
 }
 
-/// Whether a path ends as one of a source file does.
 fn is_source(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     SOURCES.contains(&extension.to_ascii_lowercase().as_str())
 }
 
-/// Whether a part of a path is hidden.
 fn is_hidden(path: &Path) -> bool {
     path.components()
         .any(|part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b".")))
@@ -196,7 +193,7 @@ mod tests {
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("k.rs", &below), lines);
         assert_eq!(found(&below.join("k.rs").display().to_string(), folder.path()), lines);
-        // Not outside: by parents, by absolute paths, by links.
+        // Parent components, absolute paths and links do not lead outside.
         assert_eq!(found("../../secret", &below), None);
         assert_eq!(found(&folder.path().join("secret").display().to_string(), &below), None);
         #[cfg(unix)]
@@ -230,7 +227,7 @@ mod tests {
             ("large.c", &large, "not read: it has more than 4 MiB"),
         ] {
             let look = || read_source(name, &[folder.path().to_owned()]);
-            // What may not be read is refused whether it is there or not.
+            // A file that may not be read is refused, whether or not it exists.
             let before = look().expect_err("it is not there").to_string();
             write(name, bytes);
             assert_eq!(look().map_or_else(|error| error.to_string(), |_| String::new()), why, "{name}");

@@ -1,4 +1,4 @@
-//! What a trace holds and lacks, without its events: what `warptrace info --json` prints.
+//! Contents and losses of a trace, without reading events: the output of `warptrace info --json`.
 
 use std::collections::BTreeMap;
 
@@ -11,42 +11,42 @@ use warptrace_format::file::{LaunchInfo, LossReason, Metadata, UnrecordedLaunche
 use crate::host::HostSummary;
 use crate::schedule::SpanSummary;
 
-/// What a trace holds and lacks.
+/// Contents and losses of a trace.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Summary<'a> {
-    /// How and where it was recorded, its kernels and locations.
+    /// Metadata of the recording, its kernels and its locations.
     pub metadata: &'a Metadata,
-    /// Whether nothing is missing.
+    /// True if nothing is missing.
     pub whole: bool,
-    /// What is missing or assumed, in a sentence.
+    /// Sentence about missing or assumed data.
     pub state: &'a str,
-    /// Whether the file was finished.
+    /// True if the file was finished.
     pub complete: bool,
-    /// The same in words.
+    /// `complete` in words.
     pub completeness: String,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub file_bytes: u64,
-    /// Of how many warps it says where and when they ran, if that was recorded.
+    /// Numbers of warps with run times; `None` if they were not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spans: Option<SpanSummary>,
-    /// When launches ran by the host's clocks, if that was recorded.
+    /// Run times of launches by the host's clocks; `None` if they were not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostSummary>,
-    /// Addresses and values, if they were recorded.
+    /// Counts of addresses and values; `None` if they were not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accesses: Option<AccessSummary>,
-    /// Launches that were not traced, if the file says so.
+    /// Launches that were not traced; `None` if the file lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_traced: Option<NotTraced<'a>>,
-    /// How what was recorded differs from what the program runs alone.
+    /// Differences between the recorded run and a run of the program without recording.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub notes: &'a [String],
-    /// The launches, by number.
+    /// Launches, by number.
     pub launches: Vec<LaunchSummary>,
-    /// What launches lack, by launch, track and reason.
+    /// Losses, by launch, track and reason.
     pub losses: Vec<LossRow>,
-    /// Their sums.
+    /// Sums of `losses` by reason.
     pub lost_by_reason: BTreeMap<LossReason, LossSum>,
 }
 
@@ -54,14 +54,14 @@ pub struct Summary<'a> {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 pub struct NotTraced<'a> {
-    /// How many in all, those that were not asked for, too.
+    /// Number of these launches, including kernels that the user did not name.
     pub launches: u64,
-    /// Of which kernels and why, those with the most launches first.
+    /// Kernels and reasons, by number of launches, descending.
     pub kernels: &'a [UnrecordedLaunches],
 }
 
 impl<'a> NotTraced<'a> {
-    /// Returns those of a trace; `None` if the file tells of none.
+    /// Returns the untraced launches of a trace; `None` if the file lists none.
     pub fn new(trace: &'a TraceFile) -> Option<Self> {
         let kernels = &trace.unrecorded().launches[..];
         let launches = kernels.iter().fold(0_u64, |sum, of| sum.saturating_add(of.launches));
@@ -69,24 +69,24 @@ impl<'a> NotTraced<'a> {
     }
 }
 
-/// Addresses and values, in numbers.
+/// Counts of addresses and values.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct AccessSummary {
     /// Sites in the table.
     pub sites: u64,
-    /// Of these, those whose accesses follow from recorded ones.
+    /// Derived sites: their accesses are computed from other sites.
     pub derived_sites: u64,
-    /// Accesses in the file, without what follows from them.
+    /// Accesses in the file, without derived ones.
     pub recorded: u64,
-    /// Accesses that were lost, without what follows from them.
+    /// Lost accesses, without derived ones.
     pub lost: u64,
-    /// Buffers that kernels could access, if the file says so.
+    /// Buffers that kernels could access; `None` if the file has no list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffers: Option<u64>,
-    /// Whether these are all that there were.
+    /// True if the list of buffers is complete.
     pub has_all_buffers: bool,
-    /// Bytes of the file that they take, without their accounts.
+    /// Bytes of the file that accesses occupy, without warp accounts.
     pub file_bytes: u64,
 }
 
@@ -111,15 +111,15 @@ impl AccessSummary {
     }
 }
 
-/// A launch, in numbers.
+/// Counts of a launch.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct LaunchSummary {
-    /// Its number.
+    /// Number of the launch.
     pub launch: u32,
-    /// Index of its kernel in those of the metadata.
+    /// Index of its kernel in the metadata.
     pub kernel: u32,
-    /// What the program called it.
+    /// Label that the program gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The program's line and function that made it; `None` without a call stack.
@@ -131,30 +131,29 @@ pub struct LaunchSummary {
     pub block: [u32; 3],
     /// Warps.
     pub warps: u32,
-    /// Warps that were chosen to be recorded: all, unless only a part of the launch was.
+    /// Warps that were chosen to be recorded. All warps, unless only a part of the launch was chosen.
     pub recorded_warps: u32,
-    /// Which ones, if not all.
+    /// Chosen warps; `None` if all were chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chosen: Option<Chosen>,
     /// Chunks in the file.
     pub chunks: u64,
     /// Events in the file.
     pub events: u64,
-    /// Events that were lost.
+    /// Lost events.
     pub lost: u64,
-    /// How it ended: `completed`, `failed`, `interrupted` or `unknown`.
+    /// Outcome: `completed`, `failed`, `interrupted` or `unknown`.
     pub ended: &'static str,
-    /// What the device said, if it failed.
+    /// Error message of the device, if the launch failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Bytes that the events would take uncompressed.
+    /// Uncompressed size of the events in the file, in bytes.
     pub device_bytes_raw: u64,
-    /// Bytes that they take in the file.
+    /// Bytes of the events in the file.
     pub file_bytes: u64,
 }
 
-/// The warps that were chosen, as the file has them: of `blocks` blocks, `block_step` apart, `block_warps`
-/// warps each.
+/// Chosen warps: `block_warps` warps in each of `blocks` blocks, which are `block_step` apart.
 #[derive(Debug, Serialize)]
 #[expect(missing_docs, reason = "as the fields of ChosenWarps")]
 pub struct Chosen {
@@ -165,19 +164,19 @@ pub struct Chosen {
     pub block_warps: u32,
 }
 
-/// Warps of a launch and track that lack events for one reason.
+/// Loss of a launch and track for one reason.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 pub struct LossRow {
-    /// The launch.
+    /// Number of the launch.
     pub launch: u32,
-    /// The track.
+    /// Number of the track.
     pub track: u32,
-    /// Why.
+    /// Reason of the loss.
     pub reason: LossReason,
-    /// How many warps.
+    /// Warps with this loss.
     pub warps: u64,
-    /// How many events; `None` if that is not known.
+    /// Lost events; `None` if unknown.
     pub events: Option<u64>,
 }
 
@@ -185,14 +184,14 @@ pub struct LossRow {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LossSum {
-    /// Warps, as often as they stand in rows.
+    /// Warps, counted once for each row.
     pub warps: u64,
-    /// Events, as far as they were counted.
+    /// Lost events. Rows with an unknown number add 0.
     pub events: u64,
 }
 
 impl LossRow {
-    /// Makes the row of a loss.
+    /// Creates the row of a loss.
     pub const fn new(launch: u32, track: u32, loss: &Loss) -> Self {
         let &Loss { reason, warps, events, .. } = loss;
         Self { launch, track, reason, warps, events }
@@ -200,7 +199,7 @@ impl LossRow {
 }
 
 impl<'a> Summary<'a> {
-    /// Reads the accounts of all launches, no events.
+    /// Reads the accounts of all launches. Reads no events.
     ///
     /// # Errors
     /// The trace is damaged.
@@ -208,7 +207,7 @@ impl<'a> Summary<'a> {
         Self::with(trace, |_, _, _| ())
     }
 
-    /// The same, which hands on what each launch lacks on each track, for those who say more of it.
+    /// Like [`new`](Self::new), but also calls `each` with the losses of every launch and track.
     ///
     /// # Errors
     /// The trace is damaged.

@@ -1,7 +1,6 @@
-//! The sums of one thread. Classes of warps come one after the other, the items of each in order.
+//! Sums of one thread. Receives classes of warps one after another, and the items of each class in order.
 //!
-//! The warps of a class have the same events, which are counted once. Each sum is multiplied by the number of
-//! warps in the class.
+//! The warps of a class have the same events, which are counted once and multiplied by the number of warps.
 
 use std::ops::{ControlFlow, Range};
 
@@ -26,30 +25,27 @@ use crate::waits::Waits;
 use crate::warps::WarpTable;
 use crate::watch::Watch;
 
-/// Items between two reports to the watch: some milliseconds.
+/// Items between two updates of the watch: some milliseconds.
 const PUBLISHED_AT_ONCE: usize = 1 << 16;
-/// Runs that are counted at once: they stay in the processor's first cache.
+/// Runs that are counted together. They fit into the L1 cache.
 const RUNS_AT_ONCE: usize = 128;
 
-/// What is known of a launch before its events are.
+/// Data about a launch that is known before its events are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) launch: &'a LaunchInfo,
     pub(crate) selection: &'a Selection,
     pub(crate) ends: &'a Ends,
-    /// The trace's locations.
     pub(crate) points: &'a Points<'a>,
-    /// For each location id the one that paths have instead of it.
+    /// Location ids for paths, indexed by the trace's location id.
     pub(crate) renamed: Option<&'a [u16]>,
-    /// Whether the trace has times.
     pub(crate) is_timed: bool,
-    /// Who reads what is counted so far.
     pub(crate) watch: Option<&'a Watch>,
 }
 
 impl Context<'_> {
-    /// A number that warps share whose equal events give equal figures: of the first of these warps, and the
-    /// end of those that have the same; `None` for those that are not selected.
+    /// Returns the end of a prefix of `warps` with a common group number, and that number; `None` if these
+    /// warps are not selected. Warps with the same group number and equal events have equal figures.
     pub(crate) fn group(&self, mut warps: Range<u32>) -> (u32, Option<u64>) {
         let (has_warp, lanes, end);
         (warps.end, has_warp) = self.selection.has_first(self.launch, &warps);
@@ -64,43 +60,37 @@ impl Context<'_> {
     }
 }
 
-/// Sums over warps, whatever their launch.
 #[derive(Default)]
 pub(crate) struct WarpSums {
-    /// By location id.
     locations: Locations,
-    /// Warps that came to each of the lines with several locations.
+    /// Warps that visited each line with several locations.
     line_warps: Vec<u64>,
     pub(crate) transitions: Transitions,
     pub(crate) nesting: Nesting,
     pub(crate) causes: Causes,
-    /// Events without a time, of a trace that has times.
+    /// Events without a time, if the trace has times.
     pub(crate) untimed: u64,
-    /// Of a trace with times and waits.
     pub(crate) waits: Option<Waits>,
-    /// In any order.
+    /// Figures of single warps, in any order.
     pub(crate) warps: WarpTable,
-    /// How many warps have events, whatever is looked at.
+    /// Warps with events, independent of the focus.
     pub(crate) warps_with_events: u64,
 }
 
 /// The class that is being counted.
 struct Current {
-    /// Its warps.
     class: WarpClass,
     first: u32,
-    /// Lanes that each has.
+    /// Lanes of each warp.
     lanes: u32,
-    /// How many.
+    /// Number of these lanes.
     width: u32,
     path: PathDigest,
     last: u16,
-    /// Locations that they came to.
     locations: Vec<u16>,
 }
 
 impl Current {
-    /// Counts `times` visits of each warp.
     #[inline(always)]
     fn count(&mut self, event: Event, times: u64, points: &Points<'_>, locations: &mut Locations) {
         let at = usize::from(event.location);
@@ -116,33 +106,31 @@ impl Current {
     }
 }
 
-/// Equal events in a row.
 #[derive(Clone, Copy)]
 struct TallyRun {
     event: Event,
     times: u32,
-    /// When they began: as the trace says, then as it counts; `None` if that is not known.
+    /// Start time, first as recorded, then as adjusted by [`Clocks`]; `None` if unknown.
     time: Option<u64>,
-    /// Whether their lanes come from several events.
+    /// True if the lanes come from several events.
     is_meeting: bool,
 }
 
-/// What one thread counts of one launch.
+/// Counts of one thread for one launch.
 pub(crate) struct Tally<'a> {
     context: Context<'a>,
     sums: WarpSums,
     current: Option<Current>,
-    /// Of a trace with times.
     clocks: Option<Clocks>,
-    /// For each of the lines with several locations the first warp of the class that came last, plus one.
+    /// For each line with several locations: 1 plus the first warp of the last class that visited it.
     line_visitors: Vec<u64>,
-    /// Runs of the current warp that are not counted yet.
+    /// Runs of the current class that are not counted yet.
     runs: Vec<TallyRun>,
-    /// Memory for renamed events.
+    /// Reused memory for renamed events.
     body: Vec<Event>,
-    /// Items that the watch has not heard of.
+    /// Items that the watch has not received.
     unpublished: usize,
-    /// Whether the processor has AVX2, counts bits and finds the lowest one.
+    /// True if the processor supports AVX2, BMI1 and POPCNT.
     #[cfg(target_arch = "x86_64")]
     has_avx2: bool,
 }
@@ -168,8 +156,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Takes the next item of a class, whose items follow each other. Answers `Break` if the watch stops the
-    /// analysis.
+    /// Takes the next item of a class, whose items are consecutive. Returns `Break` if the watch is stopped.
     #[inline]
     pub(crate) fn take(&mut self, class: &WarpClass, found: WarpItem<'_>) -> ControlFlow<()> {
         if self.current.as_ref().is_none_or(|current| current.first != found.warp) {
@@ -199,25 +186,24 @@ impl<'a> Tally<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Counts the runs that wait.
     fn count_runs(&mut self) {
         #[cfg(target_arch = "x86_64")]
         if self.has_avx2 {
-            // SAFETY: the processor has all features that the function asks for.
+            // SAFETY: `has_avx2` is set only if the processor supports all features of the function.
             return unsafe { self.count_runs_avx2() };
         }
         self.count_runs_portably();
     }
 
     /// # Safety
-    /// The processor has these features.
+    /// The processor must support AVX2, BMI1 and POPCNT.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,popcnt")]
     unsafe fn count_runs_avx2(&mut self) {
         self.count_runs_portably();
     }
 
-    /// Goes through the runs once for each kind of figures.
+    /// Counts the pending runs, in one pass for each kind of figure.
     #[inline(always)]
     fn count_runs_portably(&mut self) {
         let Self { current: Some(current), runs, sums, .. } = self else { return };
@@ -262,7 +248,7 @@ impl<'a> Tally<'a> {
         runs.clear();
     }
 
-    /// Counts a cycle, of which it is not known when it began.
+    /// Counts a cycle. Its start time is unknown.
     fn count_cycle(&mut self, body: &[Event], times: u32) {
         let Self { current: Some(current), sums, .. } = self else { return };
         self.unpublished += 1;
@@ -286,7 +272,7 @@ impl<'a> Tally<'a> {
         sums.causes.cycle(body, times);
     }
 
-    /// Adds what the watch has not heard of to what it shows.
+    /// Publishes the counts that the watch has not received.
     fn publish(&mut self, watch: &Watch) {
         self.unpublished = 0;
         let (width, warps) =
@@ -297,7 +283,6 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Ends the current class, if there is one, and begins another.
     fn begin_class(&mut self, class: &WarpClass) {
         let mut locations = self.end_class();
         locations.clear();
@@ -317,7 +302,7 @@ impl<'a> Tally<'a> {
         self.sums.causes.begin(lanes, warps);
     }
 
-    /// Ends the current class; answers memory for the next one's locations.
+    /// Ends the current class. Returns its list of locations, so that the memory is reused.
     fn end_class(&mut self) -> Vec<u16> {
         self.count_runs();
         let Some(Current { class, first, width, path, last, locations, .. }) = self.current.take() else {
@@ -350,7 +335,7 @@ impl<'a> Tally<'a> {
         let (ran, role) = (None, None);
         let warp = first;
         let figures = WarpFigures { launch, warp, counts, time, ran, median, path, last, end, role };
-        // With a focus only warps that came there are looked at.
+        // With a focus, only warps that visited it have figures.
         if focus.is_none() || counts.visits > 0 {
             self.sums.warps.push(&class, figures);
         }
@@ -358,7 +343,7 @@ impl<'a> Tally<'a> {
         locations
     }
 
-    /// Counts warps that came to a line. `first` is the first of them.
+    /// Counts warps that visited a line. `first` is the first of these warps.
     fn visit_line(&mut self, line: usize, first: u32, warps: u64) {
         if self.line_visitors.len() <= line {
             self.line_visitors.resize(line + 1, 0);
@@ -371,14 +356,12 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Both tallies' sums.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         self.end_class();
         self.sums.merge(other.sums());
         self
     }
 
-    /// Ends the current class, and the tally.
     pub(crate) fn sums(mut self) -> WarpSums {
         self.end_class();
         if let Some(watch) = self.context.watch {
@@ -389,7 +372,6 @@ impl<'a> Tally<'a> {
 }
 
 impl WarpSums {
-    /// Adds the sums of other warps.
     pub(crate) fn merge(&mut self, mut other: Self) {
         if self.locations.len() < other.locations.len() {
             std::mem::swap(&mut self.locations, &mut other.locations);
@@ -422,13 +404,12 @@ impl WarpSums {
         self.warps_with_events += other.warps_with_events;
     }
 
-    /// The locations that warps came to, by id.
     pub(crate) fn locations(&self) -> impl Iterator<Item = (u16, &AtLocation)> {
         let found = (0_u16..=u16::MAX).zip(&self.locations);
         found.filter_map(|(id, location)| Some((id, location.as_deref()?)))
     }
 
-    /// Which warps of each block came where, of the sums of one launch.
+    /// Returns the locations of a launch, with the numbers in their blocks of the warps that visited them.
     pub(crate) fn came(&self) -> Vec<Came> {
         let came = |(location, at): (u16, &AtLocation)| Came {
             location,
@@ -438,12 +419,11 @@ impl WarpSums {
         self.locations().map(came).collect()
     }
 
-    /// Whether warps came to a location.
     pub(crate) fn has_visits(&self, id: u16) -> bool {
         self.locations.get(usize::from(id)).is_some_and(Option::is_some)
     }
 
-    /// Warps that came to a line with several locations.
+    /// Counts the warps that visited a line with several locations.
     pub(crate) fn line_warps(&self, line: u32) -> u64 {
         self.line_warps.get(line as usize).copied().unwrap_or(0)
     }

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
 
-/// Bodies, and how often each comes.
+/// Bodies and their repetitions.
 pub(crate) type Stream = Vec<(Vec<Event>, u32)>;
 
-/// Streams of runs and cycles over few locations, with masks that overlap in any way.
+/// Generates runs and cycles over few locations, with masks that overlap in arbitrary ways.
 pub(crate) fn repeated() -> impl Strategy<Value = Stream> {
     let mask =
         prop_oneof![Just(u32::MAX), 1_u32..16, Just(0xff), Just(0xff00), any::<u32>().prop_map(|m| m | 1)];
@@ -16,7 +16,6 @@ pub(crate) fn repeated() -> impl Strategy<Value = Stream> {
     proptest::collection::vec((body, prop_oneof![Just(1_u32), 1_u32..6]), 1..12)
 }
 
-/// Gives the stream to `sink` as items.
 pub(crate) fn items(stream: &Stream, sink: &mut impl FnMut(Item<'_>)) {
     for (body, times) in stream {
         sink(match body[..] {
@@ -26,7 +25,6 @@ pub(crate) fn items(stream: &Stream, sink: &mut impl FnMut(Item<'_>)) {
     }
 }
 
-/// The stream's events.
 pub(crate) fn expand(stream: &Stream) -> Vec<Event> {
     let mut events = Vec::new();
     items(stream, &mut |item| item.for_each(&mut |event| events.push(event)));

@@ -1,59 +1,54 @@
-//! From which event each lane came, and where the lanes of an event went: edges and splits.
+//! Edges and splits: the event each lane came from, and where the lanes of an event went.
 //!
-//! Lanes whose last event is the same wait in one [`Group`]. An event takes its lanes out of their groups,
-//! which gives the edges, and makes a group of them. When the lanes of a group go to different locations, its
-//! event was split.
+//! Lanes with the same last event form a [`Group`]. An event removes its lanes from their groups, which gives
+//! the edges, and makes a new group of them. An event is split if the lanes of its group go to different
+//! locations. A group also has the start time of its event's run, if known, for the lanes' time there.
 //!
-//! Of a trace with times a group knows when its event's run began, so that its lanes' time there is known
-//! when they go on.
-//!
-//! A cycle is gone through twice. What its second time counts is what each later time does: a lane of the
-//! body has its last event inside of the body by then.
+//! A cycle is processed in two passes. Each later iteration counts the same as the second one, because by
+//! then each lane of the body has its last event inside the body.
 
 use warptrace_format::Event;
 
 use crate::pairs::{Pairs, Sum};
 
-/// Stands for where a lane comes from before its first event, and where it goes when it has ended. No trace
-/// point has this id.
+/// Where a lane comes from before its first event, and goes to when it ends. No trace point has this id.
 pub(crate) const OUTSIDE: u16 = 0;
 
-/// Lanes whose last event is the same.
+/// Lanes with the same last event.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     lanes: u32,
     location: u16,
     went: Went,
-    /// When the event's run began; [`UNTIMED`] if that is not known.
+    /// Start time of the event's run; [`UNTIMED`] if unknown.
     since: u64,
 }
 
-/// Where the other lanes of a group went.
+/// Destination of the lanes that left a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Went {
     Nowhere,
     To(u16),
-    /// To several locations.
+    /// Several locations.
     Split,
 }
 
-/// Stands for a time that is not known.
 const UNTIMED: u64 = u64::MAX;
-/// Groups from which on those without lanes are removed: the others are at most as many as lanes.
+/// Number of groups at which empty ones are removed. At most 32 groups have lanes.
 const MANY_GROUPS: usize = 64;
 
-/// Counts edges and splits over warps that are given one after the other.
+/// Counts edges and splits of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
-    /// Warps that have the events.
+    /// Warps of the current class.
     warps: u64,
-    /// In the order of their events. Those whose lanes have all gone on have none.
+    /// Groups in the order of their events. A group is empty after all of its lanes left.
     groups: Vec<Group>,
-    /// Edges: pairs of events between which some lane went straight, and the lanes that did.
+    /// Edges: pairs of events with lanes that went directly from one to the other, and these lanes.
     edges: Pairs,
     /// Events whose lanes went to different locations, by location.
     splits: Vec<u64>,
-    /// Lanes whose later events are unknown, by the location of their last one.
+    /// Lanes whose later events are unknown, by the location of their last event.
     cut: Vec<u64>,
 }
 
@@ -75,17 +70,16 @@ pub(crate) fn add_all(counts: &mut Vec<u64>, other: &[u64]) {
 }
 
 impl Transitions {
-    /// Begins a class of this many warps, which have these lanes.
     pub(crate) fn begin(&mut self, lanes: u32, warps: u64) {
         self.warps = warps;
         self.groups.clear();
-        // Entering is no decision: lanes that begin in several groups split no event.
+        // Lanes that begin in several groups split no event.
         self.groups.push(Group { lanes, location: OUTSIDE, went: Went::Split, since: UNTIMED });
     }
 
-    /// Takes the warp's next events, `times` equal ones, which began at the time `now`, if that is known.
-    /// Gives `spent` the lane-cycles from the begin of the run from which lanes came to then, with that run's
-    /// location. Returns whether the lanes come from several events.
+    /// Takes the next `times` equal events, which started at `now`, if known. Calls `spent` with the
+    /// locations of the lanes' last runs, and the lane-cycles from the start of each to `now`. Returns true
+    /// if lanes come from several events.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
@@ -96,13 +90,13 @@ impl Transitions {
     ) -> bool {
         let is_meeting = self.step(event, 1, now, &mut spent);
         if times > 1 {
-            // The group stays as it is: all of its lanes go from one repeat to the next.
+            // All lanes of the group go from one repetition to the next, so the group does not change.
             self.edge(event.location, event.location, event.mask.count_ones(), times - 1);
         }
         is_meeting
     }
 
-    /// Takes the warp's next events, a cycle, of which it is not known when it began.
+    /// Takes a cycle. Its start time is unknown.
     pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
         for weight in [1, u64::from(times) - 1].into_iter().filter(|weight| *weight > 0) {
             for &event in body {
@@ -111,7 +105,7 @@ impl Transitions {
         }
     }
 
-    /// Takes an event that stands for `weight` like it. Returns whether its lanes come from several events.
+    /// Takes an event that counts `weight` times. Returns true if its lanes come from several events.
     #[inline(always)]
     fn step(
         &mut self,
@@ -121,7 +115,7 @@ impl Transitions {
         spent: &mut impl FnMut(u16, u64),
     ) -> bool {
         let (mut rest, mut came_from) = (mask, 0);
-        // Most come from one of the last events.
+        // Most lanes come from one of the last events.
         for at in (0..self.groups.len()).rev() {
             let group = &mut self.groups[at];
             let lanes = group.lanes & rest;
@@ -145,7 +139,7 @@ impl Transitions {
                 break;
             }
         }
-        // One check, not a loop: how many there are, no processor can guess.
+        // One check instead of a loop, whose number of iterations the branch predictor cannot predict.
         if self.groups.last().is_some_and(|group| group.lanes == 0) {
             self.groups.pop();
         }
@@ -153,7 +147,7 @@ impl Transitions {
             self.groups.retain(|group| group.lanes != 0);
         }
         if rest != 0 {
-            // Lanes that the warp does not have: a damaged or odd trace, in which they begin here.
+            // Lanes that the warp does not have, in a damaged or malformed trace. They begin here.
             self.edge(OUTSIDE, location, rest.count_ones(), weight);
         }
         self.groups.push(Group { lanes: mask, location, went: Went::Nowhere, since: now.unwrap_or(UNTIMED) });
@@ -166,8 +160,8 @@ impl Transitions {
         self.edges.count(from, to, Sum { times: weight, amount: weight.saturating_mul(u64::from(lanes)) });
     }
 
-    /// Ends the warp. `is_whole`: its lanes have ended, and no event is missing. Otherwise it is
-    /// unknown where they went.
+    /// Ends the warp. If `is_whole`, its lanes have ended and no event is missing. Otherwise their
+    /// destinations are unknown.
     pub(crate) fn end(&mut self, is_whole: bool) {
         let mut groups = std::mem::take(&mut self.groups);
         for mut group in groups.drain(..) {
@@ -187,22 +181,22 @@ impl Transitions {
         self.groups = groups;
     }
 
-    /// The edges, by where from and where to, in order; `None` if there are too many.
+    /// Returns the edges, sorted by source and destination; `None` if there are too many.
     pub(crate) fn edges(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.edges.sorted()
     }
 
-    /// Events at `location` whose lanes went to different locations.
+    /// Counts the events at `location` whose lanes went to different locations.
     pub(crate) fn splits(&self, location: u16) -> u64 {
         self.splits.get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Lanes whose last known event is at `location`, of which it is unknown where they went.
+    /// Counts the lanes whose last known event is at `location` and whose destination is unknown.
     pub(crate) fn cut(&self, location: u16) -> u64 {
         self.cut.get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Adds what was counted elsewhere. No warp is open.
+    /// Adds the counts of another thread. No warp may be open.
     pub(crate) fn merge(&mut self, other: Self) {
         self.edges.merge(other.edges);
         add_all(&mut self.splits, &other.splits);
@@ -211,7 +205,7 @@ impl Transitions {
 }
 
 impl Group {
-    /// Notes that lanes of the group go to `location`; answers whether that splits its event.
+    /// Notes that lanes of the group go to `location`. Returns true if this splits its event.
     fn goes_to(&mut self, location: u16) -> bool {
         match self.went {
             Went::Nowhere => self.went = Went::To(location),

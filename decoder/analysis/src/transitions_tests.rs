@@ -1,4 +1,4 @@
-//! Edges and splits against each lane's own sequence of events.
+//! Compares edges and splits with each lane's sequence of events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::testing::{expand, items, repeated};
 
 impl Transitions {
-    /// Takes the warp's next events, of which it is not known when they began.
+    /// Takes the warp's next events, without start times.
     fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times } => {
@@ -23,10 +23,10 @@ impl Transitions {
 
 type FoundTransitions = (BTreeMap<(u16, u16), (u64, u64)>, BTreeMap<u16, u64>, BTreeMap<u16, u64>);
 
-/// Edges, splits and cut lanes, lane by lane.
+/// Returns edges, splits and cut lanes, computed lane by lane.
 fn naive(events: &[Event], lanes: u32, is_whole: bool) -> FoundTransitions {
     let (mut edges, mut splits, mut cut) = FoundTransitions::default();
-    // For each pair of events the lanes that went from the one to the other; `None` is outside.
+    // For each pair of events: the lanes that went from one to the other. `None` is outside.
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), u64> = BTreeMap::new();
     let mut next: BTreeMap<usize, BTreeSet<u16>> = BTreeMap::new();
     for lane in 0..32 {
@@ -88,7 +88,7 @@ proptest! {
         }
         let edges = transitions.edges().unwrap();
         let edges = edges.into_iter().map(|(ends, steps)| (ends, (steps.times, steps.amount))).collect();
-        // Lanes that never come do not begin either.
+        // Lanes without events have no first edge.
         prop_assert_eq!((edges, by_location(&transitions.splits), by_location(&transitions.cut)), expected);
     }
 }
@@ -98,7 +98,7 @@ fn a_split_counts_once_and_repeats_count_as_often() {
     let event = |location, mask| Event { location, mask };
     let mut transitions = Transitions::default();
     transitions.begin(0b111, 1);
-    // The three lanes part three times, to 2, 3 and 4, and come together at 1 again.
+    // The three lanes diverge three times, to 2, 3 and 4, and reconverge at 1.
     let body = [event(1, 0b111), event(2, 0b001), event(3, 0b010), event(4, 0b100)];
     transitions.push(&Item::Cycle { body: &body, times: 3 });
     transitions.end(true);

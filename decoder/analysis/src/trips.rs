@@ -1,31 +1,29 @@
-//! How often lanes came to one location, as long as it is on their stacks, and the trips of those that left
-//! it.
+//! Visits of one location by lanes that have it on their stacks, and the trips of lanes that left it.
 //!
-//! The counts of the 32 lanes are kept as binary digits: digit `k` of all lanes is one number. So one
-//! addition counts for all lanes of an event.
+//! The counts of the 32 lanes are bit-sliced, so that one addition counts for all lanes: one word has digit
+//! `k` of all of them.
 
 use crate::distribution::Distribution;
 
-/// Digits of a count.
 const DIGITS: usize = u64::BITS as usize;
-/// Trips below this have a counter each.
+/// Numbers of trips below this have a counter each.
 const SMALL: usize = 64;
 
-/// A location, on the stacks of some lanes.
+/// A location and its state on the stacks of the lanes.
 #[derive(Debug)]
 pub(crate) struct Visited {
     pub(crate) location: u16,
-    /// Lanes that have the location on their stacks. The others' counts are 0.
+    /// Lanes that have the location on their stacks. The counts of other lanes are 0.
     on_stack: u32,
-    /// Of these, the lanes that came back to it: all others have a count of 1.
+    /// Lanes that returned to the location. All others on the stack have a count of 1.
     came_back: u32,
-    /// Digits that any count has had so far.
+    /// Number of digits that any count has used so far.
     used: usize,
-    /// Bit i of the digit k: that digit of lane i's count.
+    /// Bit i of word k is digit k of the count of lane i.
     digits: [u32; DIGITS],
-    /// How often a lane left with each number of trips.
+    /// Lanes that left, by number of trips.
     small: [u64; SMALL],
-    /// Trips that are not small.
+    /// Trips of at least [`SMALL`].
     large: Distribution,
 }
 
@@ -35,13 +33,13 @@ impl Visited {
         Self { location, on_stack: 0, came_back: 0, used: 0, digits, small, large: Distribution::default() }
     }
 
-    /// The lanes of a mask that have the location on their stacks.
+    /// Returns the lanes of a mask that have the location on their stacks.
     #[inline]
     pub(crate) fn of_stacks(&self, mask: u32) -> u32 {
         mask & self.on_stack
     }
 
-    /// Counts `times` visits of lanes, which come for the first time or come back.
+    /// Counts `times` visits of lanes, for lanes on the stack or new ones.
     #[inline]
     pub(crate) fn visit(&mut self, lanes: u32, times: u64) {
         self.came_back |= if times > 1 { lanes } else { lanes & self.on_stack };
@@ -68,7 +66,6 @@ impl Visited {
         self.stay(carry);
     }
 
-    /// Counts a visit more.
     #[inline]
     fn add_one(&mut self, lanes: u32) {
         let (mut digit, mut carry) = (0, lanes);
@@ -82,7 +79,7 @@ impl Visited {
         self.stay(carry);
     }
 
-    /// Counts that are beyond the greatest number stay at it.
+    /// Saturates the counts of lanes that overflowed.
     #[inline]
     fn stay(&mut self, lanes: u32) {
         if lanes != 0 {
@@ -90,9 +87,7 @@ impl Visited {
         }
     }
 
-    /// Takes the location off the stacks of lanes that have it: their counts are trips, of which each stands
-    /// for
-    /// `weight`.
+    /// Removes the location from the stacks of lanes. Their counts become trips that count `weight` times.
     #[inline(always)]
     pub(crate) fn take_off(&mut self, lanes: u32, weight: u64) {
         let once = u64::from((lanes & !self.came_back).count_ones());
@@ -122,19 +117,17 @@ impl Visited {
         self.came_back &= !lanes;
     }
 
-    /// Whether a lane that left made more than one trip.
+    /// Returns true if a lane that left made more than one trip.
     pub(crate) fn is_head(&self) -> bool {
         self.large.count() > 0 || self.small[2..].iter().any(|times| *times > 0)
     }
 
-    /// The trips of all lanes that left.
     pub(crate) fn trips(&self) -> Distribution {
         let mut trips = self.large.clone();
         (0..).zip(&self.small).for_each(|(number, &times)| trips.add(number, times));
         trips
     }
 
-    /// Adds the trips that another thread found.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (counter, more) in self.small.iter_mut().zip(&other.small) {
             *counter = counter.saturating_add(*more);

@@ -1,74 +1,71 @@
-//! Visits of one location, and the time of warps there, as one thread counts them.
+//! Visits of one location, and the time of warps there, as counted by one thread.
 //!
-//! What an event adds to is kept for a warp of the current class; the rest follows from it when the class ends. A
-//! class with times has one warp.
+//! Events count for one warp of the current class, until its end multiplies by the number of warps. A class
+//! with times has one warp.
 
 use crate::counts::Counts;
 use crate::distribution::Distribution;
 use crate::figures::LANE_COUNTS;
 use crate::times::Time;
 
-/// Numbers of cycles that are counted in front of a distribution.
+/// Entries of the table in front of a distribution of cycles.
 const RECENT: usize = 1 << RECENT_BITS;
 const RECENT_BITS: u32 = 6;
 
-/// Figures by location id.
 pub(crate) type Locations = Vec<Option<Box<AtLocation>>>;
 
-/// Figures of a location.
 pub(crate) struct AtLocation {
     current: Current,
-    /// Visits by number of lanes.
+    /// Visits by number of active lanes.
     pub(crate) active: [u64; LANE_COUNTS],
     /// Idle lanes, summed over the visits of warps that have ended.
     idle: u64,
-    /// What a visit stands for.
+    /// Instructions that a visit stands for, or 1.
     weight: u64,
-    /// Visits by each warp that came.
+    /// Visits by each warp with visits.
     pub(crate) warp_visits: Distribution,
-    /// Time spent; `None`: none that is known.
+    /// Time spent here; `None` if unknown.
     pub(crate) time: Option<TimeAt>,
-    /// Bit i: of a launch, warps with the number i in their blocks came.
+    /// Bit i is set if a warp with the number i in its block visited it, in this launch.
     pub(crate) numbers: u32,
-    /// What the watch has of these counts.
+    /// Counts that the watch already has.
     published: Counts,
 }
 
-/// What each warp of the current class did at a location.
+/// Counts of each warp of the current class at a location.
 #[derive(Default)]
 struct Current {
     visits: u64,
-    /// Active lanes, summed over the visits: those that the warp has, and others, which only an odd trace
-    /// has.
+    /// Active lanes of the warp, summed over visits. `others` are active lanes that only malformed traces
+    /// have.
     lanes: u64,
     others: u64,
-    /// Whether any time is known.
+    /// True if any time is known.
     has_time: bool,
     /// As in [`Time`].
     lane_cycles: u64,
     warp_cycles: u64,
     timed_visits: u64,
-    /// The lanes of runs that the warp has times the runs' warp-cycles.
+    /// Warp-cycles of each run times its active lanes that the warp has, summed over the runs.
     active_lane_cycles: u64,
 }
 
-/// Time at a location.
 #[derive(Default)]
 pub(crate) struct TimeAt {
     pub(crate) time: Time,
     visits: Distribution,
-    /// Numbers of cycles that are not in `visits` yet, each at the one entry that it can have, and how many.
+    /// Direct-mapped table of cycles and their counts that are not in `visits` yet.
     recent: Vec<(u64, u64)>,
 }
 
 impl TimeAt {
-    /// Counts visits of this many warp-cycles.
+    /// Counts `times` visits of `cycles` warp-cycles each.
     #[inline(always)]
     fn visit(&mut self, cycles: u64, times: u64) {
         if self.recent.is_empty() {
             self.recent.resize(RECENT, (0, 0));
         }
-        // The upper bits of a product with 2^64 over the golden ratio.
+        // Fibonacci hashing: the upper bits of the product with 2^64 divided by the golden ratio.
         let at = cycles.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_BITS);
         let entry = &mut self.recent[at as usize % RECENT];
         if entry.0 == cycles {
@@ -79,8 +76,7 @@ impl TimeAt {
         }
     }
 
-    /// Returns the warp-cycles of each visit. Those of a run are spread over its visits evenly, in whole
-    /// cycles.
+    /// Returns the warp-cycles of each visit. The cycles of a run are divided among its visits.
     pub(crate) fn visits(&self) -> Distribution {
         let mut visits = self.visits.clone();
         self.recent.iter().for_each(|&(number, times)| visits.add(number, times));
@@ -115,8 +111,8 @@ impl AtLocation {
         }
     }
 
-    /// Counts visits by the lanes of `mask` of each of `warps` warps that have those of `lanes`. Returns whether
-    /// they are the first.
+    /// Counts visits by the lanes in `mask`, for each of `warps` warps with `lanes`. Returns true if they are
+    /// the first of this class.
     #[inline(always)]
     pub(crate) fn visit(&mut self, mask: u32, lanes: u32, times: u64, warps: u64) -> bool {
         let active = &mut self.active[mask.count_ones() as usize];
@@ -133,15 +129,13 @@ impl AtLocation {
         is_first
     }
 
-    /// Adds lane-cycles.
     #[inline(always)]
     pub(crate) fn spend_lanes(&mut self, cycles: u64) {
         self.current.has_time = true;
         self.current.lane_cycles = self.current.lane_cycles.saturating_add(cycles);
     }
 
-    /// Adds the warp-cycles of a run of `visits` visits by the lanes of `mask` of a warp that has those of
-    /// `lanes`.
+    /// Adds the warp-cycles of a run of `visits` visits by the lanes in `mask`, in a warp with `lanes`.
     #[inline(always)]
     pub(crate) fn spend(&mut self, mask: u32, lanes: u32, visits: u64, cycles: u64) {
         let current = &mut self.current;
@@ -163,8 +157,8 @@ impl AtLocation {
         at.visit(each.saturating_add(1), more);
     }
 
-    /// Ends `warps` warps with the numbers of the bits in `numbers`, which have `width` lanes and came here.
-    /// Returns the counts and the warp-cycles of each.
+    /// Ends the current class: `warps` warps of `width` lanes with visits, whose numbers in their blocks are
+    /// the bits of `numbers`. Returns the counts and the warp-cycles of each warp.
     pub(crate) fn end_class(&mut self, width: u32, numbers: u32, warps: u64) -> (Counts, u64) {
         let width = u64::from(width);
         let current = std::mem::take(&mut self.current);
@@ -182,8 +176,7 @@ impl AtLocation {
         (Counts::new(current.visits, lanes, idle, self.weight), current.warp_cycles)
     }
 
-    /// Returns what was counted since the last time that this was called, while `warps` warps of `width` lanes
-    /// are counted.
+    /// Returns the counts since the last call. The current class has `warps` warps of `width` lanes.
     pub(crate) fn publish(&mut self, width: u32, warps: u64) -> Counts {
         let idle = self.idle.saturating_add(self.current.idle(width.into()).saturating_mul(warps));
         let counts = self.counts_with(idle);
@@ -206,7 +199,7 @@ impl AtLocation {
         Counts::new(visits, lanes, idle, self.weight)
     }
 
-    /// Adds what was counted elsewhere. No warp is open.
+    /// Adds the counts of another thread. No class may be open.
     pub(crate) fn merge(&mut self, other: Self) {
         for (count, more) in self.active.iter_mut().zip(other.active) {
             *count = count.saturating_add(more);
@@ -222,7 +215,7 @@ impl AtLocation {
 }
 
 impl Current {
-    /// Idle lanes, summed over the visits of a warp of `width` lanes.
+    /// Returns the idle lanes, summed over the visits of a warp of `width` lanes.
     const fn idle(&self, width: u64) -> u64 {
         self.visits.saturating_mul(width).saturating_sub(self.lanes)
     }

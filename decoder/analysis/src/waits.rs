@@ -1,8 +1,8 @@
-//! How long lanes wait, and for whom: from the points at which a wait begins and those at which it is over.
+//! Waiting times of lanes, and the warps that they wait for, from trace points at the start and end of waits.
 //!
-//! Lanes that come to a wait together are a group, until they go on. Warps of a block share a multiprocessor
-//! and its clock, so their arrivals at a barrier can be compared: the n-th of each warp belong together, if
-//! all warps of the block that come there do so equally often, with all of their lanes at once.
+//! Lanes that arrive at a wait together form a group until they continue. The arrivals of a block's warps at
+//! a barrier are comparable, because they share a multiprocessor and its clock. The n-th arrivals are
+//! compared if no other arrivals have more warps, and all warps arrive with all of their lanes at once.
 
 use std::collections::BTreeMap;
 
@@ -16,73 +16,73 @@ use crate::distribution::Distribution;
 use crate::figures::Point;
 use crate::points::Points;
 
-/// Warps that a block has at most.
+/// Maximum number of warps in a block.
 const WARPS: usize = 32;
-/// Arrivals of a block that are compared at most.
+/// Maximum number of arrivals that are compared in a block.
 const MAX_ARRIVALS: usize = 1 << 18;
 
 /// Waits at a location, in cycles of the multiprocessor's clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitFigures {
-    /// The location at which they begin.
+    /// Location where the waits begin.
     #[serde(flatten)]
     pub point: Point,
-    /// Which barrier it is, and the copies that it waits for, as far as the compiled code tells.
+    /// The barrier, and the copies that it waits for, as far as known from the compiled code.
     pub info: Option<Box<WaitInfo>>,
-    /// Groups of lanes that came and went on.
+    /// Groups of lanes that arrived and continued.
     pub waits: u64,
-    /// From when a group came to when it went on, summed over the groups.
+    /// Time from arrival to continuation, summed over the groups.
     pub cycles: u64,
-    /// The same, summed over the lanes.
+    /// The same time, summed over the lanes.
     pub lane_cycles: u64,
     /// Cycles of each wait.
     pub wait_cycles: Distribution,
-    /// Lanes that came, and of which the trace does not have that they went on.
+    /// Lanes that arrived and have no continuation in the trace.
     pub open_lanes: u64,
-    /// Who comes last; `None` if this is no barrier of a block, or no arrivals could be compared.
+    /// Last arrivals; `None` if this is not a block barrier, or no arrivals were comparable.
     pub arrivals: Option<Arrivals>,
 }
 
-/// In which order the warps of blocks come to a barrier.
+/// Order in which the warps of blocks arrive at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Arrivals {
-    /// Times that a block's warps met there, and were compared.
+    /// Barrier uses by a block that were compared.
     pub compared: u64,
-    /// Arrivals of warps that were not.
+    /// Arrivals of warps that were not compared.
     pub not_compared: u64,
-    /// The warp for which the others waited longest, by its number in its block.
+    /// Warp that the others waited for the longest, by its number in its block.
     pub last_warp: u32,
-    /// How often it came last.
+    /// Number of times that it arrived last.
     pub last: u64,
-    /// Cycles for which only it was missing.
+    /// Cycles during which only this warp was missing.
     pub alone_cycles: u64,
 }
 
-/// A wait of lanes that came to it together.
+/// A wait of lanes that arrived together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wait {
-    /// The location at which it began.
+    /// Location where it began.
     pub location: u16,
-    /// The lanes that waited; bit i is lane i.
+    /// Lanes that waited; bit i is lane i.
     pub lanes: u32,
-    /// When they came.
+    /// Time of arrival.
     pub begin: u64,
-    /// When they went on; `None` if the trace does not have that they did.
+    /// Time of continuation; `None` if the trace does not have it.
     pub end: Option<u64>,
 }
 
-/// The waits of a warp that are not over.
+/// Open waits of a warp.
 #[derive(Debug, Default)]
 pub struct OpenWaits {
-    /// By location id what begins or ends there.
+    /// Kinds of wait locations, by location id.
     kinds: Vec<Option<LocationKind>>,
     now: u64,
     waits: Vec<Wait>,
 }
 
 impl OpenWaits {
-    /// Returns none of a first warp; `None` if the trace has no points at waits.
+    /// Creates an empty list for the first warp; `None` if the trace has no trace points at waits.
     pub fn of_trace(trace: &TraceFile) -> Option<Self> {
         Self::new(&Points::new(trace))
     }
@@ -92,8 +92,8 @@ impl OpenWaits {
         (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
     }
 
-    /// Takes the warp's next event, and when it began, in any unit: time does not go back. Gives the waits
-    /// that are over to `over`. Returns what the event's location is, if a wait begins or ends there.
+    /// Takes the warp's next event and its start time, in any unit. An earlier time counts as equal to the
+    /// previous one. Calls `over` for each wait that is over. Returns the kind of a location with a wait.
     pub fn push(&mut self, event: Event, begin: u64, over: &mut impl FnMut(Wait)) -> Option<LocationKind> {
         self.now = self.now.max(begin);
         let kind = self.kinds.get(usize::from(event.location)).copied().flatten()?;
@@ -107,13 +107,13 @@ impl OpenWaits {
         Some(kind)
     }
 
-    /// Ends the warp: gives the waits of which it is not known that they were over, and begins the next one.
+    /// Ends the warp. Calls `over` for its open waits, which have no end.
     pub fn end(&mut self, over: &mut impl FnMut(Wait)) {
         self.forget(u32::MAX, over);
         self.now = 0;
     }
 
-    /// Takes lanes out of the waits from which they did not come.
+    /// Closes the waits of lanes that arrive at another wait or at the end of the warp.
     fn forget(&mut self, lanes: u32, over: &mut impl FnMut(Wait)) {
         for wait in self.waits.iter_mut().filter(|wait| wait.lanes & lanes != 0) {
             over(Wait { lanes: wait.lanes & lanes, ..*wait });
@@ -122,7 +122,7 @@ impl OpenWaits {
         self.waits.retain(|wait| wait.lanes != 0);
     }
 
-    /// Ends the waits of an event's lanes.
+    /// Ends the waits of an event's lanes. The location of the wait has the previous id.
     fn go_on(&mut self, event: Event, over: &mut impl FnMut(Wait)) {
         let location = event.location.saturating_sub(1);
         for wait in &mut self.waits {
@@ -136,7 +136,6 @@ impl OpenWaits {
     }
 }
 
-/// Sums of a location.
 #[derive(Clone, Default)]
 struct WaitsAt {
     waits: u64,
@@ -146,7 +145,7 @@ struct WaitsAt {
     open_lanes: u64,
     compared: u64,
     not_compared: u64,
-    /// By warp of the block, how often it came last, and cycles for which only it was missing.
+    /// By warp of the block: last arrivals, and cycles during which only this warp was missing.
     last: [u64; WARPS],
     alone: [u64; WARPS],
 }
@@ -154,46 +153,42 @@ struct WaitsAt {
 /// The n-th arrivals of a block's warps.
 #[derive(Clone, Copy)]
 struct Arrival {
-    /// When the last one came, and the one before it.
+    /// Times of the last arrival and the one before it.
     last: u64,
     before: u64,
-    /// Who came last.
     warp: u32,
     warps: u64,
 }
 
-/// Arrivals at a barrier in a block.
 #[derive(Default)]
 struct Barrier {
     arrivals: Vec<Arrival>,
-    /// Arrivals of some of a warp's lanes, and those for which there was no room.
+    /// Arrivals with only some of a warp's lanes, or above the limit.
     unfit: u64,
 }
 
-/// Barriers of a block, by location.
 type Block = BTreeMap<u16, Barrier>;
 
-/// Sums over warps that are given one after the other.
+/// Sums of warps, one warp after another.
 #[derive(Default)]
 pub(crate) struct Waits {
     open: OpenWaits,
     at: BTreeMap<u16, WaitsAt>,
-    /// The current warp's block, its number there, and its lanes.
+    /// Block of the current warp, its number in the block, and its lanes.
     warp: (u32, u32, u32),
-    /// Arrivals of the current warp, by location.
     came: BTreeMap<u16, usize>,
-    /// Blocks of which other warps may come: the first and the current one.
+    /// Blocks that can have more warps: the first and the current one.
     blocks: BTreeMap<u32, Block>,
     first: Option<u32>,
 }
 
 impl Waits {
-    /// Returns what counts waits; `None` if the table has none.
+    /// Creates the sums; `None` if the location table has no waits.
     pub(crate) fn new(points: &Points<'_>) -> Option<Self> {
         OpenWaits::new(points).map(|open| Self { open, ..Self::default() })
     }
 
-    /// Begins a warp, given its block, its number there, and its lanes.
+    /// Begins a warp, with its block, its number in the block, and its lanes.
     pub(crate) fn begin(&mut self, block: u32, warp: u32, lanes: u32) {
         self.end();
         if self.warp.0 != block && self.first.is_some_and(|first| first != self.warp.0) {
@@ -204,13 +199,11 @@ impl Waits {
         self.came.clear();
     }
 
-    /// Ends the current warp.
     fn end(&mut self) {
         let Self { open, at, .. } = self;
         open.end(&mut |wait| at.entry(wait.location).or_default().take(wait));
     }
 
-    /// Takes the warp's next event, and when it began.
     pub(crate) fn push(&mut self, event: Event, begin: u64) {
         let Self { open, at, .. } = self;
         let kind = open.push(event, begin, &mut |wait| at.entry(wait.location).or_default().take(wait));
@@ -219,7 +212,6 @@ impl Waits {
         }
     }
 
-    /// Notes that a warp came to a barrier.
     fn arrive(&mut self, Event { location, mask }: Event, begin: u64) {
         let (block, warp, lanes) = self.warp;
         let block = self.blocks.entry(block).or_default();
@@ -238,7 +230,7 @@ impl Waits {
         *number += 1;
     }
 
-    /// Counts the arrivals of a block, of which all have been seen.
+    /// Sums the arrivals of a block after all of its warps.
     fn fold(&mut self, block: u32) {
         for (location, barrier) in self.blocks.remove(&block).into_iter().flatten() {
             let at = self.at.entry(location).or_default();
@@ -258,7 +250,7 @@ impl Waits {
         }
     }
 
-    /// Adds the sums of other warps: of the same launch, or both of launches that have ended.
+    /// Adds the sums of other warps, either of the same launch, or after both launches have ended.
     pub(crate) fn merge(&mut self, mut other: Self) {
         other.end();
         self.end();
@@ -274,7 +266,7 @@ impl Waits {
         }
     }
 
-    /// Ends the launch: no other warps of its blocks will come.
+    /// Ends the launch. Its blocks have no more warps.
     pub(crate) fn end_launch(&mut self) {
         self.end();
         let blocks: Vec<u32> = self.blocks.keys().copied().collect();
@@ -302,7 +294,7 @@ impl Waits {
         }
     }
 
-    /// Returns the figures, the most lane-cycles first.
+    /// Returns the figures, by lane-cycles, descending.
     pub(crate) fn figures(self, points: &Points<'_>) -> Vec<WaitFigures> {
         let figures = |(location, at): (u16, WaitsAt)| WaitFigures {
             point: points.point(location),
@@ -321,7 +313,6 @@ impl Waits {
 }
 
 impl WaitsAt {
-    /// Counts a wait that is over.
     fn take(&mut self, Wait { lanes, begin, end, .. }: Wait) {
         let Some(end) = end else {
             self.open_lanes += u64::from(lanes.count_ones());
@@ -335,7 +326,7 @@ impl WaitsAt {
     }
 
     fn arrivals(&self) -> Option<Arrivals> {
-        // Of equal ones the first.
+        // The first of equal warps wins.
         let (last_warp, alone) = (0..WARPS as u32).zip(self.alone).rev().max_by_key(|(_, alone)| *alone)?;
         (self.compared > 0).then(|| Arrivals {
             compared: self.compared,
@@ -348,7 +339,6 @@ impl WaitsAt {
 }
 
 impl Arrival {
-    /// Adds arrivals of other warps.
     fn join(&mut self, other: Self) {
         let (late, early) = if other.last > self.last { (other, *self) } else { (*self, other) };
         *self = Self { before: late.before.max(early.last), warps: self.warps + other.warps, ..late };
@@ -356,7 +346,6 @@ impl Arrival {
 }
 
 impl Barrier {
-    /// Adds arrivals of the block's other warps.
     fn join(&mut self, other: Self) {
         self.unfit += other.unfit;
         for (number, arrival) in other.arrivals.into_iter().enumerate() {

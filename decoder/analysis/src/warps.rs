@@ -1,4 +1,4 @@
-//! What warps did, kept once for all warps that did the same.
+//! Figures of warps, stored once for warps with equal figures.
 
 use rustc_hash::FxHashMap;
 use warptrace_decoder::WarpClass;
@@ -12,34 +12,34 @@ struct FiguresRun {
     launch: u32,
     first: u32,
     warps: u32,
-    /// Where the figures are.
+    /// Index into the figures.
     at: u32,
 }
 
-/// Figures of warps, by launch and number: kept once for all warps of a launch that did the same, of which only
-/// the number differs. 136 bytes for each class of a launch, and 16 for each run of its warps.
+/// Figures of warps, by launch and index. Warps of a launch with equal figures share one entry; only the warp
+/// index differs. Takes 136 bytes for each class of a launch, and 16 for each run of its warps.
 #[derive(Clone, Debug, Default)]
 pub struct WarpTable {
-    /// Of the first of the warps that have them.
+    /// Distinct figures, each with the index of the first warp that has them.
     figures: Vec<WarpFigures>,
-    /// How many warps have each of these.
+    /// Number of warps for each entry of `figures`.
     counts: Vec<u64>,
     runs: Vec<FiguresRun>,
     warps: u64,
 }
 
 impl WarpTable {
-    /// How many warps there are.
+    /// Returns the number of warps.
     pub const fn len(&self) -> usize {
         self.warps as usize
     }
 
-    /// Whether there is none.
+    /// Returns true if the table has no warps.
     pub const fn is_empty(&self) -> bool {
         self.warps == 0
     }
 
-    /// The warps, one by one.
+    /// Returns the figures of each warp.
     pub fn iter(&self) -> impl Iterator<Item = WarpFigures> + Clone {
         self.runs.iter().flat_map(|run| self.of_run(run))
     }
@@ -49,32 +49,31 @@ impl WarpTable {
         (run.first..=run.first + (run.warps - 1)).map(move |warp| WarpFigures { warp, ..figures })
     }
 
-    /// The figures that warps have, each as those of the first warp, and how many warps have them: by launch and
-    /// first warp.
+    /// Returns the distinct figures, each for its first warp, and how many warps have them. Sorted by launch.
     pub fn distinct(&self) -> impl Iterator<Item = (&WarpFigures, u64)> {
         self.figures.iter().zip(self.counts.iter().copied())
     }
 
-    /// The warps of a launch.
+    /// Returns the figures of each warp of a launch.
     pub fn of_launch(&self, launch: u32) -> impl Iterator<Item = WarpFigures> + Clone {
         let from = self.runs.partition_point(|run| run.launch < launch);
         let count = self.runs[from..].partition_point(|run| run.launch == launch);
         self.runs[from..from + count].iter().flat_map(|run| self.of_run(run))
     }
 
-    /// A warp.
+    /// Returns the figures of a warp.
     pub fn get(&self, launch: u32, warp: u32) -> Option<WarpFigures> {
         let at = self.runs.partition_point(|run| (run.launch, run.first) <= (launch, warp)).checked_sub(1)?;
         let run = self.runs.get(at).filter(|run| run.launch == launch && warp - run.first < run.warps)?;
         Some(WarpFigures { warp, ..self.figures[run.at as usize] })
     }
 
-    /// Changes the figures that warps have.
+    /// Returns the distinct figures for modification.
     pub fn each_mut(&mut self) -> impl Iterator<Item = &mut WarpFigures> {
         self.figures.iter_mut()
     }
 
-    /// Adds the warps of a class, whose first one has these figures.
+    /// Adds the warps of a class. `figures` belong to its first warp.
     pub(crate) fn push(&mut self, class: &WarpClass, figures: WarpFigures) {
         let (at, launch) = (self.figures.len() as u32, figures.launch);
         self.figures.push(figures);
@@ -88,7 +87,6 @@ impl WarpTable {
         }));
     }
 
-    /// Adds those of other warps.
     pub(crate) fn append(&mut self, other: Self) {
         let before = self.figures.len() as u32;
         self.figures.extend(other.figures);
@@ -97,7 +95,7 @@ impl WarpTable {
         self.warps += other.warps;
     }
 
-    /// Brings the warps of a launch into order, and gives each its role and the medians of those with its role.
+    /// Sorts the warps of a launch, and sets the role of each warp and the medians of its role.
     pub(crate) fn finish_launch(&mut self, role: Option<impl Fn(u32) -> Option<u8>>) {
         self.runs.sort_unstable_by_key(|run| run.first);
         if let Some(role) = role {
@@ -120,7 +118,7 @@ impl WarpTable {
         }
     }
 
-    /// Splits runs and figures, so that all warps with the same have one role.
+    /// Splits runs and figures, so that all warps with one entry have the same role.
     fn split(&mut self, role: impl Fn(u32) -> Option<u8>) {
         let all = std::mem::take(self);
         let mut known = FxHashMap::default();
@@ -133,7 +131,7 @@ impl WarpTable {
         }
     }
 
-    /// Adds a warp after those before it: with the figures at this place, where they are put if it is the next.
+    /// Appends a warp whose figures are at index `at`. Adds the figures if `at` is the next index.
     fn add(&mut self, figures: WarpFigures, at: u32) {
         let WarpFigures { launch, warp, .. } = figures;
         if at as usize == self.figures.len() {
@@ -151,7 +149,7 @@ impl WarpTable {
     }
 }
 
-/// Warps in order, each with figures of its own.
+/// Collects warps in order. Each warp has a separate entry.
 impl FromIterator<WarpFigures> for WarpTable {
     fn from_iter<I: IntoIterator<Item = WarpFigures>>(warps: I) -> Self {
         let mut table = Self::default();

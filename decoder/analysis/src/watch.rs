@@ -1,4 +1,4 @@
-//! What an analysis that is under way has counted so far.
+//! Intermediate counts of a running analysis.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::counts::Counts;
 use crate::figures::Losses;
 
-/// Shows what an analysis has counted so far, and stops it. One thread analyses, others read; each watch
-/// serves one analysis. Takes 2 MiB.
+/// Intermediate counts of an analysis, with a means to stop it. One thread analyses, others read. A watch
+/// serves one analysis and takes 2 MiB.
 #[derive(Debug)]
 pub struct Watch {
     is_stopped: AtomicBool,
     losses: OnceLock<Losses>,
-    /// Visits, lanes, idle slots and slots by location id.
+    /// Visits, lanes, idle slots and slots, by location id.
     counts: Box<[[AtomicU64; 4]]>,
 }
 
@@ -24,29 +24,29 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Stops the analysis soon.
+    /// Requests a stop of the analysis.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody stopped the analysis.
+    /// Returns true if a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// What the trace lacks; `None` until that is known. Accounts are read first, before any event.
+    /// Returns the missing data; `None` until it is known. The analysis reads accounts before any event.
     pub fn losses(&self) -> Option<&Losses> {
         self.losses.get()
     }
 
-    /// What was counted so far at a location. Never shrinks; in the end the figures of the analysis.
+    /// Returns the current counts of a location. They never decrease, and end at the figures of the analysis.
     pub fn counts(&self, location: u16) -> Counts {
         let [visits, lanes, idle, slots] =
             self.counts[usize::from(location)].each_ref().map(|count| count.load(Ordering::Relaxed));
         Counts { visits, lanes, idle, slots }
     }
 
-    /// What was counted so far at all locations.
+    /// Returns the current counts, summed over all locations.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         (0..=u16::MAX).for_each(|location| total.add(&self.counts(location)));
@@ -54,7 +54,7 @@ impl Watch {
     }
 
     pub(crate) fn set_losses(&self, losses: &Losses) {
-        // A second analysis with the same watch has nothing to tell.
+        // A second analysis with the same watch does not replace the losses.
         let _ = self.losses.set(losses.clone());
     }
 

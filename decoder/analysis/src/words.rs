@@ -1,5 +1,4 @@
-//! Figures in words, as the tool and its pages say them: names of locations and warps, numbers, and the
-//! sentences that sum a trace up.
+//! Text for figures: names of locations and warps, numbers, and sentences that summarize a trace.
 
 mod accesses;
 mod causes;
@@ -16,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use warptrace_decoder::TraceFile;
-/// A number as people read it: `1,234,567`.
+/// Returns a number with separators: `1,234,567`.
 pub use warptrace_decoder::grouped as count;
 use warptrace_format::file::{LaunchInfo, LocationInfo, StackFrame};
 
@@ -38,21 +37,20 @@ pub use self::waits::{barrier, copies};
 use crate::counts::share;
 use crate::figures::Point;
 
-/// Longest name that a table shows, unless it is told its width.
+/// Default width limit of names in a table.
 const NAME_WIDTH: usize = 24;
-/// Longest name that a sentence says.
+/// Width limit of names in a sentence.
 const SAID_WIDTH: usize = 48;
 
-/// Longest path that a table or a sentence says.
 const FILE_WIDTH: usize = 120;
 
-/// How locations are called in tables.
+/// Display names of locations.
 #[derive(Debug)]
 pub struct Names {
     points: BTreeMap<u16, Named>,
-    /// Files that are shown as their last part, because no other file has it.
+    /// Files that are shown as their last component, because it is unique.
     short: BTreeMap<String, String>,
-    /// Width of a name in a table.
+    /// Width limit of names in a table.
     width: usize,
 }
 
@@ -64,12 +62,12 @@ struct Named {
 }
 
 impl Names {
-    /// Reads a trace's table of locations.
+    /// Reads the location table of a trace.
     pub fn new(trace: &TraceFile) -> Self {
         Self::from_locations(&trace.metadata().locations)
     }
 
-    /// Takes these locations.
+    /// Creates the names of these locations.
     pub fn from_locations<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Self {
         let mut by_last: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut points = BTreeMap::new();
@@ -88,18 +86,18 @@ impl Names {
         Self { points, short, width: NAME_WIDTH }
     }
 
-    /// Makes columns of names at most `width` characters wide.
+    /// Sets the width limit of names in a table, in characters.
     #[must_use]
     pub fn with_width(self, width: usize) -> Self {
         Self { width, ..self }
     }
 
-    /// The name of a location, at most as wide as a column.
+    /// Returns the name of a location for a table.
     pub fn name(&self, id: u16) -> String {
         cut(&self.said(id), self.width).into_owned()
     }
 
-    /// The name of a location, as sentences say it.
+    /// Returns the name of a location for a sentence.
     pub fn said(&self, id: u16) -> String {
         match self.points.get(&id) {
             Some(named) if !named.name.is_empty() => cut(&named.name, SAID_WIDTH).into_owned(),
@@ -108,7 +106,7 @@ impl Names {
         }
     }
 
-    /// File and line, `-` if they are not known; of a long path its end.
+    /// Returns file and line, `-` if they are unknown. Of a long path, returns the end.
     pub fn line(&self, file: &str, line: u32) -> String {
         let short = self.short.get(file).map_or(file, String::as_str);
         match (&*end(short, FILE_WIDTH), line) {
@@ -118,7 +116,7 @@ impl Names {
         }
     }
 
-    /// Name, file and line of a location.
+    /// Returns name, file and line of a location.
     pub fn full(&self, id: u16) -> String {
         let name = self.said(id);
         match self.line_at(id).as_str() {
@@ -127,33 +125,31 @@ impl Names {
         }
     }
 
-    /// The names of several locations in one column.
+    /// Returns the names of several locations for one column of a table.
     pub fn names(&self, ids: &[u16]) -> String {
         let names: Vec<String> = ids.iter().map(|&id| self.name(id)).collect();
         cut(&names.join(", "), self.width).into_owned()
     }
 
-    /// File and line of a location.
+    /// Returns file and line of a location.
     pub fn line_of(&self, point: &Point) -> String {
         self.line(&point.file, point.line)
     }
 
-    /// The whole path of the file and the line of the location with this id, to sort by; `None` if it is not
-    /// known.
+    /// Returns the full path and the line of a location, as a sort key; `None` if the location is unknown.
     pub fn place(&self, id: u16) -> Option<(&str, u32)> {
         self.points.get(&id).map(|named| (named.file.as_str(), named.line))
     }
 
-    /// File and line of the location with this id.
+    /// Returns file and line of the location with this id.
     pub fn line_at(&self, id: u16) -> String {
         self.points.get(&id).map_or_else(|| "-".to_owned(), |named| self.line(&named.file, named.line))
     }
 }
 
-/// Longest label of a launch in what is said of it.
 const LABEL_WIDTH: usize = 60;
 
-/// The first `width` characters; the last is an ellipsis where there are more.
+/// Returns the first `width` characters. The last one is an ellipsis if the text is longer.
 pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().nth(width) {
         None => text.into(),
@@ -161,7 +157,7 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     }
 }
 
-/// The last `width` characters; the first is an ellipsis where there are more.
+/// Returns the last `width` characters. The first one is an ellipsis if the text is longer.
 fn end(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().rev().nth(width) {
         None => text.into(),
@@ -172,7 +168,7 @@ fn end(text: &str, width: usize) -> Cow<'_, str> {
     }
 }
 
-/// `1,234`, `31 M`, `1.2 G`: as a sentence says a number.
+/// Returns a rounded number for a sentence: `1,234`, `31 M`, `1.2 G`.
 pub fn rough(number: u64) -> String {
     let unit = [(1e12, "T"), (1e9, "G"), (1e6, "M")].into_iter().find(|(unit, _)| number as f64 >= *unit);
     match unit.map(|(unit, name)| (number as f64 / unit, name)) {
@@ -182,12 +178,12 @@ pub fn rough(number: u64) -> String {
     }
 }
 
-/// `41.2%`.
+/// Returns a percentage: `41.2%`.
 pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", 100.0 * share(part, whole))
 }
 
-/// `41%`, or `0.4%`: as a sentence says it.
+/// Returns a rounded percentage for a sentence: `41%`, or `0.4%`.
 pub fn about(part: u64, whole: u64) -> String {
     match 100.0 * share(part, whole) {
         0.0 => "0%".to_owned(),
@@ -198,17 +194,17 @@ pub fn about(part: u64, whole: u64) -> String {
     }
 }
 
-/// `3.2`, or `1,234`.
+/// Returns a rounded ratio: `3.2`, or `1,234`.
 pub fn ratio(number: f64) -> String {
     if number < 99.95 { format!("{number:.1}") } else { count(number.round() as u64) }
 }
 
-/// `1 warp`, `2 warps`.
+/// Returns a number with a noun: `1 warp`, `2 warps`.
 pub fn many(number: u64, word: &str) -> String {
     format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A bar for each number, as high as the number is; a dot for 0.
+/// Returns a bar for each number, scaled to the greatest one, and a dot for 0.
 pub fn bars(numbers: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = numbers.iter().copied().max().unwrap_or(0);
@@ -219,13 +215,13 @@ pub fn bars(numbers: &[u64]) -> String {
     numbers.iter().map(bar).collect()
 }
 
-/// Visits by 1 to 4, 5 to 8 ... 29 to 32 lanes, as bars.
+/// Returns bars for the visits by 1 to 4, 5 to 8 ... 29 to 32 lanes.
 pub fn lane_bars(active: &[u64]) -> String {
     let sum = |lanes: &[u64]| lanes.iter().fold(0_u64, |sum, &visits| sum.saturating_add(visits));
     bars(&active.get(1..).unwrap_or(&[]).chunks(4).map(sum).collect::<Vec<_>>())
 }
 
-/// `launch 0 block 3 warp 1`, as `decode` takes them, with the launch's label.
+/// Returns `launch 0 block 3 warp 1`, as in the options of `decode`, with the launch's label.
 pub fn warp(trace: &TraceFile, launch: u32, warp: u32) -> String {
     let (found, launch_name) = (trace.launch(launch), self::launch(trace, launch));
     let Some((info, id)) = found.and_then(|info| Some((info, info.stream_id(warp)?))) else {
@@ -234,7 +230,7 @@ pub fn warp(trace: &TraceFile, launch: u32, warp: u32) -> String {
     format!("{launch_name} block {} warp {}", block(info, id.block), id.warp_in_block)
 }
 
-/// Returns a launch's number, with its label or the line that made it: `launch 0 (forward)`.
+/// Returns the number of a launch with its label or the line that made it: `launch 0 (forward)`.
 pub fn launch(trace: &TraceFile, launch: u32) -> String {
     let site = || trace.launch_site(launch).map(StackFrame::short);
     match trace.label(launch).map(str::to_owned).or_else(site) {
@@ -243,7 +239,7 @@ pub fn launch(trace: &TraceFile, launch: u32) -> String {
     }
 }
 
-/// A block's coordinates, as many as its grid has.
+/// Returns the coordinates of a block, in as many dimensions as its grid has.
 pub fn block(info: &LaunchInfo, block: [u32; 3]) -> String {
     match (info.grid(), block) {
         ([_, 1, 1], [x, ..]) => x.to_string(),
@@ -252,7 +248,7 @@ pub fn block(info: &LaunchInfo, block: [u32; 3]) -> String {
     }
 }
 
-/// Names a block of a launch by its linear index, as [`block`] does.
+/// Returns the coordinates of a block with a linear index, as [`block`] does.
 pub fn block_at(trace: &TraceFile, launch: u32, index: u32) -> String {
     let found = trace.launch(launch).and_then(|info| {
         let id = info.stream_id(index.checked_mul(info.warps_per_block())?)?;
@@ -261,7 +257,7 @@ pub fn block_at(trace: &TraceFile, launch: u32, index: u32) -> String {
     found.unwrap_or_else(|| index.to_string())
 }
 
-/// Says that a launch does not have a block, and which ones it has: `0 to 63`, or `0,0 to 7,7`.
+/// Returns a message that a launch does not have a block, with the valid ones: `0 to 63`, or `0,0 to 7,7`.
 pub fn no_block(launch: u32, grid: [u32; 3], block: [u32; 3]) -> String {
     let axes = (0..3).rfind(|&axis| grid[axis] > 1 || block[axis] > 0).map_or(1, |axis| axis + 1);
     let shown = |block: [u32; 3]| block[..axes].iter().map(u32::to_string).collect::<Vec<_>>().join(",");

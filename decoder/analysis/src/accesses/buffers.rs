@@ -1,4 +1,4 @@
-//! Which buffers were accessed, and what was accessed in none.
+//! Accesses by buffer, and accesses outside of all buffers.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,55 +14,54 @@ use super::AccessCounts;
 use super::requests::{Request, SECTOR_BYTES, sectors};
 use super::unwritten::TouchedBy;
 
-/// Parts of a buffer whose accesses are counted.
+/// Parts of a buffer with separate access counts.
 pub const HEAT_PARTS: usize = 64;
-/// Parts of a buffer of which it is known whether they were accessed.
+/// Maximum number of parts of a buffer whose use is tracked.
 const CELLS: u64 = 4096;
-/// Buffers of which heat and touched parts are known: those with numbers below this, which bounds memory.
+/// Buffers with numbers below this have heat and touched parts. The limit bounds memory.
 const HEAT_BUFFERS: u32 = 1 << 14;
 
-/// What was accessed of a buffer.
+/// Accesses of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BufferFigures {
-    /// Its number.
+    /// Number of the buffer.
     pub buffer: u32,
-    /// What the program calls it, or nothing.
+    /// Name in the program; may be empty.
     pub name: String,
-    /// `device`, `managed`, `host`, `pool`, `variable` or `mapped`.
+    /// Kind: `device`, `managed`, `host`, `pool`, `variable` or `mapped`.
     pub kind: &'static str,
-    /// The address of its first byte, in decimal in JSON.
+    /// Address of its first byte, a decimal string in JSON.
     #[serde(serialize_with = "as_text")]
     pub address: u64,
-    /// How many bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The first launch in which it was there.
+    /// First launch during its lifetime.
     pub first_launch: u32,
-    /// The first launch in which it was there no more; `None`: it was to the end.
+    /// First launch after its lifetime; `None` if it lived to the end.
     pub end_launch: Option<u32>,
-    /// Who accessed it first: in the first launch that did the warp with the lowest number, and of its sites
-    /// that with the lowest. In time others may have come before.
+    /// First access by launch, warp and site. In time, another access may have been earlier.
     pub first: TouchedBy,
-    /// Accesses: of a lane each.
+    /// Accesses, one per lane.
     pub accesses: u64,
-    /// Of these, loads, and what asynchronous copies read,
+    /// Loads, and reads of asynchronous copies.
     pub loads: u64,
-    /// stores, and what they write,
+    /// Stores, and writes of asynchronous copies.
     pub stores: u64,
-    /// and atomics.
+    /// Atomics.
     pub atomics: u64,
-    /// Requests of which lanes accessed it.
+    /// Requests with accesses of the buffer.
     pub requests: u64,
-    /// 32-byte sectors of it that these touched.
+    /// 32-byte sectors of the buffer that these requests touched.
     pub sectors: u64,
-    /// The least in which the bytes that they used would have had room.
+    /// Minimum number of sectors that could hold the used bytes.
     pub least_sectors: u64,
-    /// Bytes of each of the parts of which it is known whether they were accessed, the last one perhaps
-    /// fewer; and the bytes of those that were. `None` of a buffer whose number is 2^14 or more, as `heat`.
+    /// Bytes of each tracked part; the last one can be smaller. `None`, as `touched_bytes` and `heat`, if the
+    /// number of the buffer is 2^14 or more.
     pub part_bytes: Option<u64>,
-    /// Bytes of the parts that were accessed: at least the bytes that were.
+    /// Bytes of the parts that were accessed, an upper bound of the accessed bytes.
     pub touched_bytes: Option<u64>,
-    /// Accesses in each 64th of it, by their first bytes.
+    /// Accesses by 64th of the buffer, at the first byte of each access.
     pub heat: Option<Vec<u64>>,
 }
 
@@ -70,46 +69,43 @@ pub(super) fn as_text<S: Serializer>(address: &u64, serializer: S) -> Result<S::
     serializer.collect_str(address)
 }
 
-/// Accesses of a site that were in no buffer, although all are known.
+/// Accesses of a site outside of all buffers. Only if all buffers are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OutsideFigures {
-    /// The site's number.
+    /// Number of the site.
     pub site: u16,
-    /// What it does.
+    /// Kind of the site.
     pub kind: &'static str,
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// How many accesses: of a lane each.
+    /// Accesses, one per lane.
     pub accesses: u64,
-    /// The launch, the warp of the launch and the lane of the first, in this order.
+    /// Launch of the first access, ordered by launch, warp and lane.
     pub launch: u32,
-    /// As above.
+    /// Linear index of its warp in the launch.
     pub warp: u32,
-    /// As above.
+    /// Lane of the first access.
     pub lane: u32,
-    /// Its address, in decimal in JSON.
+    /// Address of the first access, a decimal string in JSON.
     #[serde(serialize_with = "as_text")]
     pub address: u64,
-    /// Bytes that a lane accesses there.
+    /// Bytes per lane.
     pub bytes: u32,
-    /// The number of the buffer that is nearest; `None` if there was none.
+    /// Number of the nearest buffer; `None` if there are no buffers.
     pub nearest: Option<u32>,
-    /// How many bytes of the buffer's end the access goes beyond it (positive), or begins before the buffer
-    /// (negative).
+    /// Bytes by which the access exceeds the buffer's end, or, negative, starts before the buffer.
     pub distance: Option<i64>,
 }
 
-/// Which parts of a buffer were accessed, and how often.
 #[derive(Clone)]
 struct Heat {
     parts: [u64; HEAT_PARTS],
     cells: [u64; (CELLS / 64) as usize],
 }
 
-/// What is counted of a buffer.
 #[derive(Clone, Default)]
 struct Tally {
     loads: u64,
@@ -118,12 +114,12 @@ struct Tally {
     requests: u64,
     sectors: u64,
     least_sectors: u64,
-    /// The first launch, of that the first warp, and of that the first site.
+    /// First launch, warp and site that accessed the buffer.
     first: (u32, u32, u16),
     heat: Option<Box<Heat>>,
 }
 
-/// The first access outside of all buffers: launch, warp, lane; its address and the nearest buffer.
+/// First access outside of all buffers, with the nearest buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct First {
     launch: u32,
@@ -133,7 +129,6 @@ struct First {
     nearest: Option<(u32, i64)>,
 }
 
-/// What is counted by buffer.
 #[derive(Default)]
 pub(super) struct BufferSums {
     buffers: BTreeMap<u32, Tally>,
@@ -141,19 +136,17 @@ pub(super) struct BufferSums {
     unknown: u64,
 }
 
-/// Whose accesses they are.
 pub(super) struct Of<'m> {
     pub(super) map: &'m BufferMap<'m>,
     pub(super) launch: u32,
     pub(super) warp: u32,
 }
 
-/// Bytes of a part of which it is known whether it was accessed.
+/// Returns the size of the parts whose use is tracked.
 fn cell_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(CELLS).next_power_of_two().max(SECTOR_BYTES)
 }
 
-/// The part of a buffer's heat in which a byte is.
 fn part_of(offset: u64, bytes: u64) -> usize {
     (u128::from(offset) * HEAT_PARTS as u128 / u128::from(bytes.max(1))).min(HEAT_PARTS as u128 - 1) as usize
 }
@@ -163,7 +156,7 @@ impl Heat {
         Box::new(Self { parts: [0; HEAT_PARTS], cells: [0; (CELLS / 64) as usize] })
     }
 
-    /// Adds a run that is inside of the buffer; `run.base` is the offset.
+    /// Adds a run inside the buffer. `run.base` is an offset.
     fn add(&mut self, run: LaneRun, each: u64, bytes: u64) {
         let Some((low, high)) = extent(run, each) else { return };
         let (first, last) = (part_of(low, bytes), part_of(high + 1 - each, bytes));
@@ -194,7 +187,6 @@ impl Heat {
         }
     }
 
-    /// Counts the bytes of parts that were accessed.
     fn touched(&self, bytes: u64) -> u64 {
         let cell = cell_bytes(bytes);
         let marked = self.cells.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
@@ -205,7 +197,7 @@ impl Heat {
 }
 
 impl BufferSums {
-    /// Counts a run of vectors of a site of global memory, which cost `counts`.
+    /// Adds a run of vectors of a site of global memory. `counts` are its requests and sectors.
     pub(super) fn push(
         &mut self,
         of: &Of<'_>,
@@ -239,7 +231,7 @@ impl BufferSums {
             return;
         }
         let is_outside = |base| of.map.outside(LaneRun { base, step: 0, count: 1 }, bytes) > 0;
-        // Each request on its own: 1,023 at most.
+        // Splits each request. There are at most 1,023.
         let mut request: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for number in 0..vector.vectors() {
             request.clear();
@@ -251,7 +243,7 @@ impl BufferSums {
                         self.tally(buffer.number, touched).add(one, site.kind, bytes, buffer.bytes);
                         request.entry(buffer.number).or_default().push((*lane, address));
                     }
-                    // Generic ones may be of shared or local memory.
+                    // Generic addresses can be in shared or local memory.
                     _ if site.space == SiteSpace::Generic || !is_outside(address) => self.unknown += 1,
                     place => self.add_outside(of, place, (*lane, address), site),
                 }
@@ -292,7 +284,7 @@ impl BufferSums {
         };
         *count += 1;
         let nearest = match place {
-            // It begins inside.
+            // The access begins inside the buffer.
             AddressPlace::In(buffer, offset) => {
                 let beyond = i128::from(offset) + i128::from(bytes) - i128::from(buffer.bytes);
                 Some((buffer.number, clamped(beyond)))
@@ -320,8 +312,7 @@ impl BufferSums {
         self.unknown += other.unknown;
     }
 
-    /// Returns what was found: buffers, those first that were accessed most; what was in none, by site; and
-    /// accesses of which it is not known whether they were in a buffer.
+    /// Returns buffers by accesses, descending; accesses outside of buffers; the number of unknown accesses.
     pub(super) fn finish(self, trace: &TraceFile) -> (Vec<BufferFigures>, Vec<OutsideFigures>, u64) {
         let figures = |(number, tally): (u32, Tally)| {
             let info = trace.buffer(number)?;
@@ -374,7 +365,7 @@ impl BufferSums {
 }
 
 impl First {
-    /// Whether it is no later than an access of a lane.
+    /// Returns true if this access is not after an access of a lane.
     const fn is_before(&self, of: &Of<'_>, lane: u32) -> bool {
         let (a, b) = ((self.launch, self.warp, self.lane), (of.launch, of.warp, lane));
         a.0 < b.0 || a.0 == b.0 && (a.1 < b.1 || a.1 == b.1 && a.2 <= b.2)
@@ -382,7 +373,7 @@ impl First {
 }
 
 impl Tally {
-    /// Adds a run that is inside of the buffer; `run.base` is the offset.
+    /// Adds a run inside the buffer. `run.base` is an offset.
     fn add(&mut self, run: LaneRun, kind: SiteKind, each: u64, bytes: u64) {
         let of_kind = match kind {
             SiteKind::Load | SiteKind::CopyFrom => &mut self.loads,
@@ -422,7 +413,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// What a run adds to heat, against each access on its own.
+    /// Compares the heat of a run with the heat of its single accesses.
     fn check(run: LaneRun, each: u64, bytes: u64) {
         let (mut at_once, mut singly) = (Heat::new(), Heat::new());
         at_once.add(run, each, bytes);

@@ -1,4 +1,4 @@
-//! What two traces accessed, line by line.
+//! Compares the accesses of two traces by line.
 
 use serde::Serialize;
 
@@ -6,20 +6,20 @@ use super::{AccessCounts, Accesses};
 use crate::compare::paired;
 use crate::order::OrderItems;
 
-/// What was accessed at a line in two traces.
+/// Accesses of a line in two traces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AccessChange {
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// What was counted in the first trace and in the second one; zeros where nothing was accessed.
+    /// Counts in the first and the second trace; zeros without accesses.
     pub counts: [AccessCounts; 2],
 }
 
 impl AccessChange {
-    /// By how much sectors and passes changed, in sectors: a pass takes as long as four.
+    /// Returns the change of sectors and passes, in sectors. A pass takes as long as four sectors.
     #[must_use]
     pub const fn weight(&self) -> u64 {
         let [before, after] = &self.counts;
@@ -28,8 +28,7 @@ impl AccessChange {
     }
 }
 
-/// Compares what two traces accessed: lines with the same file and number are the same. Returns a row for
-/// each line of either, those first whose sectors and passes changed most.
+/// Compares the accesses of two traces by file and line. Sorts by change of sectors and passes, descending.
 #[must_use]
 pub fn access_changes(found: [&Accesses; 2]) -> Vec<AccessChange> {
     let [before, after] =

@@ -1,4 +1,4 @@
-//! What sites access: how well lanes' addresses fit to the memory, and in which form they come.
+//! Memory accesses by site: the memory traffic of requests, and the patterns of their addresses.
 
 pub(crate) mod buffers;
 pub(crate) mod changes;
@@ -23,35 +23,35 @@ use requests::{SECTOR_BYTES, each_request, passes, sectors};
 use spans::Spans;
 use unwritten::{UnwrittenReads, Writes};
 
-/// Different strides that are counted; others are counted as others.
+/// Limit of distinct strides per site. Further strides are not counted.
 const MAX_STRIDES: usize = 1 << 12;
 
-/// What was accessed at a site, or at the sites of a line.
+/// Accesses of a site, or of the sites of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AccessCounts {
-    /// Accesses: of a lane each.
+    /// Accesses, one per lane.
     pub lanes: u64,
-    /// Requests: lanes that accessed it together.
+    /// Requests: accesses of several lanes at once.
     pub requests: u64,
-    /// Of these, those whose lanes all had one address, or value.
+    /// Requests with one address, or value, in all lanes.
     pub uniform: u64,
-    /// Those whose addresses were on a line.
+    /// Requests with addresses that are affine in the lane.
     pub affine: u64,
-    /// All others.
+    /// All other requests.
     pub generic: u64,
     /// 32-byte sectors of global memory that the requests touched; 0 in other memory.
     pub sectors: u64,
-    /// The least in which the bytes that they used would have had room.
+    /// Minimum number of sectors that could hold the used bytes of each request.
     pub least_sectors: u64,
-    /// Bytes in these sectors.
+    /// Bytes in the touched sectors.
     pub moved_bytes: u64,
-    /// Bytes of these that lanes used.
+    /// Bytes in these sectors that lanes used.
     pub used_bytes: u64,
-    /// Passes through the banks of shared memory; 0 in other memory, of atomics, and of more than 16 bytes a
+    /// Passes through the banks of shared memory. 0 in other memory, for atomics, and above 16 bytes per
     /// lane.
     pub passes: u64,
-    /// The least that would have done.
+    /// Minimum number of passes.
     pub least_passes: u64,
 }
 
@@ -71,112 +71,108 @@ impl AccessCounts {
         self.least_passes += other.least_passes;
     }
 
-    /// Bytes that were moved more than if those that lanes used had lain together.
+    /// Returns the bytes moved in excess of the minimum number of sectors.
     #[must_use]
     pub const fn wasted_bytes(&self) -> u64 {
         SECTOR_BYTES * self.sectors.saturating_sub(self.least_sectors)
     }
 
-    /// Passes more than would have done.
+    /// Returns the passes in excess of the minimum.
     #[must_use]
     pub const fn wasted_passes(&self) -> u64 {
         self.passes.saturating_sub(self.least_passes)
     }
 }
 
-/// What was accessed at a site.
+/// Accesses of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SiteFigures {
-    /// The site's number.
+    /// Number of the site.
     pub site: u16,
-    /// What it does: `load`, `store`, ...; empty if the table does not have it.
+    /// Kind: `load`, `store`, ...; empty if the table does not have the site.
     pub kind: &'static str,
-    /// The state space: `global`, `shared`, ...
+    /// State space: `global`, `shared`, ...
     pub space: &'static str,
-    /// Bytes a lane.
+    /// Bytes per lane.
     pub bytes: u32,
     /// Elements of a vector.
     pub elements: u32,
-    /// The cache operator, or nothing.
+    /// Cache operator; empty if there is none.
     pub cache: String,
     /// Name of a value.
     pub name: String,
-    /// The site from whose accesses these follow; `None` if they were recorded.
+    /// Site that this one is derived from; `None` if its accesses were recorded.
     pub root: Option<u16>,
-    /// The location whose events execute it; 0 is none.
+    /// Location whose events execute the site; 0 if there is none.
     pub location: u16,
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// What was counted.
+    /// Counts of the accesses.
     pub counts: AccessCounts,
-    /// By how much neighbouring lanes differed most often, in requests that were on a line, and in how many
-    /// of them;
-    /// `None` if none was.
+    /// Most frequent difference between neighbouring lanes, and the number of affine requests with it.
     pub stride: Option<(i64, u64)>,
-    /// Events of the site's location in the same warps; `None` if not each of them executes it: it has no
-    /// location, a predicate, or something was lost.
+    /// Events of the site's location in the same warps. `None` if there is no location, if the site has a
+    /// predicate, or if data was lost.
     pub events: Option<u64>,
-    /// Whether the accesses are those of these events: as many lanes. `None` as `events`.
+    /// True if these events have as many lanes as the site has accesses. `None` if `events` is `None`.
     pub fits_events: Option<bool>,
 }
 
-/// What was accessed at the sites of a line.
+/// Accesses of the sites of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AccessLine {
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// Its sites.
+    /// Sites on the line.
     pub sites: Vec<u16>,
-    /// What was counted at all of them.
+    /// Sums over the sites.
     pub counts: AccessCounts,
 }
 
-/// What warps accessed.
+/// Accesses of warps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Accesses {
-    /// Sites that were accessed, by number.
+    /// Accessed sites, by number.
     pub sites: Vec<SiteFigures>,
-    /// Lines, those first that move the most bytes more than they need, then those with most passes more.
+    /// Lines, by wasted bytes, then by wasted passes, descending.
     pub lines: Vec<AccessLine>,
-    /// Buffers of global memory that were accessed, those first that were most; none if the trace does not
-    /// tell of any.
+    /// Accessed buffers of global memory, by accesses, descending. Empty if the trace has no buffers.
     pub buffers: Vec<BufferFigures>,
-    /// Accesses that were in no buffer, by site; those first whose first one was. None if not all buffers are
-    /// known.
+    /// Accesses outside of all buffers, by first access. Empty unless all buffers are known.
     pub outside: Vec<OutsideFigures>,
-    /// Accesses of global memory, or by generic addresses, of which it is not known in which buffer they
-    /// were; `None` if the trace does not tell of buffers.
+    /// Accesses of global or generic memory whose buffer is unknown; `None` if the trace has no buffers.
     pub unknown_buffer: Option<u64>,
-    /// Accesses that are known, of all sites, recorded or following from recorded ones.
+    /// Known accesses of all sites, recorded or derived.
     pub accesses: u64,
-    /// Accesses that were lost when they were recorded, of the warps that were looked at.
+    /// Accesses of the selected warps that were lost during recording.
     pub lost: u64,
-    /// Whether more were lost than that: what follows from them is not counted.
+    /// True if `lost` is a lower bound, because it does not include derived accesses.
     pub lost_is_least: bool,
-    /// Accesses in the file that are left out, since others of their time were lost.
+    /// Accesses in the file that are left out, because other accesses of the same time were lost.
     pub left_out: u64,
-    /// Accesses in the file that belong to nothing: the file is damaged.
+    /// Accesses in the file that belong to no group: the file is damaged.
     pub unmatched: u64,
-    /// Entries of the file that no kernel writes: the file is damaged.
+    /// Entries in the file that no kernel writes: the file is damaged.
     pub damaged: u64,
 }
 
 impl Accesses {
-    /// Whether all that was accessed is known.
+    /// Returns true if all accesses are known.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
     }
 
-    /// Whether all sites have as many requests as there were events. If not, requests, sectors and passes of
-    /// some are estimates: lanes whose runs of equal steps ended together are taken to have come together.
+    /// Returns true if all sites have as many requests as events. Otherwise, some requests, sectors and
+    /// passes are estimates: lanes whose runs of equal steps end together are assumed to access memory
+    /// together.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
@@ -188,7 +184,6 @@ impl Accesses {
     }
 }
 
-/// What is counted of a site.
 #[derive(Default)]
 struct Tally {
     counts: AccessCounts,
@@ -196,7 +191,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds a run of vectors; returns what it adds.
     fn push(&mut self, vector: &VectorRun<'_>, site: Option<&SiteInfo>) -> AccessCounts {
         let added = self.counts_of(vector, site);
         self.counts.add(&added);
@@ -218,7 +212,7 @@ impl Tally {
             && lanes > 1
         {
             let width = i64::from(31 - vector.group.mask.leading_zeros() - vector.group.leader());
-            // Between lanes that are not neighbours there may be half a stride.
+            // With gaps between the lanes, the stride may not be a whole number.
             let stride = i64::from(spread) / width;
             if self.strides.len() < MAX_STRIDES || self.strides.contains_key(&stride) {
                 *self.strides.entry(stride).or_default() += vectors;
@@ -237,7 +231,7 @@ impl Tally {
                     counts.used_bytes += used * times;
                 });
             }
-            // Atomics go through the banks in ways of their own, and so do copies of whole rows.
+            // Atomics and copies of whole rows use the banks in different ways.
             (SiteKind::Atomic | SiteKind::Reduction, _) => {}
             _ if bytes > 16 => {}
             (_, SiteSpace::Shared | SiteSpace::Cluster) => {
@@ -271,7 +265,7 @@ impl Tally {
 struct AccessSums {
     sites: BTreeMap<u16, Tally>,
     buffers: BufferSums,
-    /// Of a launch, if they are asked for.
+    /// Spans of a launch, if unwritten reads were requested.
     spans: Option<Spans>,
     found: Accesses,
 }
@@ -314,7 +308,6 @@ impl AccessSums {
     }
 }
 
-/// Adds up events and lanes by location.
 fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) -> BTreeMap<u16, (u64, u64)> {
     for (location, (events, lanes)) in b {
         let of = a.entry(location).or_default();
@@ -323,20 +316,19 @@ fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) ->
     a
 }
 
-/// Computes what the sites of a trace accessed. Affine vectors, and those that go on in equal steps, are not
-/// gone through one by one.
+/// Computes the accesses of the sites of a trace, without expanding vectors that are affine or have equal
+/// steps.
 ///
 /// # Errors
-/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
-/// length lets expect.
+/// The trace does not have a selected item, cannot be read, or exceeds the work limit for its length.
 pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
     Ok(walk(trace, selection, None)?.0)
 }
 
-/// As [`accesses`], with reads of bytes that no access in the trace had written.
+/// Like [`accesses`], with reads of bytes that no access in the trace had written.
 ///
-/// Memory: of a launch at most 2^20 spans of addresses, each of a warp and a site, for each thread, and 2^20
-/// ranges that were written; of more, reads are [incomplete](UnwrittenReads::incomplete_from).
+/// Memory: for one launch, up to 2^20 spans of addresses per thread, each of a warp and a site, and 2^20
+/// written ranges. Beyond these limits, reads are [incomplete](UnwrittenReads::incomplete_from).
 ///
 /// # Errors
 /// As [`accesses`].

@@ -1,4 +1,4 @@
-//! What a request costs the memory: 32-byte sectors of global memory, passes through the banks of shared memory.
+//! Cost of requests: 32-byte sectors of global memory, and passes through the banks of shared memory.
 
 use warptrace_decoder::VectorRun;
 use warptrace_format::data::LaneRun;
@@ -6,16 +6,14 @@ use warptrace_format::file::data::lanes;
 
 /// Bytes of a sector of global memory.
 pub const SECTOR_BYTES: u64 = 32;
-/// Banks of shared memory,
 const BANKS: u64 = 32;
-/// each of words of that many bytes.
 const WORD_BYTES: u64 = 4;
 
-/// What the lanes of a request access: lane and address.
+/// Lanes and addresses of a request.
 pub(super) type Request = [(u32, u64)];
 
-/// Counts the sectors that a request of `bytes` bytes a lane touches, and the bytes in them that lanes use: those that
-/// several use once.
+/// Counts the sectors that a request with `bytes` bytes per lane touches, and the distinct bytes that it
+/// uses.
 #[must_use]
 pub fn sectors(request: &Request, bytes: u64) -> (u64, u64) {
     let mut parts: Vec<(u64, u64)> =
@@ -35,9 +33,9 @@ pub fn sectors(request: &Request, bytes: u64) -> (u64, u64) {
     (sectors, used)
 }
 
-/// Counts how often a request of `bytes` bytes a lane passes through the banks of shared memory, and the least that
-/// would do: requests of 8 bytes are made in two halves of a warp, those of 16 in four quarters; in each as many
-/// passes are needed as a bank has different words. A word that several lanes access is passed once.
+/// Counts the passes of a request with `bytes` bytes per lane through the banks of shared memory, and their
+/// minimum. Requests of 8 bytes are processed in halves of a warp, requests of 16 bytes in quarters. Each
+/// part takes as many passes as the greatest number of distinct words in a bank.
 #[must_use]
 pub fn passes(request: &Request, bytes: u64) -> (u64, u64) {
     let lanes = match bytes {
@@ -61,9 +59,9 @@ pub fn passes(request: &Request, bytes: u64) -> (u64, u64) {
     (passes, phases)
 }
 
-/// Goes through the requests of a run of vectors, each as often as there are others that cost the same. Lanes that have
-/// one step move together: what the memory does comes again when they have moved by a multiple of `period` bytes, a
-/// power of two.
+/// Calls `each` with the distinct requests of a run of vectors, and the number of requests with the same
+/// cost. If all lanes have the same step, the cost repeats when they have moved by a multiple of `period`
+/// bytes, which must be a power of two.
 pub(super) fn each_request(vector: &VectorRun<'_>, period: u64, mut each: impl FnMut(&Request, u64)) {
     let runs: Vec<(u32, LaneRun)> =
         lanes(vector.group.mask).filter_map(|lane| Some((lane, vector.run(lane)?))).collect();
@@ -71,7 +69,7 @@ pub(super) fn each_request(vector: &VectorRun<'_>, period: u64, mut each: impl F
     ends.sort_unstable();
     ends.dedup();
     let (mut from, mut request) = (0, Vec::with_capacity(runs.len()));
-    // From one end of a run to the next the lanes are the same.
+    // Between two ends of runs, the lanes do not change.
     for end in ends {
         let active = || runs.iter().filter(|(_, run)| run.count >= end);
         let mut steps = active().map(|(_, run)| run.step);
@@ -104,16 +102,16 @@ mod tests {
 
     #[test]
     fn sectors_of_a_transpose() {
-        // Rows of 512 floats: read along a row, written along a column.
+        // Rows of 512 floats: a read along a row, a write along a column.
         assert_eq!(sectors(&request(|lane| 0x1000 + 4 * lane), 4), (4, 128));
         assert_eq!(sectors(&request(|lane| 0x1000 + 4 * 512 * lane), 4), (32, 128));
-        // Not aligned; one word for all; every second one; doubles; four floats.
+        // Not aligned; one word for all; every second word; doubles; four floats.
         assert_eq!(sectors(&request(|lane| 0x1004 + 4 * lane), 4), (5, 128));
         assert_eq!(sectors(&request(|_| 0x1004), 4), (1, 4));
         assert_eq!(sectors(&request(|lane| 8 * lane), 4), (8, 128));
         assert_eq!(sectors(&request(|lane| 8 * lane), 8), (8, 256));
         assert_eq!(sectors(&request(|lane| 16 * lane), 16), (16, 512));
-        // Over the end of a sector, downwards, and at the end of all addresses.
+        // Across the end of a sector, downwards, and at the end of the address space.
         assert_eq!(sectors(&[(0, 30)], 4), (2, 4));
         assert_eq!(sectors(&request(|lane| 0x1000 - 4 * lane), 4), (5, 128));
         assert_eq!(sectors(&[(3, u64::MAX - 1)], 4).1, 1);
@@ -122,13 +120,13 @@ mod tests {
     #[test]
     fn passes_of_tiles() {
         let of = |address: &dyn Fn(u64) -> u64, bytes| passes(&request(address), bytes);
-        // Down a column of a tile of 32 floats, and of one with a column more.
+        // A column of a tile of 32 floats, and of a tile with one more column.
         assert_eq!(of(&|lane| 128 * lane, 4), (32, 1));
         assert_eq!(of(&|lane| 132 * lane, 4), (1, 1));
         assert_eq!(of(&|lane| 8 * lane, 4), (2, 1));
         assert_eq!(of(&|_| 64, 4), (1, 1), "one word for all");
         assert_eq!(of(&|lane| lane, 1), (1, 1), "bytes of one word");
-        // Doubles in halves, four floats in quarters: none too many.
+        // Doubles in halves, four floats in quarters: no extra passes.
         assert_eq!(of(&|lane| 8 * lane, 8), (2, 2));
         assert_eq!(of(&|lane| 16 * lane, 16), (4, 4));
         assert_eq!(of(&|lane| 16 * lane, 8), (4, 2));
@@ -150,15 +148,15 @@ mod tests {
         let run = |base, step, count| LaneRun { base, step, count };
         let line = group(Some(124));
         assert_eq!(count(&line, &[run(0, 128, 100)], 32), (1, 100, 400));
-        // Each eighth is aligned, the others touch a sector more.
+        // Each eighth request is aligned, the others touch one more sector.
         assert_eq!(count(&line, &[run(0, 4, 100)], 32), (8, 100, 13 * 4 + 87 * 5));
         assert_eq!(count(&line, &[run(0, 0, 9)], 32), (1, 9, 36));
         assert_eq!(count(&line, &[run(0, -12, 3)], 32), (3, 3, 14));
-        // As the lanes of a sparse matrix: rows end one after the other.
+        // Lanes as in a sparse matrix: rows end one after another.
         let runs: Vec<LaneRun> = (0..32).map(|lane| run(1000 * lane, 4, 1 + lane as u32)).collect();
         let (looked_at, all, _) = count(&group(None), &runs, 32);
         assert_eq!((looked_at, all), (32, 32));
-        // Steps of their own: each is looked at.
+        // Different steps: each request is processed.
         let runs: Vec<LaneRun> = (0..32).map(|lane| run(0, lane, 40)).collect();
         assert_eq!(count(&group(None), &runs, 32).0, 40);
     }

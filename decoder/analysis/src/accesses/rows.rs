@@ -1,4 +1,4 @@
-//! Addresses and values as rows of tables, one after the other.
+//! Addresses and values as rows of tables.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,13 +15,13 @@ use crate::selection::Selection;
 /// A table of addresses or values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessTable {
-    /// A row for each run of addresses, as the file has them.
+    /// A row per stored run of addresses.
     Accesses,
-    /// A row for each run of values, as the file has them.
+    /// A row per stored run of values.
     Values,
-    /// A row for each address of a lane.
+    /// A row per address of a lane.
     LaneAccesses,
-    /// A row for each value of a lane.
+    /// A row per value of a lane.
     LaneValues,
 }
 
@@ -40,50 +40,50 @@ impl AccessTable {
         }
     }
 
-    /// Returns whether rows are of values that the source names; else they are of addresses.
+    /// Returns true for tables of named values, false for tables of addresses.
     #[must_use]
     pub const fn is_of_values(self) -> bool {
         matches!(self, Self::Values | Self::LaneValues)
     }
 
-    /// Returns whether there is a row for each access of a lane; else for each run, as the file has them.
+    /// Returns true if each access of a lane has a row, false if each stored run has one.
     #[must_use]
     pub const fn is_by_lane(self) -> bool {
         matches!(self, Self::LaneAccesses | Self::LaneValues)
     }
 }
 
-/// A run of a group of lanes or of one of its lanes, or an access of a lane.
+/// A run of a group of lanes, a run of a lane, or an access of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessRow {
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// The site.
+    /// Number of the site.
     pub site: u16,
-    /// When the last access of the group's runs was over, in units of 16 cycles, from that of the warp's
-    /// first group on; by lane `None` of all requests but the group's last.
+    /// End of the last access in the group's runs, in units of 16 cycles since the warp's first group. In
+    /// tables by lane, only for the last request of the group.
     pub time: Option<u64>,
-    /// Number of the request, or of the run's first, among those of the warp at the site, from 0. Rows of one
-    /// group share it.
+    /// Number of the request, or of the run's first one, at the site in this warp. Equal in all rows of a
+    /// group.
     pub request: u64,
-    /// The lanes of the group.
+    /// Lanes of the group.
     pub mask: u32,
-    /// The lane; `None`: the row is of all lanes of the group.
+    /// Lane; `None` if the row is for all lanes of the group.
     pub lane: Option<u32>,
-    /// The first access: of all lanes that of the lowest one.
+    /// First access. The access of the lowest lane if the row is for all lanes.
     pub base: u64,
-    /// What the base of the group's highest lane adds to that of its lowest one, with those between on a
-    /// line; `None` if they are on no line.
+    /// Difference from the lowest lane's base to the highest lane's; `None` if bases are not affine in the
+    /// lane.
     pub spread: Option<i32>,
-    /// What each access adds to the one before.
+    /// Difference between successive accesses.
     pub step: i32,
-    /// How many accesses each lane of the row has.
+    /// Number of accesses of each lane of the row.
     pub count: u32,
 }
 
 impl AccessRow {
-    /// The form of the group's bases: `uniform`, `affine` or `generic`.
+    /// Returns the form of the group's bases: `uniform`, `affine` or `generic`.
     #[must_use]
     pub const fn form(&self) -> &'static str {
         match self.spread {
@@ -94,23 +94,23 @@ impl AccessRow {
     }
 }
 
-/// What the warps whose rows were made lack, in accesses of all of their sites.
+/// Missing accesses of the warps that have rows, over all sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessLacks {
-    /// Accesses in the file that have no rows, since others of their time were lost.
+    /// Accesses in the file without rows, because other accesses of the same time were lost.
     pub left_out: u64,
-    /// Accesses in the file that belong to nothing: the file is damaged.
+    /// Accesses in the file that belong to no group: the file is damaged.
     pub unmatched: u64,
 }
 
-/// Gives rows of the warps of a launch that `filter` and `selection` name to `sink`, by warp and in the order
-/// of time, until it returns `Break`. None if the trace has no accesses.
+/// Calls `sink` with the rows of the selected warps of a launch, by warp and then by time, until it returns
+/// `Break`. A trace without accesses has no rows.
 ///
-/// Memory: that of [`TraceFile::accesses_in_order`].
+/// Takes the memory of [`TraceFile::accesses_in_order`].
 ///
 /// # Errors
-/// The trace has no such launch, is damaged, or asks for more work than its length lets expect.
+/// The trace does not have the launch, is damaged, or exceeds the work limit for its length.
 pub fn access_rows(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -193,8 +193,7 @@ fn each_access(
     ControlFlow::Continue(())
 }
 
-/// Returns the launches that `selection` names of which accesses are not known, each with what is known of
-/// it.
+/// Returns the selected launches with missing accesses, and their known accesses.
 ///
 /// # Errors
 /// As [`accesses`].

@@ -1,4 +1,4 @@
-//! Which bytes warps of a launch touched: spans of addresses, each of a warp and a site.
+//! Bytes that warps of a launch touched, as spans of addresses by warp and site.
 
 use warptrace_decoder::{AddressPlace, VectorRun, extent};
 use warptrace_format::data::LaneRun;
@@ -7,14 +7,14 @@ use warptrace_format::file::{SiteInfo, SiteSpace};
 
 use super::buffers::Of;
 
-/// Spans of a launch; of a launch with more nothing is said, which bounds memory.
+/// Limit of spans in a launch, which bounds memory.
 const MAX_SPANS: usize = 1 << 20;
-/// Spans of a warp at a site that are kept before those that touch each other become one.
+/// Spans of a warp at a site at which adjacent ones are first merged.
 const MAX_APART: usize = 1 << 14;
-/// Accesses of a trace that are looked at one by one: of more nothing is said, which bounds time.
+/// Limit of single accesses that are processed for a trace, which bounds time.
 pub(super) const MAX_STEPS: u64 = 1 << 28;
 
-/// Bytes that a warp touched at a site, up to the last one.
+/// Bytes that a warp touched at a site, including the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) low: u64,
@@ -23,18 +23,16 @@ pub(super) struct Span {
     pub(super) site: u16,
 }
 
-/// The spans of a launch, or of some of its warps.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     pub(super) spans: Vec<Span>,
     pub(super) steps: u64,
-    /// Whether there are too many to be kept: then there are none. Does not depend on the order of warps.
+    /// True if a limit was exceeded. Then no spans are kept. Does not depend on the order of warps.
     pub(super) is_too_much: bool,
 }
 
 impl Spans {
-    /// Adds what a warp touched of global memory at a site; by generic addresses only in buffers that are
-    /// known.
+    /// Adds the global memory that a warp touched at a site. Generic addresses count only in known buffers.
     pub(super) fn push(&mut self, of: Option<&Of<'_>>, warp: u32, site: &SiteInfo, groups: &SiteGroups) {
         let is_global = matches!(site.space, SiteSpace::Global | SiteSpace::Generic);
         if self.is_too_much || !is_global || !site.kind.is_memory() {
@@ -73,7 +71,7 @@ impl Spans {
         self.bound(self.spans.len());
     }
 
-    /// Makes one of those spans that overlap or follow each other.
+    /// Merges spans that overlap or touch each other.
     fn join_from(&mut self, begin: usize) {
         self.spans[begin..].sort_unstable();
         let mut last = begin;
@@ -96,7 +94,6 @@ impl Spans {
         }
     }
 
-    /// Adds those of other warps.
     pub(super) fn merge(&mut self, other: Self) {
         self.is_too_much |= other.is_too_much;
         self.steps = self.steps.saturating_add(other.steps);
@@ -105,8 +102,8 @@ impl Spans {
     }
 }
 
-/// Calls `each` with runs that are what a run of vectors touches, and the bytes of each access: lanes that
-/// lie side by side are one.
+/// Calls `each` with runs that cover the bytes of a run of vectors, and their bytes. Adjacent lanes are
+/// merged.
 fn each_stretch(vector: &VectorRun<'_>, bytes: u64, mut each: impl FnMut(LaneRun, u64)) {
     let mask = vector.group.mask;
     if let (Some(spread), Some(run)) = (vector.group.spread, vector.run(vector.group.leader())) {
@@ -131,7 +128,6 @@ mod tests {
 
     use super::*;
 
-    /// The spans of groups, and the bytes that they should be.
     fn spans(groups: &[(Group, Vec<LaneRun>)], bytes: u32) -> (Spans, BTreeSet<u64>) {
         let site = SiteInfo::new(1, SiteKind::Load, SiteSpace::Global, bytes);
         let of_site = SiteGroups {

@@ -1,4 +1,4 @@
-//! Bytes that were read before any traced write.
+//! Reads of bytes before any traced write.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,22 +9,21 @@ use warptrace_format::file::{BufferInfo, SiteKind};
 
 use super::spans::{MAX_STEPS, Span, Spans};
 
-/// Ranges of written bytes that are known at once.
 const MAX_RANGES: usize = 1 << 20;
 
 /// An access of a warp at a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TouchedBy {
-    /// The site's number.
+    /// Number of the site.
     pub site: u16,
-    /// What it does.
+    /// Kind of the site.
     pub kind: &'static str,
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// The launch.
+    /// Number of the launch.
     pub launch: u32,
     /// Linear index of the warp in the launch.
     pub warp: u32,
@@ -44,17 +43,17 @@ impl TouchedBy {
     }
 }
 
-/// Bytes of a buffer that were read before any access wrote them that is in the trace.
+/// Bytes of a buffer that were read before any access in the trace wrote them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnwrittenFigures {
-    /// The number of the buffer, which came to be after the first launch.
+    /// Number of the buffer, which was created after the first launch.
     pub buffer: u32,
-    /// How many bytes, each counted once.
+    /// Number of these bytes, each counted once.
     pub bytes: u64,
-    /// The lowest of them in the first launch that read some, behind the buffer's first byte.
+    /// Offset of the lowest of them in the first launch that read some.
     pub offset: u64,
-    /// Who read it: of several warps the one with the lowest number.
+    /// Access that read it, of the lowest warp.
     pub first: TouchedBy,
 }
 
@@ -62,14 +61,13 @@ pub struct UnwrittenFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnwrittenReads {
-    /// By buffer; `None` if not all warps were looked at, or the trace does not tell of buffers.
+    /// Reads by buffer; `None` unless all warps were selected and the trace has buffers.
     pub buffers: Option<Vec<UnwrittenFigures>>,
-    /// The first launch of which not everything is said, since that took more memory or time than there is
-    /// for it.
+    /// First launch with incomplete reads, because memory or time limits were exceeded.
     pub incomplete_from: Option<u32>,
 }
 
-/// Ranges of addresses, none of which overlaps or follows another: first and last byte.
+/// Ranges of addresses, first byte to last byte. They neither overlap nor touch each other.
 #[derive(Debug, Default)]
 struct Ranges(BTreeMap<u64, u64>);
 
@@ -98,7 +96,7 @@ impl Ranges {
         }
     }
 
-    /// Calls `each` with what of a range is in none of these.
+    /// Calls `each` for every gap in the range.
     fn gaps(&self, low: u64, high: u64, mut each: impl FnMut(u64, u64)) {
         let mut next = Some(low);
         let before = self.0.range(..low).next_back();
@@ -119,10 +117,9 @@ const fn is_load(kind: SiteKind) -> bool {
     matches!(kind, SiteKind::Load | SiteKind::CopyFrom)
 }
 
-/// What is found out from launch to launch.
 pub(super) struct Writes<'t> {
     trace: &'t TraceFile,
-    /// Buffers that came to be after the first launch, in this order; how many have come.
+    /// Buffers that were created after the first launch, in this order. `come` of them exist.
     later: Vec<&'t BufferInfo>,
     come: usize,
     written: Ranges,
@@ -132,7 +129,7 @@ pub(super) struct Writes<'t> {
 }
 
 impl<'t> Writes<'t> {
-    /// Begins before the first launch; `sees_all` says that all warps are looked at.
+    /// Starts before the first launch. `sees_all` is true if all warps are selected.
     pub(super) fn new(trace: &'t TraceFile, sees_all: bool) -> Self {
         let mut later: Vec<&BufferInfo> =
             trace.buffers().into_iter().flatten().filter(|buffer| buffer.first > 0).collect();
@@ -141,7 +138,6 @@ impl<'t> Writes<'t> {
         Self { trace, later, come: 0, written: Ranges::default(), steps: 0, unwritten, incomplete_from: None }
     }
 
-    /// Looks at the spans of a launch, behind those before.
     pub(super) fn end_launch(&mut self, launch: u32, map: Option<&BufferMap<'_>>, spans: Spans) {
         self.steps = self.steps.saturating_add(spans.steps);
         if spans.is_too_much || self.steps > MAX_STEPS || self.incomplete_from.is_some() {
@@ -157,15 +153,14 @@ impl<'t> Writes<'t> {
         }
     }
 
-    /// Finds bytes of later buffers that are read and that no access has written, of this launch or one
-    /// before; tells whether there was time for all.
+    /// Finds bytes of later buffers that are read and not yet written. Returns false above the limit of
+    /// steps.
     fn read(&mut self, launch: u32, map: &BufferMap<'_>, spans: &[Span]) -> bool {
         let Some(unwritten) = &mut self.unwritten else { return true };
         while let Some(buffer) = self.later.get(self.come).filter(|buffer| buffer.first <= launch) {
             self.written.remove(buffer.address, buffer.address.saturating_add(buffer.bytes - 1));
             self.come += 1;
         }
-        // Parts in later buffers: of reads with the buffer.
         let mut reads: Vec<(u64, u64, &BufferInfo)> = Vec::new();
         for span in spans {
             let Some(site) = self.trace.site(span.site) else { continue };
@@ -213,7 +208,6 @@ impl<'t> Writes<'t> {
         true
     }
 
-    /// Returns what was found.
     pub(super) fn finish(self) -> UnwrittenReads {
         let buffers = self.unwritten.map(|found| found.into_values().collect());
         UnwrittenReads { buffers, incomplete_from: self.incomplete_from }
@@ -224,7 +218,6 @@ impl<'t> Writes<'t> {
 mod tests {
     use super::*;
 
-    /// The same numbers in each run of the tests.
     fn numbers() -> impl FnMut(u64) -> u64 {
         let mut state = 1_u64;
         move |below| {

@@ -1,36 +1,31 @@
-//! Idle lane slots by their cause and by where lanes were idle.
+//! Idle lane slots by their cause and by the location of the active lanes.
 
 use super::{LANES, Latest};
 use crate::pairs::{Pairs, Sum};
 
-/// Places of locations that are counted in tables.
+/// Places that are counted in tables.
 const PLACES: usize = 256;
-/// Counters for a place of a table, of which each lane has one: an addition waits for the one before it to
-/// the same counter, and many lanes have the same cause.
+/// Counters per place. Many lanes have the same cause, and additions to one counter wait for each other.
 const COUNTERS: usize = 4;
-/// Events in a row that are counted in tables.
+/// Repetitions of an event from which on it is not counted in tables.
 const FEW: u64 = 1 << 16;
-/// Events until tables are emptied. A counter has no more than 8 slots of each.
+/// Events until the tables are emptied. A counter gets at most 8 slots per event.
 const MOST: u64 = 1 << 29;
 
-/// Idle lane slots by place of the cause.
 type ChargeTable = [[u32; PLACES]; COUNTERS];
 
 /// Sums of charges.
 ///
-/// Each location has a *place*: a number from 1 in the order in which locations came. Place 0 is for lanes
-/// that are not idle.
+/// Each location has a *place*, numbered from 1 in the order of first use. Place 0 stands for active lanes.
 #[derive(Debug)]
 pub(super) struct Charges {
-    /// By location id its place; 0: it has none yet.
+    /// Place by location id; 0 if it has none.
     places: Vec<u32>,
-    /// By place its location id.
     locations: Vec<u16>,
-    /// By place of where lanes were idle, and then by place of the cause: idle lane slots.
+    /// Idle lane slots by place of the active lanes, then by place of the cause.
     tables: Vec<Option<Box<ChargeTable>>>,
-    /// Events that are in the tables.
     events: u64,
-    /// What is not in the tables: amounts, but not how often.
+    /// Charges that are not in the tables: amounts, but not counts.
     sums: Pairs,
 }
 
@@ -42,7 +37,6 @@ impl Default for Charges {
 }
 
 impl Charges {
-    /// The place of a location.
     #[inline]
     pub(super) fn place(&mut self, location: u16) -> u32 {
         match self.places.get(usize::from(location)) {
@@ -56,14 +50,14 @@ impl Charges {
         if self.places.len() <= usize::from(location) {
             self.places.resize(usize::from(location) + 1, 0);
         }
-        // At most one for each id, and 0.
+        // At most one per id, and place 0.
         let place = self.locations.len() as u32;
         self.locations.push(location);
         self.places[usize::from(location)] = place;
         place
     }
 
-    /// Charges `times` events at a place, to the cause of each idle lane.
+    /// Charges `times` events at a place to the cause of each idle lane.
     #[inline(always)]
     pub(super) fn charge(&mut self, latest: &Latest, at: u32, times: u64) {
         if self.locations.len() > PLACES || times >= FEW {
@@ -82,13 +76,12 @@ impl Charges {
             self.tables[at].get_or_insert_with(|| Box::new([[0; PLACES]; COUNTERS]));
         for lane in (0..LANES).step_by(COUNTERS) {
             for counter in 0..COUNTERS {
-                // There are no more places than a table has, and `FEW` events in a row at most.
+                // There are at most `PLACES` places, and fewer than `FEW` repetitions.
                 table[counter][usize::from(latest.cause(lane + counter) as u8)] += times as u32;
             }
         }
     }
 
-    /// Charges events that tables do not have.
     #[inline(never)]
     fn charge_each(&mut self, latest: &Latest, at: u32, times: u64) {
         for cause in (0..LANES).map(|lane| latest.cause(lane)).filter(|cause| *cause != 0) {
@@ -97,7 +90,6 @@ impl Charges {
         }
     }
 
-    /// Moves what is in the tables to the sums.
     #[cold]
     fn empty_tables(&mut self) {
         self.events = 0;
@@ -112,14 +104,13 @@ impl Charges {
         }
     }
 
-    /// From each cause to where lanes were idle: the idle lane slots. In order; `None` if there are too many
+    /// Returns idle lane slots by cause and location of active lanes, in order; `None` if there are too many
     /// pairs.
     pub(super) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.empty_tables();
         self.sums.sorted()
     }
 
-    /// Adds what was counted elsewhere.
     pub(super) fn merge(&mut self, mut other: Self) {
         self.empty_tables();
         other.empty_tables();

@@ -1,22 +1,20 @@
-//! The last event that each two lanes of a warp shared.
+//! Finds the last event that each two lanes of a warp shared.
 //!
-//! Events that lanes share are numbered in their order, so the last one is that with the greatest number.
-//! Each lane has a row: for each other lane the number of the last event that it shared with that. An event
-//! goes through the rows of its active lanes once: the greatest numbers there are what idle lanes are asked
-//! for, and its own number is noted for its lanes. An event of all lanes is newer than whatever the rows
-//! have, so it writes nothing.
+//! Shared events have increasing numbers. Each lane has a row with the number of the last event that it
+//! shared with each other lane. An event reads the rows of its active lanes once: their maxima are the last
+//! events shared with the idle lanes. It then writes its number for its lanes. An event of all lanes is newer
+//! than all rows, so it writes nothing.
 //!
-//! Numbers are small, so that a row is two registers. Of 32 lanes there are 496 pairs: when numbers run out,
-//! those in use are given anew, in the same order.
+//! A row fits into two vector registers because numbers are small. 32 lanes form 496 pairs: when the numbers
+//! run out, those in use are renumbered in the same order.
 
 use super::{LANES, is_shared, lanes_of};
 
-/// Numbers there are. Those in use are at most 498.
+/// Number of available numbers. At most 498 are in use.
 const NUMBERS: usize = 2048;
-/// What lanes have that are not asked for, and pairs of lanes that have not shared an event.
+/// Entry of lanes that are not idle, and of pairs of lanes without a shared event.
 const NONE: i16 = 0;
 
-/// A number for each lane.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct LaneRow([i16; LANES]);
@@ -24,14 +22,14 @@ struct LaneRow([i16; LANES]);
 #[derive(Debug)]
 pub(super) struct Latest {
     rows: [LaneRow; LANES],
-    /// For each idle lane of the last event the number of the last event that it shared with an active one.
+    /// For each idle lane of the last event: the number of the last event shared with an active lane.
     found: LaneRow,
-    /// The last event of all lanes of the warp, with which they have begun or begin anew. Of lanes that
-    /// shared none since, rows have this number or a smaller one.
+    /// The last event of all lanes, or the start. Pairs without a later shared event have at most this
+    /// number.
     of_all: i16,
-    /// The greatest number so far.
+    /// The greatest number in use.
     newest: i16,
-    /// By number, the place of the event, as who calls has it; 0 for none.
+    /// Place of each event, as defined by the caller, by number. 0 for none.
     places: [u32; NUMBERS],
 }
 
@@ -43,21 +41,21 @@ impl Default for Latest {
 }
 
 impl Latest {
-    /// Takes an event of all lanes of the warp, or the begin of another warp.
+    /// Takes an event of all lanes of the warp, or the start of another warp.
     pub(super) fn share_all(&mut self, place: u32) {
         self.of_all = self.number(place);
         self.found = LaneRow([NONE; LANES]);
     }
 
-    /// Takes an event of some lanes, while those of `idle` are idle.
+    /// Takes an event of some lanes, while the lanes in `idle` are idle.
     #[inline(always)]
     pub(super) fn share(&mut self, mask: u32, idle: u32, place: u32) {
         let number = if is_shared(mask) { self.number(place) } else { NONE };
         self.found = share(&mut self.rows, mask, idle, self.of_all, number);
     }
 
-    /// Takes an event of no lane of the warp, which only an odd trace has: those of `idle` have shared nothing
-    /// with it, which `place` stands for.
+    /// Takes an event without lanes of the warp, which only malformed traces have. `place` is the cause for
+    /// `idle`.
     #[cold]
     pub(super) fn share_none(&mut self, idle: u32, place: u32) {
         let number = self.number(place);
@@ -71,15 +69,13 @@ impl Latest {
         self.places[self.newest as usize % NUMBERS] = place;
     }
 
-    /// Returns for an idle lane of the last event the place of the last event that it shared with an active
-    /// one; for another lane 0.
+    /// Returns the place of the last event that an idle lane shared with an active one; 0 for other lanes.
     #[inline]
     pub(super) fn cause(&self, lane: usize) -> u32 {
         // All numbers are below `NUMBERS`.
         self.places[self.found.0[lane] as usize % NUMBERS]
     }
 
-    /// Returns a number for an event.
     #[inline]
     fn number(&mut self, place: u32) -> i16 {
         if self.newest as usize == NUMBERS - 1 {
@@ -90,12 +86,12 @@ impl Latest {
         self.newest
     }
 
-    /// Gives the numbers that are in use anew, from 1.
+    /// Renumbers the numbers in use, from 1.
     #[cold]
     fn number_anew(&mut self) {
         let mut is_used = [false; NUMBERS];
         let numbers = self.rows.iter().flat_map(|LaneRow(row)| row);
-        // What is older than the last event of all lanes is not asked for.
+        // Numbers of events before the last one of all lanes are not needed.
         numbers.for_each(|number| is_used[(*number).max(self.of_all) as usize] = true);
         (is_used[NONE as usize], is_used[self.of_all as usize]) = (false, true);
         let mut anew = [NONE; NUMBERS];
@@ -112,13 +108,13 @@ impl Latest {
     }
 }
 
-/// Returns for each lane of `idle` the greatest number that it has in the rows of `mask`, but at least
-/// `of_all`; for others [`NONE`]. Then puts `number` there for the lanes of `mask`; no number is greater.
+/// Returns for each lane of `idle` the maximum of `of_all` and its entries in the rows of `mask`; [`NONE`]
+/// for other lanes. Then raises the entries for the lanes of `mask` to `number`.
 #[inline(always)]
 fn share(rows: &mut [LaneRow; LANES], mask: u32, idle: u32, of_all: i16, number: i16) -> LaneRow {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
-        // SAFETY: the processor has the features that the function asks for.
+        // SAFETY: the processor has AVX2 and BMI1, as checked above.
         return unsafe { avx2::share(rows, mask, idle, of_all, number) };
     }
     share_portably(rows, mask, idle, of_all, number)
@@ -145,7 +141,7 @@ mod avx2 {
 
     use super::{LANES, LaneRow};
 
-    /// Does what [`share_portably`](super::share_portably) does.
+    /// Like [`share_portably`](super::share_portably).
     #[target_feature(enable = "avx2,bmi1")]
     #[inline]
     pub(super) fn share(
@@ -193,7 +189,7 @@ mod avx2 {
             1 << 14,
             i16::MIN,
         );
-        // Without a closure, whose code would not be part of this function's.
+        // A closure would not be compiled with this function's target features.
         let [low, high] = [_mm256_set1_epi16(mask as i16), _mm256_set1_epi16((mask >> 16) as i16)];
         let number = _mm256_set1_epi16(number);
         [
@@ -206,7 +202,7 @@ mod avx2 {
     #[inline]
     fn load(LaneRow(row): &LaneRow) -> [__m256i; 2] {
         let at: *const __m256i = row.as_ptr().cast();
-        // SAFETY: a row has 64 bytes and begins at a multiple of 64.
+        // SAFETY: a row has 64 bytes and is aligned to 64 bytes.
         unsafe { [_mm256_load_si256(at), _mm256_load_si256(at.add(1))] }
     }
 
@@ -214,7 +210,7 @@ mod avx2 {
     #[inline]
     fn store(LaneRow(row): &mut LaneRow, [low, high]: [__m256i; 2]) {
         let at: *mut __m256i = row.as_mut_ptr().cast();
-        // SAFETY: a row has 64 bytes and begins at a multiple of 64.
+        // SAFETY: a row has 64 bytes and is aligned to 64 bytes.
         unsafe {
             _mm256_store_si256(at, low);
             _mm256_store_si256(at.add(1), high);

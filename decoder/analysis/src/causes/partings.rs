@@ -1,14 +1,13 @@
-//! Which events parted their lanes, and where those meet again.
+//! Finds events after which lanes diverged, and the locations where these reconverge.
 //!
-//! Lanes whose last event is the same are together. The next event of any of them leaves none of them out, or
-//! it parts them: those that go on without others, and these. They meet again at the first event that has
-//! lanes of both.
+//! Lanes with the same last event are together. If the next event of some of them does not contain all of
+//! them, they diverge. They reconverge at the first event with lanes of both sides.
 
 use super::is_shared;
 use crate::pairs::{Pairs, Sum};
 use crate::transitions::{add_all, add_at};
 
-/// Partings that are looked at at once.
+/// Divergences that are processed together.
 const GROUP: usize = 32;
 
 /// The last event of some lanes.
@@ -16,46 +15,45 @@ const GROUP: usize = 32;
 pub(super) struct Shared {
     pub(super) lanes: u32,
     pub(super) location: u16,
-    /// Events of the warp up to this one, which is included.
+    /// Number of events of the warp up to and including this one.
     pub(super) time: u64,
 }
 
-/// Lanes that have parted and not met; free slots have none.
+/// Lanes that have diverged and not reconverged. Free slots have no lanes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     /// Slots in use.
     used: u32,
-    /// By slot: the lanes that went on first, and those that they left behind.
+    /// By slot: the lanes that continued first, and the lanes that stayed.
     ahead: [u32; GROUP],
     behind: [u32; GROUP],
-    /// By slot, the event that they shared.
+    /// By slot: the last event that they shared.
     shared: [Shared; GROUP],
 }
 
-/// Finds partings and meetings over warps that are given one after the other.
+/// Finds divergences and reconvergences of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(super) struct Partings {
-    /// Events whose lanes have had no other since, but for the newest.
+    /// Events that are still the last event of all of their lanes, except for the newest.
     together: Vec<Shared>,
-    /// At most 16: a parting that is open has two lanes that have shared no event since, and of 32 lanes
-    /// there are 496 pairs.
+    /// At most 16 groups: each open divergence belongs to different pairs of lanes, and 32 lanes form 496
+    /// pairs.
     open: Vec<Group>,
-    /// Events after which lanes parted, by location.
+    /// Events after which lanes diverged, by location.
     partings: Vec<u64>,
-    /// From the cause to where lanes met again: how often, and the events between, without both ends.
+    /// Reconvergences by cause and location: their number, and the events in between, without both ends.
     meetings: Pairs,
 }
 
 impl Partings {
-    /// Begins a warp.
     pub(super) fn begin(&mut self) {
         self.together.clear();
         self.open.clear();
     }
 
-    /// Goes from the newest event to an event with these lanes, which stands for `weight` like it. `time`:
-    /// events before it. `is_meeting`: the lanes may come from several events. Those of one have met there,
-    /// and what parts lanes later has some that are no longer at that event.
+    /// Moves from the newest event to the event `next`, which counts `weight` times. `next.time` is the
+    /// number of events before it. If `is_meeting` is false, all lanes come from one event and end no
+    /// divergence: they were together there, and each later divergence has lanes that have left that event.
     #[inline(always)]
     pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64, is_meeting: bool) {
         let mask = next.lanes;
@@ -74,7 +72,7 @@ impl Partings {
         }
     }
 
-    /// Ends the partings whose lanes meet.
+    /// Closes the divergences whose lanes reconverge.
     #[inline(always)]
     fn meet(&mut self, Shared { lanes, location, time }: Shared, weight: u64) {
         for group in &mut self.open {
@@ -95,7 +93,7 @@ impl Partings {
         }
     }
 
-    /// Parts lanes that are together and of which an event has some.
+    /// Opens divergences for lanes that are together and that an event contains only in part.
     fn part_together(&mut self, mask: u32, weight: u64) {
         let mut kept = 0;
         for at in 0..self.together.len() {
@@ -110,7 +108,7 @@ impl Partings {
         self.together.truncate(kept);
     }
 
-    /// Parts the lanes of an event: those of the mask go on without the others.
+    /// Opens a divergence of the lanes of an event: those in the mask continue without the others.
     #[inline(never)]
     fn part(&mut self, shared: Shared, mask: u32, weight: u64) {
         add_at(&mut self.partings, shared.location, weight);
@@ -124,7 +122,7 @@ impl Partings {
         group.shared[slot] = shared;
     }
 
-    /// Puts off events since `before` by `events`.
+    /// Adds `events` to the times after `before`.
     pub(super) fn put_off(&mut self, before: u64, events: u64) {
         let open = self.open.iter_mut().flat_map(|group| &mut group.shared);
         for shared in open.chain(&mut self.together) {
@@ -132,18 +130,17 @@ impl Partings {
         }
     }
 
-    /// From each cause to where lanes met again: how often, and the events between. In order; `None` if there
-    /// are too many pairs.
+    /// Returns reconvergences and the events in between, by cause and location; `None` if there are too many
+    /// pairs.
     pub(super) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.meetings.sorted()
     }
 
-    /// Events after which lanes parted, by location.
     pub(super) fn partings(&self) -> &[u64] {
         &self.partings
     }
 
-    /// Adds what was counted elsewhere. No warp is open.
+    /// Adds the sums of another thread. No warp may be open.
     pub(super) fn merge(&mut self, other: Self) {
         self.meetings.merge(other.meetings);
         add_all(&mut self.partings, &other.partings);
@@ -151,7 +148,7 @@ impl Partings {
 }
 
 impl Shared {
-    /// Puts the event off by `events` if it came after `before`.
+    /// Adds `events` to the time if it is after `before`.
     pub(super) fn put_off(&mut self, before: u64, events: u64) {
         if self.time > before {
             self.time = self.time.saturating_add(events);

@@ -1,4 +1,4 @@
-//! Causes computed once more, event by event: with a matrix of the last event that each two lanes shared.
+//! Reference implementation of causes, with a matrix of the last event that each two lanes shared.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,25 @@ use warptrace_format::Event;
 use crate::transitions::OUTSIDE;
 use crate::{Analysis, points};
 
-/// By location of the cause and location of the meeting: times, and events in between.
+/// Number of reconvergences and events in between, by cause and location of the reconvergence.
 type Meetings = BTreeMap<(u16, u16), (u64, u64)>;
 
-/// Sums of what parts lanes.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChargeSums {
-    /// By cause and place: idle lane slots.
+    /// Idle lane slots by cause and location of the active lanes.
     pub(crate) charges: BTreeMap<(u16, u16), u64>,
     pub(crate) meetings: Meetings,
     pub(crate) partings: BTreeMap<u16, u64>,
 }
 
 impl ChargeSums {
-    /// Adds the events of a warp with these lanes, each of which has some of them active.
+    /// Adds the events of a warp with these lanes. Each event must have at least one of them.
     pub(crate) fn add(&mut self, events: &[Event], lanes: u32) {
-        // Number of the last event that two lanes shared, from 1; 0: the begin, which all share.
+        // Number of the last event that two lanes shared, from 1; 0 for the start, which all lanes share.
         let mut last = [[0_usize; 32]; 32];
         let location = |number: usize| if number == 0 { OUTSIDE } else { events[number - 1].location };
         let mask = |number: usize| if number == 0 { lanes } else { events[number - 1].mask };
-        // Partings by their event: lanes ahead and behind, until they meet.
+        // Open divergences by event: lanes ahead and lanes behind.
         let mut open: BTreeMap<usize, Option<(u32, u32)>> = BTreeMap::new();
         let is_in = |mask: u32, lane: &usize| mask >> *lane & 1 == 1;
         for (number, event) in (1..).zip(events) {
@@ -61,7 +60,7 @@ impl ChargeSums {
         }
     }
 
-    /// Adds all events of a trace; `None` if one has no lane, or lanes that its warp does not have.
+    /// Adds all events of a trace; `None` if an event has no lanes, or lanes that its warp does not have.
     fn new(trace: &TraceFile) -> Option<Self> {
         let mut found = Self::default();
         for info in trace.launches() {
@@ -79,12 +78,11 @@ impl ChargeSums {
     }
 }
 
-/// Compares the causes of a whole trace with those that are computed event by event: idle slots at each
-/// place, without and with weights, partings and meetings. Says nothing of a trace whose events have lanes
-/// that there are not.
+/// Compares the causes of a trace with the reference implementation, with and without weights. Skips traces
+/// with events of lanes that do not exist.
 ///
 /// # Panics
-/// If they differ.
+/// Panics if they differ.
 pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
     let Some(found) = ChargeSums::new(trace) else { return };
     let weights = points::weights(trace).unwrap_or_default();
@@ -104,7 +102,7 @@ pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
     }
     assert!(rest.is_empty(), "no cause has {rest:?}");
     assert_eq!(meetings, found.meetings);
-    // Of each location, its idle lane slots; of all, those of all lines and of all kernels.
+    // Idle lane slots of each location, and their sums over all lines and over all kernels.
     let mut idle: BTreeMap<u16, u64> = BTreeMap::new();
     for (&(_, place), lanes) in &found.charges {
         *idle.entry(place).or_default() += lanes;

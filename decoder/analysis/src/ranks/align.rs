@@ -1,4 +1,4 @@
-//! Puts the launches of ranks on one axis, and compares them.
+//! Puts the launches of ranks on one time axis, and compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,44 +13,44 @@ use crate::order::OrderItems;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RankOnAxis {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// What it is called here: its rank, if no other file has that; else its name.
+    /// Display name: the rank if it is unique, otherwise rank and device, or the file name.
     pub name: String,
-    /// The rank, if the file says it.
+    /// Rank; `None` if the file does not have it.
     pub rank: Option<u32>,
-    /// The host, if the file says it.
+    /// Host; `None` if the file does not have it.
     pub host: Option<String>,
-    /// Number of the host's clock: files of one host have one.
+    /// Number of the host's clock, equal for files of the same host.
     pub host_clock: u32,
-    /// By what its launches are timed; `None`: it does not say when they ran.
+    /// Source of its launch times; `None` if it has none.
     pub clock: Option<RankClock>,
-    /// What its clock was taken to be behind the axis, in nanoseconds; `None`: it shares no launch by which
-    /// that could be told, and is not on the axis.
+    /// Offset from its clock to the axis in nanoseconds, 0 for all if no clocks share a launch. `None` if the
+    /// file has no times, or if shared launches align other clocks but not this one.
     pub offset_ns: Option<i64>,
-    /// Its launches,
+    /// Number of its launches.
     pub launches: u64,
-    /// and those of which it is known when they began.
+    /// Launches with a known start time.
     pub timed_launches: u64,
-    /// What it lacks or assumes, in a sentence; empty if nothing.
+    /// Sentence about missing or assumed data; may be empty.
     pub lacks: String,
-    /// Of how many launches, begun by all ranks that have it, it was the last to begin it,
+    /// Launches that this rank began last.
     pub late: LateRank,
 }
 
-/// How often a rank began a launch last, where the others had begun it before by more than the error.
+/// Launches that a rank began last, later than all other ranks by more than the error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LateRank {
-    /// How often.
+    /// Number of these launches.
     pub launches: u64,
-    /// How much later than the median rank, in nanoseconds: summed over them,
+    /// Delay relative to the median rank, in nanoseconds, summed over these launches.
     pub sum_ns: u64,
-    /// and most.
+    /// Greatest delay relative to the median rank, in nanoseconds.
     pub max_ns: u64,
 }
 
-/// A launch that several ranks made.
+/// A launch on several ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RankLaunch {
@@ -58,51 +58,50 @@ pub struct RankLaunch {
     pub kernel: String,
     /// Number among the launches of this kernel, from 0.
     pub number: u64,
-    /// Ranks that are compared.
+    /// Number of ranks that are compared.
     pub ranks: u64,
-    /// The rank that began it first, as an index into the files,
+    /// First rank to start it, as an index into the files.
     pub earliest: u32,
-    /// when that was, in nanoseconds since the axis began,
+    /// Start on that rank, in nanoseconds on the axis.
     pub begin_ns: u64,
-    /// and the one that began it last,
+    /// Last rank to start it, as an index into the files.
     pub latest: u32,
-    /// so much later.
+    /// Nanoseconds from the first to the last start.
     pub spread_ns: u64,
-    /// Whether that is more than the error.
+    /// True if the spread is greater than the error.
     pub is_decided: bool,
 }
 
-/// How clocks of hosts were compared.
+/// Alignment of the hosts' clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Alignment {
-    /// Clocks of hosts.
+    /// Number of clocks.
     pub clocks: u64,
-    /// Shared launches that tell of more than one of them.
+    /// Shared launches with ends on several clocks.
     pub shared_launches: u64,
-    /// Of one clock, by how much a device's timer may be off on it. Of several the largest distance that is left
-    /// between the ends of such a launch, if that is more; `None`: not known, since they share no launch.
+    /// Error in nanoseconds: the bound of the devices' timers and, with several clocks, at least the greatest
+    /// distance between the aligned ends of a shared launch. `None` if several clocks share no launch.
     pub error_ns: Option<u64>,
-    /// The median of the distances between the ends of such launches, of one clock, too.
+    /// Median distance between the ends of a shared launch, in nanoseconds. Also known for a single clock.
     pub median_error_ns: u64,
 }
 
-/// Launches of ranks on one axis.
+/// Launches of ranks on one time axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Timeline {
-    /// The files, in the order of ranks.
+    /// Files, in the order of ranks.
     pub files: Vec<RankOnAxis>,
-    /// How clocks were compared.
+    /// Alignment of the clocks.
     pub alignment: Alignment,
-    /// What is not compared, and what is taken for granted, in sentences.
+    /// Sentences about files and launches that are not compared, and about assumptions.
     pub notes: Vec<String>,
-    /// Launches that several ranks made, in the order in which the first of them began.
+    /// Launches on several ranks, by their first start.
     pub launches: Vec<RankLaunch>,
-    /// The real-time clock of the first file's host when the axis begins, in nanoseconds since 1970-01-01
-    /// UTC.
+    /// Time of the first file's host at the start of the axis, in nanoseconds since 1970-01-01 UTC.
     pub begin_realtime_ns: u64,
-    /// By file, the launches of which it is known when they began.
+    /// By file, the launches with a known start time.
     #[serde(skip)]
     pub slices: Vec<RankSlices>,
 }
@@ -112,27 +111,26 @@ pub struct Timeline {
 pub struct RankSlices {
     /// Names of kernels.
     pub kernels: Vec<String>,
-    /// An index into these, and when the launch began and ended on the axis, in nanoseconds.
+    /// Index of the kernel, start and end on the axis, in nanoseconds.
     pub launches: Vec<(u32, u64, Option<u64>)>,
 }
 
-/// A launch that ranks share: the kernel, as a number, and its own among those of the kernel.
+/// Key of a shared launch: the number of its kernel, and its number among the launches of that kernel.
 type Key = (u32, u32);
 
-/// Files with what is worked out of them.
 struct Ranks<'a> {
     files: &'a [RankTimes],
-    /// The clock of each file's host.
+    /// Clock of each file's host.
     clocks: Vec<u32>,
     names: Vec<&'a str>,
-    /// By file and key, the launch; of kernels of which the file has as many as most.
+    /// By file and key: the launch, for kernels with the most common number of launches.
     launches: Vec<BTreeMap<Key, usize>>,
     notes: Vec<String>,
 }
 
 impl Timeline {
-    /// Puts launches of ranks on one axis. `is_shared` tells by a kernel's name whether its launches are
-    /// taken to end at the same time on all ranks.
+    /// Puts launches of ranks on one axis. `is_shared` returns true for the names of kernels whose launches
+    /// are assumed to end at the same time on all ranks.
     pub fn new(mut files: Vec<RankTimes>, is_shared: &dyn Fn(&str) -> bool) -> Self {
         files.order_by(|a, b| place(a).cmp(&place(b)));
         let mut ranks = Ranks::new(&files);
@@ -141,7 +139,7 @@ impl Timeline {
     }
 }
 
-/// Where a file stands among the others.
+/// Returns the sort key of a file.
 fn place(file: &RankTimes) -> (u32, u32, &str) {
     let known = |of: fn(&warptrace_format::file::Origin) -> Option<u32>| {
         file.origin.as_deref().and_then(of).unwrap_or(u32::MAX)
@@ -170,7 +168,7 @@ impl<'a> Ranks<'a> {
         }
         let mut launches = vec![BTreeMap::new(); files.len()];
         for ((kernel, name), found) in (0..).zip(&names).zip(all) {
-            // A file that is the only one, or has another number of launches than most, cannot be matched.
+            // Files with a different number of launches than most cannot be matched.
             let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
             found.values().for_each(|launches| *counts.entry(launches.len()).or_default() += 1);
             let most = counts.iter().max_by_key(|(launches, files)| (**files, **launches));
@@ -192,12 +190,11 @@ impl<'a> Ranks<'a> {
         Self { files, clocks, names, launches, notes }
     }
 
-    /// Returns by how much each host's clock is behind the axis, `None` where that cannot be told, and how
-    /// well it is known.
+    /// Returns the offset of each host's clock, `None` if it is unknown, and the quality of the alignment.
     fn align(&mut self, is_shared: &dyn Fn(&str) -> bool) -> (Vec<Option<i128>>, Alignment) {
         let clocks = self.clocks.iter().max().map_or(0, |last| *last as usize + 1);
         let is_shared: Vec<bool> = self.names.iter().map(|name| is_shared(name)).collect();
-        // By shared launch, when it ended by each clock.
+        // Ends of each shared launch, by clock.
         let mut ends: BTreeMap<Key, BTreeMap<u32, Vec<i128>>> = BTreeMap::new();
         for ((file, of), clock) in self.files.iter().zip(&self.launches).zip(&self.clocks) {
             for (key, launch) in of.iter().filter(|((kernel, _), _)| is_shared[*kernel as usize]) {
@@ -225,7 +222,7 @@ impl<'a> Ranks<'a> {
         }
         let most = spreads.iter().copied().max().unwrap_or(0);
         alignment.median_error_ns = median(&mut spreads);
-        // Times by one clock need no assumption of when launches end.
+        // Times on one clock do not depend on the assumption that launches end at the same time.
         alignment.error_ns = Some(if clocks > 1 { most.max(within) } else { within });
         for clock in 0..clocks as u32 {
             let told = ends.values().filter(|by_clock| by_clock.len() > 1 && by_clock.contains_key(&clock));
@@ -239,14 +236,12 @@ impl<'a> Ranks<'a> {
         (offsets, alignment)
     }
 
-    /// Names the host with this clock.
     fn host(&self, clock: u32) -> String {
         let of = self.files.iter().zip(&self.clocks).find(|(_, of)| **of == clock);
         let host = of.and_then(|(file, _)| file.origin.as_ref()?.host.clone());
         host.or_else(|| of.map(|(file, _)| file.file.clone())).unwrap_or_default()
     }
 
-    /// Compares launches on the axis.
     fn compared(mut self, offsets: Vec<Option<i128>>, alignment: Alignment) -> Timeline {
         let moved = |at: usize, moment: u64| Some(i128::from(moment) + offsets[self.clocks[at] as usize]?);
         let begins = self.files.iter().enumerate().flat_map(|(at, file)| {
@@ -270,7 +265,7 @@ impl<'a> Ranks<'a> {
             found.sort_unstable();
             let ((begin_ns, earliest), (last, latest)) = (found[0], found[found.len() - 1]);
             let spread_ns = last - begin_ns;
-            // What comes before the last one by no more than the error may have been the last one.
+            // A rank that began earlier by no more than the error may actually be the last one.
             let before = found[found.len() - 2].0;
             let is_decided = alignment.error_ns.is_some_and(|error| spread_ns > error);
             if alignment.error_ns.is_some_and(|error| last - before > error) {
@@ -326,7 +321,7 @@ impl<'a> Ranks<'a> {
         Timeline { files, alignment, notes: self.notes, launches, begin_realtime_ns, slices }
     }
 
-    /// Notes what keeps files from being compared.
+    /// Adds notes about files that cannot be compared, and about differences between files.
     fn note(&mut self, files: &[RankOnAxis]) {
         for file in files {
             if file.clock.is_none() {
@@ -372,12 +367,11 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// Returns what to add to each clock, so that shared launches end at the same time: clocks are taken in as
-/// they share launches with those before, each by the median of the distances. The first clock gets 0, if it
-/// shares any.
+/// Returns offsets of the clocks that make shared launches end at the same time. Starts at the clock with the
+/// most shared launches, and adds clocks that share launches with earlier ones, each by its median distance.
+/// The first clock with an offset gets 0.
 fn offsets(ends: &BTreeMap<Key, BTreeMap<u32, Vec<i128>>>, clocks: usize) -> Vec<Option<i128>> {
     let mut offsets: Vec<Option<i128>> = vec![None; clocks];
-    // The clock that shares most launches comes first.
     let mut shares = vec![0usize; clocks];
     for by_clock in ends.values().filter(|by_clock| by_clock.len() > 1) {
         by_clock.keys().for_each(|clock| shares[*clock as usize] += 1);
@@ -409,13 +403,13 @@ fn offsets(ends: &BTreeMap<Key, BTreeMap<u32, Vec<i128>>>, clocks: usize) -> Vec
     offsets.into_iter().map(|offset| offset.map(|offset| offset - zero)).collect()
 }
 
-/// The median; the lower one of two.
+/// Returns the lower median.
 fn middle(numbers: &mut [i128]) -> Option<i128> {
     let last = numbers.len().checked_sub(1)?;
     Some(*numbers.select_nth_unstable(last / 2).1)
 }
 
-/// How far a moment is behind another that is not later.
+/// Returns the distance between two moments, from the earlier to the later; 0 if they are in the other order.
 fn distance(from: i128, to: i128) -> u64 {
     u64::try_from(to - from).unwrap_or(if to > from { u64::MAX } else { 0 })
 }

@@ -1,13 +1,12 @@
-//! Which files are of one host, and what files are called.
+//! Hosts and names of files.
 
 use super::RankTimes;
 
-/// How far apart the moments at which a host was started may seem in files of that host: its real-time clock
-/// is set meanwhile.
+/// Tolerance for a host's boot time in different files: its real-time clock may be adjusted in between.
 const SAME_START_NANOSECONDS: u64 = 1_000_000_000;
 
-/// The number of the clock of each file's host. Hosts of one name that were started at other moments are
-/// others; of a file that does not say it the clock is its own.
+/// Returns the number of each file's clock. Files share a clock if their hosts have the same name and boot
+/// time.
 pub(super) fn clocks_of(files: &[RankTimes]) -> Vec<u32> {
     let mut known: Vec<(Option<(&str, u64)>, u32)> = Vec::new();
     let mut clocks = Vec::new();
@@ -32,7 +31,7 @@ pub(super) fn clocks_of(files: &[RankTimes]) -> Vec<u32> {
     clocks
 }
 
-/// What files are called: by their ranks, if no two have the same; else also by their devices, or by name.
+/// Returns the names of files: the rank if it is unique, otherwise the rank and the device, or the file name.
 pub(super) fn names(files: &[RankTimes]) -> Vec<String> {
     let rank = |file: &RankTimes| Some(format!("rank {}", file.origin.as_deref()?.rank?));
     let device =

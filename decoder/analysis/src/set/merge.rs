@@ -1,4 +1,4 @@
-//! Sums of analyses whose locations have common numbers.
+//! Sums of analyses with common location ids.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,8 +10,7 @@ use crate::figures::{
 use crate::order::OrderItems;
 
 impl Analysis {
-    /// Gives locations other numbers: for each id, the new one. Drops what is known of paths, and of
-    /// launches by the clocks of hosts.
+    /// Maps location ids by `renamed`. Removes paths, roles, waits and run times by the hosts' clocks.
     pub(super) fn rename(&mut self, renamed: &[u16]) {
         let new = |id: u16| renamed[usize::from(id)];
         let edges = |edges: &mut Vec<Edge>| {
@@ -43,7 +42,7 @@ impl Analysis {
         self.host = None;
     }
 
-    /// Adds the sums of another analysis, with the same numbers of locations and the same slots.
+    /// Adds the sums of another analysis, which must have the same location ids and unit of slots.
     pub(super) fn merge(&mut self, other: Self) {
         let Self { losses, launches, counts, time, active, kernels, locations, lines, edges, causes, .. } =
             other;
@@ -64,7 +63,7 @@ impl Analysis {
     }
 }
 
-/// What tells lines without a number apart.
+/// Returns a key that distinguishes lines without a number.
 pub(super) fn line_id(line: &LineFigures) -> u16 {
     if line.line == 0 { line.locations.first().copied().unwrap_or_default() } else { 0 }
 }
@@ -86,7 +85,7 @@ fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl Fn(&mut 
     }
 }
 
-/// Adds rows to those with the same key; all are in the order of their keys then.
+/// Adds rows to those with the same key. Sorts the result by key.
 fn merge_rows<R, K: Ord>(rows: &mut Vec<R>, more: Vec<R>, key: impl Fn(&R) -> K, add: impl Fn(&mut R, R)) {
     let mut sums = BTreeMap::new();
     for row in std::mem::take(rows).into_iter().chain(more) {
@@ -100,7 +99,6 @@ fn add_to(sum: &mut u64, more: u64) {
 }
 
 impl Losses {
-    /// Adds what others lack.
     pub(crate) fn merge(&mut self, other: Self) {
         add_to(&mut self.lost_events, other.lost_events);
         add_to(&mut self.lossy_warps, other.lossy_warps);

@@ -1,7 +1,7 @@
-//! Figures of several traces: their sums, and how files differ.
+//! Figures of several traces: their sums, and the differences between files.
 //!
-//! Files are analysed some at a time, and only sums and a few numbers of each stay, so memory does not grow with their
-//! events.
+//! A limited number of files is analysed at a time. Only sums and a few numbers of each file are kept, so
+//! memory does not grow with the number of events.
 
 mod merge;
 mod odd;
@@ -26,14 +26,14 @@ use crate::error::AnalysisError;
 use crate::figures::{Analysis, LineFigures, Losses, Point, Totals, WarpFigures};
 use crate::selection::Selection;
 
-/// What is summed over files and compared between them.
+/// Subject of sums and comparisons over files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SetRow {
-    /// A kernel, by its name.
+    /// A kernel, by name.
     Kernel(String),
-    /// A line, by its file, its number, and its location if it has none.
+    /// A line, by file and number, and by location if it has no number.
     Line(String, u32, u16),
-    /// A location, by its common number.
+    /// A location, by common id.
     Location(u16),
 }
 
@@ -44,36 +44,36 @@ impl SetRow {
     }
 }
 
-/// The figures of one of several files.
+/// Figures of one file of a set.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct FileFigures {
-    /// The file, as it was named.
+    /// Name of the file.
     pub file: String,
-    /// Its rank, if it says which.
+    /// Rank; `None` if the file does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Whether all events of what was looked at are there.
+    /// True if all events of the selection are present.
     pub whole: bool,
-    /// The state of the whole file in one sentence.
+    /// Sentence about the state of the whole file.
     pub state: String,
-    /// What is missing.
+    /// Missing data.
     pub losses: Losses,
-    /// Launches looked at.
+    /// Launches analysed.
     pub launches: u64,
-    /// All events.
+    /// Sums of counts and time.
     #[serde(flatten)]
     pub totals: Totals,
-    /// Time of launches, by the device's timer, summed over them; `None` if it is not known of all of them.
+    /// Run time of launches by the device's timer, summed; `None` unless it is known for all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nanoseconds: Option<u64>,
-    /// Why nothing of the file was looked at: it does not have what was selected.
+    /// Reason why the file was left out: it does not have the selection. `None` if it was analysed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }
 
 impl FileFigures {
-    /// Returns the file's name, with its rank if it says which.
+    /// Returns the name of the file, with its rank if known.
     pub fn label(&self) -> String {
         match self.rank {
             Some(rank) => format!("{} (rank {rank})", self.file),
@@ -82,22 +82,22 @@ impl FileFigures {
     }
 }
 
-/// The figures of several traces.
+/// Figures of several traces.
 #[derive(Debug)]
 pub struct SetAnalysis {
     table: SetTable,
     sum: Option<Analysis>,
     files: Vec<FileFigures>,
     rows: BTreeMap<SetRow, Numbers>,
-    /// Of each row the files that have it in their tables.
+    /// Files with the row in their tables.
     having: BTreeMap<SetRow, Vec<u32>>,
-    /// Warps with the places of their files; `None` if they are not kept.
+    /// Warps with the indices of their files; `None` if they are not kept.
     warps: Option<Vec<(u32, WarpFigures)>>,
     left_out: Option<AnalysisError>,
 }
 
 impl SetAnalysis {
-    /// Begins with the locations of all files.
+    /// Creates an empty analysis with the locations of all files.
     pub const fn new(table: SetTable) -> Self {
         Self {
             table,
@@ -117,13 +117,14 @@ impl SetAnalysis {
         self
     }
 
-    /// Analyses files, as many at a time as rayon's current pool has threads, and adds their figures in order. `open`
-    /// opens the file with a number, `names` has what each is called, and `done` is told of each. The selection's focus
-    /// is a common number. A file that does not have what is selected is [left out](FileFigures::left_out). Memory is
-    /// that of [`analyse`](crate::analyse) for each thread.
+    /// Analyses files and adds their figures in order. Analyses as many files at a time as rayon's current
+    /// pool has threads, each with the memory of [`analyse`](crate::analyse).
+    ///
+    /// Calls `open` with the index of each file in `names`, and `done` after each file. The selection's focus
+    /// is a common id. A file that does not have the selection is [left out](FileFigures::left_out).
     ///
     /// # Errors
-    /// The number of the first file that cannot be opened, or be analysed as [`analyse`](crate::analyse) does, and why.
+    /// The index of the first file that could not be opened or [analysed](crate::analyse), and the error.
     pub fn add_all<E: From<AnalysisError> + Send>(
         &mut self,
         names: &[String],
@@ -144,7 +145,7 @@ impl SetAnalysis {
         Ok(())
     }
 
-    /// Analyses a file called `name`, to be [added](Self::add); the selection's focus is a common number.
+    /// Analyses a file, to be [added](Self::add). `name` is its name; the selection's focus is a common id.
     ///
     /// # Errors
     /// As [`FilePart::new`].
@@ -154,7 +155,7 @@ impl SetAnalysis {
         trace: &TraceFile,
         selection: &Selection,
     ) -> Result<FilePart, AnalysisError> {
-        // No warp comes to 0, the begin, where the file does not have the location.
+        // In a file without the location, the focus is the start, which no warp visits.
         let of_file = |focus: u16| {
             let renamed = self.table.renamed(trace.metadata());
             let mut ids = trace.metadata().locations.iter().map(|info| info.id);
@@ -184,13 +185,13 @@ impl SetAnalysis {
         match found {
             Ok(mut found) => {
                 found.rename(&renamed);
-                // Bytes of figures do not have it.
+                // The borsh encoding of figures does not include it.
                 found.losses.assumed = metadata.counting().and_then(Counting::assumption);
                 figures.whole = found.losses.is_whole();
                 figures.losses = found.losses.clone();
                 figures.launches = found.launches;
                 figures.totals = found.totals();
-                // Of launches of which only some are timed, the sum would say nothing.
+                // The sum is not useful if only some launches are timed.
                 let is_timed = found.losses.unplaced_warps == Some(0);
                 let timed =
                     launches.as_ref().filter(|known| is_timed && known.len() as u64 == found.launches);
@@ -265,10 +266,10 @@ impl SetAnalysis {
         }
     }
 
-    /// Returns the sums; there is nothing of single warps and launches in them.
+    /// Returns the sums, without figures of single warps and launches.
     ///
     /// # Errors
-    /// No file has what was selected: why the first has not.
+    /// No file has the selection, or no file was added.
     pub fn sum(&mut self) -> Result<Analysis, AnalysisError> {
         match (self.sum.take(), self.left_out.take()) {
             (Some(sum), _) => Ok(sum),
@@ -283,22 +284,22 @@ impl SetAnalysis {
         }
     }
 
-    /// The files, in the order in which they were added.
+    /// Returns the files, in the order in which they were added.
     pub fn files(&self) -> &[FileFigures] {
         &self.files
     }
 
-    /// The warps that were [kept](Self::with_warps), each with the place of its file; by file, launch and number.
+    /// Returns the [kept](Self::with_warps) warps with the indices of their files, by file, launch and index.
     pub fn warps(&self) -> &[(u32, WarpFigures)] {
         self.warps.as_deref().unwrap_or_default()
     }
 
-    /// The common locations.
+    /// Returns the common locations.
     pub const fn table(&self) -> &SetTable {
         &self.table
     }
 
-    /// Returns how many locations some of the files have in their tables, but not all.
+    /// Counts the locations that only some files have in their tables.
     pub fn locations_apart(&self) -> u64 {
         let all = self.looked_at();
         let is_apart =
@@ -306,24 +307,23 @@ impl SetAnalysis {
         self.having.iter().filter(is_apart).count() as u64
     }
 
-    /// Returns how many files were looked at.
+    /// Counts the files that were not left out.
     pub fn looked_at(&self) -> usize {
         self.files.iter().filter(|file| file.left_out.is_none()).count()
     }
 
-    /// Returns in how many files something was visited or launched.
+    /// Counts the files with visits of a row.
     pub fn files_with(&self, row: &SetRow) -> u64 {
         let visited = |numbers: &Numbers| numbers.by_file(Figure::Visits, self.having(row));
         let visited = self.rows.get(row).map(visited).unwrap_or_default();
         visited.iter().filter(|(_, visits)| *visits > 0).count() as u64
     }
 
-    /// The files that have it in their tables.
     fn having(&self, row: &SetRow) -> &[u32] {
         self.having.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Compares the files' figures of a row, those that all files know.
+    /// Compares the files' figures of a row. Includes only figures that all files have.
     pub fn spreads(&self, row: &SetRow) -> BTreeMap<Figure, Spread> {
         let mut spreads =
             self.rows.get(row).map(|numbers| numbers.spreads(self.having(row))).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which file is unlike the others.
+//! Finds the file that differs most from the others.
 
 use std::cmp::Reverse;
 
@@ -9,38 +9,37 @@ use super::{SetAnalysis, SetRow};
 use crate::counts::median;
 use crate::order::OrderItems;
 
-/// A kernel or a line of the odd file, and how far it is from the median there.
+/// A kernel or line of the odd file, and its difference from the median.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OddRow {
-    /// The kernel's name, or the line's file.
+    /// Name of the kernel, or file of the line.
     pub name: String,
-    /// The number of the line; 0 of a kernel.
+    /// Number of the line; 0 for a kernel.
     pub line: u32,
-    /// What is compared.
+    /// Compared figure.
     pub figure: Figure,
-    /// How much the file has of it.
+    /// Value in the file.
     pub number: u64,
-    /// How much the median file has.
+    /// Median over the files.
     pub median: u64,
 }
 
-/// The file that is farthest from the others, and where.
+/// The file that differs most from the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct OddFile {
-    /// Its place among the files.
+    /// Index of the file.
     pub file: u32,
-    /// The kernel in which it is farthest from the median.
+    /// Kernel with the greatest difference from the median.
     pub kernel: OddRow,
-    /// The line in which it is.
+    /// Line with the greatest difference from the median; `None` if no line differs.
     pub line: Option<OddRow>,
 }
 
 impl SetAnalysis {
-    /// Returns the file whose kernels are farthest from those of the median file: the distances of the kernels
-    /// are summed up. Compared is the time of launches if all files have it, else warp-cycles, else visits. `None`
-    /// if no kernel differs.
+    /// Returns the file with the greatest distance from the median, summed over kernels; `None` if no kernel
+    /// differs. Compares run times if all files have them, otherwise warp-cycles, otherwise visits.
     pub fn odd(&self) -> Option<OddFile> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let mut distances = vec![0_u64; self.files.len()];
@@ -76,8 +75,7 @@ impl SetAnalysis {
         Some(OddFile { file, kernel, line: farthest(of_line, is_line) })
     }
 
-    /// Returns the kernels that differ from file to file, in the figure that [`odd`](Self::odd) compares: those first
-    /// whose least and most are farthest apart.
+    /// Returns the kernels that differ in the figure that [`odd`](Self::odd) compares, by range, descending.
     pub fn kernels_apart(&self) -> Vec<(&str, Figure, Spread)> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let rows = self.rows.iter().filter_map(|(row, numbers)| match row {
@@ -91,12 +89,12 @@ impl SetAnalysis {
         apart
     }
 
-    /// Returns the first of these figures that all files have; visits if none is.
+    /// Returns the first of these figures that all files have; visits if there is none.
     pub fn first_of(&self, figures: &[Figure]) -> Figure {
         figures.iter().copied().find(|figure| self.has(*figure)).unwrap_or(Figure::Visits)
     }
 
-    /// Whether all files know a figure, so that it can be compared.
+    /// Returns true if all files have a figure.
     pub(super) fn has(&self, figure: Figure) -> bool {
         let mut files = self.files.iter().filter(|file| file.left_out.is_none());
         files.all(|file| match figure {
@@ -106,7 +104,7 @@ impl SetAnalysis {
         })
     }
 
-    /// Each file's distance from the median, its number, and the median.
+    /// Returns each file, its distance from the median, its value, and the median.
     fn distances(&self, row: &SetRow, figure: Figure) -> Vec<(u32, u64, u64, u64)> {
         let Some(numbers) = self.rows.get(row) else { return Vec::new() };
         let numbers = numbers.by_file(figure, self.having(row));

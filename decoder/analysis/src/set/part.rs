@@ -1,4 +1,4 @@
-//! Files of a set, before their figures are summed: they may come from other processes, as bytes.
+//! Parts of a set, one per file, before their figures are summed. Other processes can send them as bytes.
 
 #[cfg(feature = "bytes")]
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -11,7 +11,7 @@ use crate::figures::Analysis;
 use crate::points::{Points, weights};
 use crate::selection::Selection;
 
-/// What is known of a file before it is analysed. Its bytes, by borsh, are those of its metadata, and some.
+/// Data of a file that is known before its analysis. Its borsh encoding is slightly larger than the metadata.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct FileHead {
@@ -20,7 +20,7 @@ pub struct FileHead {
     pub(super) state: String,
     pub(super) is_whole: bool,
     pub(super) lacks_weights: bool,
-    // Without what sections beside it say.
+    // Without the contents of separate sections.
     #[cfg_attr(
         feature = "bytes",
         borsh(serialize_with = "bytes::write_metadata", deserialize_with = "bytes::read_metadata")
@@ -29,7 +29,7 @@ pub struct FileHead {
 }
 
 impl FileHead {
-    /// Reads the head of a file that is called `name`.
+    /// Reads the head of a file. `name` is its name in the output.
     pub fn new(name: &str, trace: &TraceFile) -> Self {
         let metadata = trace.metadata();
         Self {
@@ -43,18 +43,16 @@ impl FileHead {
     }
 }
 
-/// The figures of one file by its own numbers of locations, to be [added](crate::SetAnalysis::add) to those of
-/// others.
+/// Figures of one file with its own location ids, to be [added](crate::SetAnalysis::add) to other files.
 ///
-/// Its bytes, by borsh, grow with kernels, launches, locations and edges, and not with events or warps: of single
-/// warps they have nothing.
+/// The size of the borsh encoding does not depend on events or warps. It has no figures of single warps.
 #[derive(Debug)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct FilePart {
     pub(super) head: FileHead,
-    /// Kernel and time of each launch of which a warp is known to have begun; `None` if that was not recorded.
+    /// Kernel and run time of each launch with a warp that is known to have begun; `None` if not recorded.
     pub(super) launches: Option<Vec<(String, u64)>>,
-    /// Or why nothing of the file is looked at.
+    /// Figures, or the reason why the file was left out.
     #[cfg_attr(
         feature = "bytes",
         borsh(serialize_with = "bytes::write_found", deserialize_with = "bytes::read_found")
@@ -63,11 +61,11 @@ pub struct FilePart {
 }
 
 impl FilePart {
-    /// Analyses a file that is called `name`. The selection's focus is a number of this file. `lacks_weights`: some
-    /// file of the set [does not say](crate::SetTable::lacks_weights) how many instructions a visit stands for.
+    /// Analyses a file that is called `name`. The selection's focus is an id of this file. `lacks_weights` is
+    /// the value of [`SetTable::lacks_weights`](crate::SetTable::lacks_weights) for the set.
     ///
     /// # Errors
-    /// As [`analyse`](crate::analyse), but for what the file does not have of what is selected.
+    /// As [`analyse`](crate::analyse), except for parts of the selection that the file does not have.
     pub fn new(
         name: &str,
         trace: &TraceFile,
@@ -91,7 +89,7 @@ impl FilePart {
     }
 }
 
-/// How what has no bytes by borsh becomes bytes.
+/// Encoding of fields without a borsh implementation.
 #[cfg(feature = "bytes")]
 mod bytes {
     use std::io::{Error, ErrorKind, Read, Result, Write};

@@ -1,4 +1,4 @@
-//! How figures differ from file to file.
+//! Differences of figures between files.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::counts::median;
 
-/// What is compared between files.
+/// A figure that is compared between files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,18 +19,18 @@ pub enum Figure {
     Lanes,
     /// Idle slots.
     Idle,
-    /// Idle slots, here and elsewhere, whose cause it is.
+    /// Idle slots, here and elsewhere, that the row causes.
     Caused,
-    /// Trips of lanes round a loop.
+    /// Trips of lanes through a loop.
     Trips,
     /// Warp-cycles.
     WarpCycles,
-    /// Nanoseconds of launches, summed over them.
+    /// Run time of launches in nanoseconds, summed.
     Nanoseconds,
 }
 
 impl Figure {
-    /// The name of what is counted.
+    /// Returns the name of the figure.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Launches => "launches",
@@ -45,25 +45,24 @@ impl Figure {
     }
 }
 
-/// How a number differs between the files that can have it: those with the kernel, or the location, in their
-/// tables.
+/// Distribution of a figure over the files that have the kernel, line or location in their tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Spread {
-    /// The least.
+    /// Minimum.
     pub least: u64,
-    /// The lower median.
+    /// Lower median.
     pub median: u64,
-    /// The greatest.
+    /// Maximum.
     pub most: u64,
-    /// The one that is farthest from the median.
+    /// Value with the greatest distance from the median.
     pub odd: u64,
-    /// The first file that has this.
+    /// First file with this value.
     pub odd_file: u32,
 }
 
 impl Spread {
-    /// Compares the numbers of files; `None` if there are none.
+    /// Compares the values of files; `None` if there are none.
     pub(super) fn new(numbers: &[(u32, u64)]) -> Option<Self> {
         let mut values: Vec<u64> = numbers.iter().map(|(_, number)| *number).collect();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
@@ -75,13 +74,13 @@ impl Spread {
         Some(Self { least, median, most, odd, odd_file })
     }
 
-    /// Whether all files have the same number.
+    /// Returns true if all files have the same value.
     pub const fn is_even(&self) -> bool {
         self.least == self.most
     }
 }
 
-/// The numbers of a row: of each figure those of the files in which it is not 0, in order.
+/// Values of a row by figure: the files with a value other than 0, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers(BTreeMap<Figure, Vec<(u32, u64)>>);
 
@@ -94,7 +93,6 @@ impl Numbers {
         }
     }
 
-    /// The numbers of a figure in these files.
     pub(super) fn by_file(&self, figure: Figure, files: &[u32]) -> Vec<(u32, u64)> {
         let known = self.0.get(&figure).map_or(&[][..], Vec::as_slice);
         let number =

@@ -1,4 +1,4 @@
-//! The locations of several traces: one number for each.
+//! Common ids for the locations of several traces.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,8 +9,8 @@ use crate::error::AnalysisError;
 use crate::figures::Point;
 use crate::set::part::FileHead;
 
-/// What makes a location of two files the same: function, name, source file with its digest, position, and
-/// which of several such it is. A location that its file's table lacks has its number alone.
+/// Identity of a location across files: function, name, source with digest, position, and number among
+/// equals.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: String,
@@ -21,21 +21,21 @@ struct Key {
     turn: u32,
 }
 
-/// Gives the locations of several files common numbers.
+/// Common ids for the locations of several files.
 #[derive(Debug, Default)]
 pub struct SetTable {
     ids: HashMap<Key, u16>,
     by_id: BTreeMap<u16, LocationInfo>,
-    /// No number up to this one is free; below [`UNKNOWN`], which no location has.
+    /// No id up to this one is free. Less than [`UNKNOWN`], which no location has.
     below_free: u16,
     lacks_weights: bool,
 }
 
 impl SetTable {
-    /// Takes a file's locations. Call it for all files before the first is analysed.
+    /// Adds the locations of a file. Must be called for all files before the first one is analysed.
     ///
     /// # Errors
-    /// All files together have more locations than there are numbers.
+    /// The files together have more locations than there are ids.
     pub fn add(&mut self, file: &FileHead) -> Result<(), AnalysisError> {
         self.lacks_weights |= file.lacks_weights;
         for (key, info) in keys(&file.metadata) {
@@ -46,19 +46,19 @@ impl SetTable {
         Ok(())
     }
 
-    /// The locations that any file has, in the order of their common numbers.
+    /// Returns the locations of all files, by common id.
     pub fn locations(&self) -> impl Iterator<Item = &LocationInfo> {
         self.by_id.values()
     }
 
-    /// Whether some file does not say how many instructions a visit stands for, so that each counts as one in all.
+    /// Returns true if each visit counts as one, because a file lacks the instructions of its locations.
     pub const fn lacks_weights(&self) -> bool {
         self.lacks_weights
     }
 
-    /// Returns for each id of a file, whether its table has it or not, the common number.
+    /// Returns the common id for each id of a file, including ids that are not in its table.
     pub(super) fn renamed(&self, metadata: &Metadata) -> Vec<u16> {
-        // What no table has keeps its number unless that is another location's.
+        // An id that is in no table stays, unless another location has it.
         let own = |id: u16| if id != Point::BEGIN && self.by_id.contains_key(&id) { UNKNOWN } else { id };
         let mut renamed: Vec<u16> = (0..=u16::MAX).map(own).collect();
         for (key, info) in keys(metadata) {
@@ -67,7 +67,7 @@ impl SetTable {
         renamed
     }
 
-    /// Gives a location its own number if that is free, or else the first that is.
+    /// Assigns a location its id in the file if that is free, otherwise the first free id.
     fn insert(&mut self, key: Key, info: &LocationInfo) -> Result<(), AnalysisError> {
         let mut id = info.id;
         if id == Point::BEGIN || id == UNKNOWN || self.by_id.contains_key(&id) {
@@ -85,10 +85,9 @@ impl SetTable {
     }
 }
 
-/// The common number of all locations that a file visits, does not name, and whose own numbers others have.
+/// Common id of all visited locations that are not in their file's table and whose id another location has.
 const UNKNOWN: u16 = u16::MAX;
 
-/// The locations of a file with what makes them the same as others'.
 fn keys(metadata: &Metadata) -> impl Iterator<Item = (Key, &LocationInfo)> {
     let digests: HashMap<&str, &str> = metadata
         .properties

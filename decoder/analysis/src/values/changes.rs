@@ -1,4 +1,4 @@
-//! What was in the values of two traces.
+//! Compares the values of two traces.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,18 +9,18 @@ use super::{ValueFigures, Values};
 use crate::compare::paired;
 use crate::order::OrderItems;
 
-/// What was in a named value in two traces.
+/// A named value in two traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ValueChange {
-    /// The name.
+    /// Name of the value.
     pub name: String,
-    /// The figures in the first trace and in the second one; `None` where it was not recorded.
+    /// Figures in the first and the second trace; `None` if not recorded.
     pub figures: [Option<ValueFigures>; 2],
 }
 
 impl ValueChange {
-    /// Whether the figures differ, wherever the value stands in the source.
+    /// Returns true if the figures differ, apart from the position in the source.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         let numbers = |figures: &ValueFigures| ValueFigures {
@@ -36,22 +36,22 @@ impl ValueChange {
         before != after
     }
 
-    /// Returns how many more or fewer values were NaN or infinite.
+    /// Returns the change in the number of NaN and infinite values.
     #[must_use]
     pub fn odd_change(&self) -> u64 {
         let odd = |figures: &Option<ValueFigures>| figures.as_ref().map_or(0, |of| of.nan + of.infinite);
         odd(&self.figures[0]).abs_diff(odd(&self.figures[1]))
     }
 
-    /// The figures of the second trace, or else of the first one.
+    /// Returns the figures of the second trace, otherwise of the first one.
     #[must_use]
     pub fn latest(&self) -> Option<&ValueFigures> {
         self.figures[1].as_ref().or(self.figures[0].as_ref())
     }
 }
 
-/// Compares the values of two traces: those of one name, type and file are the same, in the order of their
-/// lines. Returns all of either, those first that are NaN or infinite more or less often, then those that changed.
+/// Compares values with the same name, type, file and order of lines. Returns all values of either trace, by
+/// change of NaN and infinite values, descending, then changed ones before others.
 #[must_use]
 pub fn value_changes(found: [&Values; 2]) -> Vec<ValueChange> {
     type Key<'a> = (&'a str, &'a str, &'a str, usize);

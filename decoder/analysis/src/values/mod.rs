@@ -1,4 +1,4 @@
-//! What was in the values that kernels name: ends, mean, histogram, and the first that is no finite number.
+//! Figures of the values that kernels name: ends, mean, histogram, and the first value that is not finite.
 
 pub(crate) mod changes;
 pub(crate) mod number;
@@ -14,60 +14,60 @@ use self::tally::Tally;
 use crate::error::AnalysisError;
 use crate::selection::Selection;
 
-/// The values of one name at one line.
+/// Values of one name at one line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ValueFigures {
-    /// The name.
+    /// Name of the value.
     pub name: String,
-    /// The type: `u32`, `i32`, `u64`, `i64`, `f32` or `f64`.
+    /// Type: `u32`, `i32`, `u64`, `i64`, `f32` or `f64`.
     #[serde(rename = "type")]
     pub of: &'static str,
-    /// The sites: several, where several kernels have the line, or it is not said where they are.
+    /// Sites. There are several if several kernels have the line, or if the line is unknown.
     pub sites: Vec<u16>,
-    /// The location whose events execute it; 0 if there is none, or several are.
+    /// Location whose events execute the value; 0 if there are none or several.
     pub location: u16,
-    /// File of the source.
+    /// Source file.
     pub file: String,
-    /// Line; 0 is unknown.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// How many values there were: of each lane each time.
+    /// Values, one per lane and time.
     pub values: u64,
-    /// Times that lanes came together.
+    /// Vectors: values of several lanes at once.
     pub vectors: u64,
-    /// Of these, those whose lanes all had one value.
+    /// Vectors with one value in all lanes.
     pub uniform: u64,
-    /// Values that were 0.
+    /// Values that are 0.
     pub zeros: u64,
-    /// Floats that were NaN.
+    /// Floats that are NaN.
     pub nan: u64,
-    /// Floats that were infinite.
+    /// Floats that are infinite.
     pub infinite: u64,
-    /// The lowest number, of those that are finite; `None` if none was.
+    /// Lowest finite number; `None` if there are none.
     pub min: Option<String>,
-    /// The highest one.
+    /// Highest finite number.
     pub max: Option<String>,
-    /// Their mean, to within rounding.
+    /// Mean of the finite numbers, to within rounding.
     pub mean: Option<f64>,
-    /// How many different ones there were, floats by their bits; `None` if more than 4,096.
+    /// Distinct values, floats by their bits; `None` if there are more than 4,096.
     pub distinct: Option<u64>,
-    /// How many values were in which range, of those that are finite; lowest first, empty ranges left out.
+    /// Finite values by range, lowest first. Empty ranges are left out.
     pub histogram: Vec<Bucket>,
-    /// The first that was NaN, in the order of launches, warps and lanes, and of a lane its first.
+    /// First value that is NaN, by launch, warp, lane and number.
     pub first_nan: Option<Odd>,
-    /// The first that was infinite, likewise.
+    /// First value that is infinite, in the same order.
     pub first_infinite: Option<Odd>,
 }
 
-/// How many values were in a range.
+/// Number of values in a range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Bucket {
-    /// Its lowest integer. Of floats, its end that is lower; the end that is nearer to 0 belongs to it.
+    /// Lowest integer. For floats, the lower end; the end nearer to 0 belongs to the range.
     pub from: String,
-    /// Its highest integer. Of floats, its other end.
+    /// Highest integer. For floats, the upper end.
     pub to: String,
-    /// How many.
+    /// Number of values.
     pub count: u64,
 }
 
@@ -75,19 +75,19 @@ pub struct Bucket {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Odd {
-    /// What it is: `NaN`, `inf` or `-inf`.
+    /// `NaN`, `inf` or `-inf`.
     pub value: String,
-    /// The launch.
+    /// Number of the launch.
     pub launch: u32,
     /// Linear index of the warp in the launch.
     pub warp: u32,
-    /// The block.
+    /// Coordinates of the block.
     pub block: [u32; 3],
-    /// The warp's number in the block.
+    /// Number of the warp in the block.
     pub warp_in_block: u32,
-    /// The lane.
+    /// Lane of the value.
     pub lane: u32,
-    /// Which of the lane's values at this site it is, from 0.
+    /// Number among the lane's values at this site, from 0.
     pub number: u64,
 }
 
@@ -97,24 +97,24 @@ impl Odd {
     }
 }
 
-/// What was in values.
+/// Figures of values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Values {
-    /// By name and line.
+    /// Values by name and line.
     pub values: Vec<ValueFigures>,
-    /// Addresses and values that were lost when they were recorded, of the warps that were looked at.
+    /// Addresses and values of the selected warps that were lost during recording.
     pub lost: u64,
-    /// Addresses and values in the file that are left out, since others of their time were lost.
+    /// Addresses and values in the file that are left out, because others of the same time were lost.
     pub left_out: u64,
-    /// Those in the file that belong to nothing: the file is damaged.
+    /// Addresses and values in the file that belong to no group: the file is damaged.
     pub unmatched: u64,
-    /// Entries of the file that no kernel writes: the file is damaged.
+    /// Entries in the file that no kernel writes: the file is damaged.
     pub damaged: u64,
 }
 
 impl Values {
-    /// Whether all values are known.
+    /// Returns true if all values are known.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
@@ -125,7 +125,7 @@ impl Values {
 struct ValueSums {
     sites: BTreeMap<u16, Tally>,
     found: Values,
-    /// Why no more is counted.
+    /// Error that stopped the count.
     failed: Option<DecodeError>,
 }
 
@@ -168,15 +168,13 @@ impl ValueSums {
     }
 }
 
-/// What a value is known by: its name, file and line, and how its bits are read.
+/// Key of a value: name, file, line and type.
 type Name<'t> = (&'t str, &'t str, u32, ValueReading);
 
-/// Computes what was in the values that a trace has, by name and line. Runs of equal steps are added up as
-/// they are.
+/// Computes the figures of values by name and line, without expanding runs of integers with equal steps.
 ///
 /// # Errors
-/// Something was asked for that the trace does not have; it cannot be read, or asks for more work than its
-/// length lets expect.
+/// The trace does not have a selected item, cannot be read, or exceeds the work limit for its length.
 pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, AnalysisError> {
     let mut all = ValueSums::default();
     for (info, filter) in selection.launches(trace)? {

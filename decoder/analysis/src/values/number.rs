@@ -1,29 +1,28 @@
-//! Values as numbers, and runs of them as arithmetic progressions.
+//! Values as numbers, and runs of values as arithmetic progressions.
 
 use warptrace_format::data::LaneRun;
 use warptrace_format::file::{SiteInfo, SiteKind, SiteNumber};
 
-/// The greatest number up to which a float of 64 bits has all whole ones.
+/// Limit up to which an `f64` represents all whole numbers.
 const MAX_WHOLE: u64 = 1 << 53;
 
-/// How the bits of a value are read.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueReading {
-    /// As `u32`.
+    /// `u32`.
     U32,
-    /// As `i32`.
+    /// `i32`.
     I32,
-    /// As `u64`.
+    /// `u64`.
     U64,
-    /// As `i64`.
+    /// `i64`.
     I64,
-    /// As `f32`.
+    /// `f32`.
     F32,
-    /// As `f64`.
+    /// `f64`.
     F64,
 }
 
-/// A number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Integer(i128),
@@ -31,8 +30,7 @@ pub(super) enum Number {
 }
 
 impl ValueReading {
-    /// Returns how the values of a site are read: bits of a size that no compiler writes as integers of 64;
-    /// `None` of a site of addresses.
+    /// Returns the type of a site's values; `None` for addresses. Unusual sizes count as 64-bit integers.
     #[must_use]
     pub fn new(site: &SiteInfo) -> Option<Self> {
         (site.kind == SiteKind::Value).then_some(match (site.number_is, site.bytes) {
@@ -55,7 +53,7 @@ impl ValueReading {
         }
     }
 
-    /// Returns the number that bits are; `None` if a float of 64 bits cannot say it exactly.
+    /// Returns the number of these bits; `None` if an `f64` cannot represent it exactly.
     #[must_use]
     pub fn exact(self, bits: u64) -> Option<f64> {
         match self.number(bits) {
@@ -65,7 +63,6 @@ impl ValueReading {
         }
     }
 
-    /// Returns the name of the type.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::U32 => "u32",
@@ -77,7 +74,6 @@ impl ValueReading {
         }
     }
 
-    /// Returns the number that bits are.
     pub(super) fn number(self, bits: u64) -> Number {
         match self {
             Self::U32 => Number::Integer((bits as u32).into()),
@@ -89,7 +85,7 @@ impl ValueReading {
         }
     }
 
-    /// Writes bits as the source would write the number.
+    /// Returns the number as text, as the source would write it.
     #[must_use]
     pub fn text(self, bits: u64) -> String {
         match (self, self.number(bits)) {
@@ -100,17 +96,16 @@ impl ValueReading {
     }
 }
 
-/// Leaves out the fraction of whole numbers.
+/// Removes the fraction of whole numbers.
 fn short(text: String) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Writes a float so that it can be read back, with an exponent where that is shorter.
+/// Returns a float as text that can be read back, with an exponent if that is shorter.
 pub(super) fn float_text(number: f64) -> String {
     short(format!("{number:?}"))
 }
 
-/// Numbers that go on in equal steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Progression {
     pub(super) first: i128,
@@ -124,7 +119,6 @@ impl Progression {
         self.first + self.step * (self.count as i128 - 1)
     }
 
-    /// Returns the lowest and the highest number.
     pub(super) fn ends(self) -> (i128, i128) {
         (self.first.min(self.last()), self.first.max(self.last()))
     }
@@ -134,7 +128,7 @@ impl Progression {
         count * self.first + self.step * (count * (count - 1) / 2)
     }
 
-    /// Returns how many of the numbers lie from `low` to `high`.
+    /// Counts the numbers from `low` to `high`, inclusive.
     pub(super) fn within(self, low: i128, high: i128) -> u64 {
         let (start, end) = self.ends();
         let (low, high) = (low.max(start), high.min(end));
@@ -149,8 +143,7 @@ impl Progression {
     }
 }
 
-/// Calls `each` with the progressions that the integers of a run are: one, or where the numbers wrap around
-/// one for each.
+/// Calls `each` with the progressions of the integers in a run: one, or one per number if they wrap around.
 pub(super) fn progressions(run: LaneRun, reading: ValueReading, mut each: impl FnMut(Progression)) {
     let number = |nth: u32| match reading.number(run.nth(nth)) {
         Number::Integer(number) => number,
@@ -158,7 +151,7 @@ pub(super) fn progressions(run: LaneRun, reading: ValueReading, mut each: impl F
     };
     let Some(last) = run.count.checked_sub(1) else { return };
     let whole = Progression { first: number(0), step: run.step.into(), count: run.count.into() };
-    // A run goes one way, and each time that it wraps around it is farther off.
+    // The numbers of a run are monotonic, and the difference grows with each wrap-around.
     if whole.last() == number(last) {
         return each(whole);
     }

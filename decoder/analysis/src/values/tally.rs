@@ -1,4 +1,4 @@
-//! What is counted of a value.
+//! Counts of a value.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use warptrace_format::data::LaneRun;
 use super::number::{Number, Progression, ValueReading, float_text, progressions};
 use super::{Bucket, Odd};
 
-/// Different values that are counted; of more it is only said that they are.
+/// Limit of distinct values that are counted.
 pub(super) const MAX_DISTINCT: usize = 1 << 12;
-/// Steps for a float that is looked at for itself.
+/// Work steps for each float that is processed separately.
 const STEPS_PER_FLOAT: u64 = 8;
-/// What is added to the exponent of a float, so that it is above 0.
+/// Offset that makes the exponent of a float positive.
 const EXPONENT: i32 = 1100;
 
-/// A sum of floats that does not depend on their order: of each exponent the sum of the mantissas.
+/// Sum of floats that does not depend on their order: the sum of the mantissas of each exponent.
 #[derive(Clone, Debug, Default)]
 struct FloatSum(BTreeMap<i32, i128>);
 
@@ -29,16 +29,15 @@ impl FloatSum {
         *self.0.entry(exponent.max(1)).or_default() += signed * i128::from(times);
     }
 
-    /// Returns the sum divided by a number, to within rounding.
+    /// Returns the sum divided by `count`, to within rounding.
     fn over(&self, count: u64) -> f64 {
-        // The largest first; what is added then is smaller than what was lost by rounding before, or exact.
+        // Largest first: each later term is exact, or smaller than the rounding error so far.
         let of =
             |(exponent, sum): (&i32, &i128)| (*sum as f64 / count as f64) * power_of_two(exponent - 1075);
         self.0.iter().rev().map(of).sum()
     }
 }
 
-/// What is counted of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     pub(super) reading: ValueReading,
@@ -48,15 +47,15 @@ pub(super) struct Tally {
     pub(super) zeros: u64,
     pub(super) nan: u64,
     pub(super) infinite: u64,
-    /// Of numbers that are finite: bits of the lowest and the highest.
+    /// Bits of the lowest and the highest finite number.
     pub(super) least: Option<u64>,
     pub(super) most: Option<u64>,
     sum: i128,
     floats: FloatSum,
     buckets: BTreeMap<i32, u64>,
-    /// Bits; more than [`MAX_DISTINCT`] stand for "more".
+    /// Bits of the distinct values. More than [`MAX_DISTINCT`] mean that the number is unknown.
     distinct: FxHashSet<u64>,
-    /// Runs whose values are among the distinct ones.
+    /// Runs whose values are in `distinct`.
     seen: FxHashSet<(u64, i32, u32)>,
     pub(super) first_nan: Option<Odd>,
     pub(super) first_infinite: Option<Odd>,
@@ -84,9 +83,9 @@ impl Tally {
         }
     }
 
-    /// Counts the values of a group; returns how many steps that took beyond some for each lane: values that
-    /// are looked at one by one. `before` has how many each lane had at this site, and is counted up; `odd`
-    /// makes what is remembered of the first that is no finite number.
+    /// Counts the values of a group. Returns the work steps for values that are processed separately.
+    /// `before` has each lane's number of earlier values at this site, and is updated. `odd` creates the
+    /// record of a value that is not finite.
     pub(super) fn push(
         &mut self,
         vector: &VectorRun<'_>,
@@ -123,7 +122,6 @@ impl Tally {
         self.ends(bits(low), bits(high));
         self.sum += of.sum();
         self.zeros += of.within(0, 0);
-        // From the bucket of the lowest number to that of the highest one.
         for bucket in bucket_of(low)..=bucket_of(high) {
             let (from, to) = integers_of(bucket);
             let count = of.within(from, to);
@@ -133,9 +131,9 @@ impl Tally {
         }
     }
 
-    /// Counts floats; returns how many steps that took.
+    /// Counts floats. Returns the work steps.
     fn floats(&mut self, run: LaneRun, odd: impl Fn(u32, u64) -> Odd) -> u64 {
-        // A step of bits is no step of numbers.
+        // Equal steps of the bits are not equal steps of the numbers.
         let (different, times) =
             if run.step == 0 { (run.count.min(1), run.count.into()) } else { (run.count, 1) };
         for nth in 0..different {
@@ -172,7 +170,7 @@ impl Tally {
         self.most = Some(self.most.filter(|most| !below(*most, high)).unwrap_or(high));
     }
 
-    /// Adds values to the distinct ones; returns how many were looked at.
+    /// Adds values to the distinct ones. Returns the number of values that were processed.
     fn distinct(&mut self, run: LaneRun) -> u64 {
         let key = (run.base, run.step, run.count);
         if self.distinct.len() > MAX_DISTINCT || self.seen.contains(&key) {
@@ -192,7 +190,6 @@ impl Tally {
         different.into()
     }
 
-    /// Adds what was counted of other warps.
     pub(super) fn add(&mut self, other: Self) {
         self.accesses += other.accesses;
         self.vectors += other.vectors;
@@ -222,13 +219,11 @@ impl Tally {
         }
     }
 
-    /// Returns how many different values there were, NaN by their bits; `None` if more than
-    /// [`MAX_DISTINCT`].
+    /// Returns the number of distinct values by their bits; `None` if there are more than [`MAX_DISTINCT`].
     pub(super) fn different(&self) -> Option<u64> {
         Some(self.distinct.len()).filter(|count| *count <= MAX_DISTINCT).map(|count| count as u64)
     }
 
-    /// Returns the mean of the numbers that are finite.
     pub(super) fn mean(&self) -> Option<f64> {
         let finite = self.accesses - self.nan - self.infinite;
         match self.reading {
@@ -238,7 +233,6 @@ impl Tally {
         }
     }
 
-    /// Returns the histogram, lowest first.
     pub(super) fn histogram(&self) -> Vec<Bucket> {
         let bucket = |(bucket, count): (&i32, &u64)| {
             let [from, to] = match self.reading {
@@ -251,7 +245,7 @@ impl Tally {
     }
 }
 
-/// Returns a power of two, exactly; infinity, where it is too large.
+/// Returns a power of two, exactly; infinity if it is too large, 0 if it is too small.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(match exponent {
         1024.. => 0x7ff << 52,
@@ -261,7 +255,7 @@ fn power_of_two(exponent: i32) -> f64 {
     })
 }
 
-/// Returns the bits that a number takes, negative for negative ones: numbers of one bucket.
+/// Returns the bucket of an integer: its number of bits, negative for negative numbers.
 fn bucket_of(number: i128) -> i32 {
     let bits = (128 - number.unsigned_abs().leading_zeros()).cast_signed();
     if number < 0 { -bits } else { bits }
@@ -274,7 +268,7 @@ fn integers_of(bucket: i32) -> (i128, i128) {
     if bucket < 0 { (-high, -low) } else { (low, high) }
 }
 
-/// Returns the bucket of a finite float: by its exponent, those of numbers that are not normal too.
+/// Returns the bucket of a finite float by its exponent, including subnormal numbers.
 fn float_bucket(number: f64) -> i32 {
     if number == 0.0 {
         return 0;
@@ -287,7 +281,7 @@ fn float_bucket(number: f64) -> i32 {
     if number < 0.0 { -(exponent + EXPONENT) } else { exponent + EXPONENT }
 }
 
-/// Returns the ends of a bucket: from the one to below the other, farther from 0; both 0 for 0.
+/// Returns the ends of a bucket of floats. The end nearer to 0 belongs to it; both ends are 0 for 0.
 fn floats_of(bucket: i32) -> [f64; 2] {
     let exponent = bucket.abs() - EXPONENT;
     match bucket {

@@ -1,4 +1,4 @@
-//! What matters most of what was accessed.
+//! Sentences about accesses.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::BufferInfo;
@@ -8,7 +8,7 @@ use crate::accesses::buffers::BufferFigures;
 use crate::accesses::unwritten::{TouchedBy, UnwrittenFigures, UnwrittenReads};
 use crate::accesses::{AccessCounts, AccessLine, Accesses, SiteFigures};
 
-/// Names a line, or if it is not known the site.
+/// Returns file and line, or the site if they are unknown.
 #[must_use]
 pub fn access_place(names: &Names, file: &str, line: u32, site: Option<u16>) -> String {
     match names.line(file, line).as_str() {
@@ -17,7 +17,7 @@ pub fn access_place(names: &Names, file: &str, line: u32, site: Option<u16>) -> 
     }
 }
 
-/// Names a site: `load global 16`, without the bytes `load global`, or `value length`.
+/// Returns the name of a site: `load global 16`, without bytes `load global`, or `value length`.
 #[must_use]
 pub fn site_name(site: &SiteFigures, with_bytes: bool) -> String {
     match (site.kind, site.name.as_str()) {
@@ -28,50 +28,50 @@ pub fn site_name(site: &SiteFigures, with_bytes: bool) -> String {
     }
 }
 
-/// Divides `number` by the requests; `-` if `all`, the number's kind in all, is 0.
+/// Returns `number` per request; `-` if the total `all` is 0.
 #[must_use]
 pub fn per_request(counts: &AccessCounts, number: u64, all: u64) -> String {
     if all == 0 { "-".to_owned() } else { ratio(number as f64 / counts.requests.max(1) as f64) }
 }
 
-/// The part of the moved bytes that lanes used; `-` if none were moved.
+/// Returns the share of the moved bytes that lanes used; `-` if no bytes were moved.
 #[must_use]
 pub fn used_part(counts: &AccessCounts) -> String {
     if counts.moved_bytes == 0 { "-".to_owned() } else { percent(counts.used_bytes, counts.moved_bytes) }
 }
 
-/// The part of a buffer that was accessed; `-` if it is not known.
+/// Returns the share of a buffer that was accessed; `-` if unknown.
 #[must_use]
 pub fn touched_part(found: &BufferFigures) -> String {
     found.touched_bytes.map_or_else(|| "-".to_owned(), |touched| percent(touched, found.bytes))
 }
 
-/// Accesses in each 32nd of a buffer, as bars; `-` if they are not known.
+/// Returns bars for the accesses in each 32nd of a buffer; `-` if unknown.
 #[must_use]
 pub fn heat_bars(found: &BufferFigures) -> String {
     let strip = |heat: &Vec<u64>| bars(&heat.chunks(2).map(|two| two.iter().sum()).collect::<Vec<_>>());
     found.heat.as_ref().map_or_else(|| "-".to_owned(), strip)
 }
 
-/// Counts accesses: `1 access`, `2 accesses`.
+/// Returns a number of accesses: `1 access`, `2 accesses`.
 #[must_use]
 pub fn accesses_of(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "access" } else { "accesses" })
 }
 
-/// Names a buffer: by its name, or `#3`.
+/// Returns the name of a buffer, or `#3` if it has no name.
 #[must_use]
 pub fn buffer_name(buffer: &BufferInfo) -> String {
     if buffer.name.is_empty() { format!("#{}", buffer.number) } else { buffer.name.clone() }
 }
 
-/// Names a buffer by its number, as [`buffer_name`].
+/// Returns the name of the buffer with a number, as [`buffer_name`].
 #[must_use]
 pub fn buffer(trace: &TraceFile, number: u32) -> String {
     trace.buffer(number).map_or_else(|| format!("#{number}"), buffer_name)
 }
 
-/// Says where an access was beside a buffer: `4 bytes beyond the end of #0 (4,096 bytes)`.
+/// Describes the distance of an access from a buffer: `4 bytes beyond the end of #0 (4,096 bytes)`.
 fn beside(trace: &TraceFile, number: u32, distance: i64) -> String {
     let bytes = count(distance.unsigned_abs());
     let unit = if distance.unsigned_abs() == 1 { "byte" } else { "bytes" };
@@ -80,8 +80,7 @@ fn beside(trace: &TraceFile, number: u32, distance: i64) -> String {
     format!("{bytes} {unit} {side} of {} ({} bytes)", buffer(trace, number), count(size))
 }
 
-/// Says how many accesses were in no buffer, and where the first one was; `None` if there were none, or not
-/// all buffers are known.
+/// Describes the accesses outside of all buffers, and the first of them; `None` if none are known.
 #[must_use]
 pub fn outside_finding(trace: &TraceFile, found: &Accesses, names: &Names) -> Option<String> {
     let first = found.outside.first()?;
@@ -103,7 +102,7 @@ pub fn outside_finding(trace: &TraceFile, found: &Accesses, names: &Names) -> Op
     ))
 }
 
-/// Says which bytes of a buffer were read before any traced write, and by whom first.
+/// Describes the bytes of a buffer that were read before any traced write, and the first such read.
 #[must_use]
 pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> String {
     let UnwrittenFigures { buffer: number, bytes, offset, first } = found;
@@ -119,12 +118,12 @@ pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> 
     )
 }
 
-/// `store at k.cu:12`.
+/// Returns kind and place of an access: `store at k.cu:12`.
 fn touched(names: &Names, by: &TouchedBy) -> String {
     format!("{} at {}", by.kind, access_place(names, &by.file, by.line, Some(by.site)))
 }
 
-/// Says from which launch on reads of unwritten bytes are not complete; `None` if they are.
+/// Describes from which launch on reads of unwritten bytes are incomplete; `None` if they are complete.
 #[must_use]
 pub fn unwritten_lack(reads: &UnwrittenReads) -> Option<String> {
     let launch = reads.incomplete_from?;
@@ -133,8 +132,7 @@ pub fn unwritten_lack(reads: &UnwrittenReads) -> Option<String> {
     ))
 }
 
-/// Says what is not exact of a line's requests, and so of its sectors and passes: nothing where there are as
-/// many requests as events.
+/// Returns a note about inexact requests, sectors and passes of a line; empty if they are exact.
 fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
     if found.sites_of(line).any(|site| site.events.is_some_and(|events| events != site.counts.requests)) {
         " (estimated: there were not as many requests as events)"
@@ -145,7 +143,7 @@ fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
     }
 }
 
-/// Says in a sentence which line moves the most bytes more than it uses, or has the most bank conflicts.
+/// Describes in one sentence the line with the most wasted bytes, or the one with the most bank conflicts.
 #[must_use]
 pub fn access_finding(found: &Accesses, names: &Names) -> String {
     let place = |line: &AccessLine| access_place(names, &line.file, line.line, line.sites.first().copied());
@@ -183,7 +181,7 @@ pub fn access_finding(found: &Accesses, names: &Names) -> String {
     }
 }
 
-/// Says how many accesses are known and what of others: lost, left out, or belonging to nothing.
+/// Describes how many accesses are known, lost, left out, or belong to no group.
 #[must_use]
 pub fn access_lacks(found: &Accesses) -> String {
     let parts = [
@@ -201,7 +199,7 @@ pub fn access_lacks(found: &Accesses) -> String {
     }
 }
 
-/// Says of how many sites requests, sectors and passes are estimates or assumed; `None` if all are exact.
+/// Describes how many sites have estimated or assumed requests, sectors and passes; `None` if all are exact.
 #[must_use]
 pub fn access_doubt(found: &Accesses) -> Option<String> {
     let sites = found.sites.len() as u64;

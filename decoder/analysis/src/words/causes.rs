@@ -1,13 +1,13 @@
-//! Sentences about why lanes were idle.
+//! Sentences about causes of idle lanes.
 
 use super::{Names, about, count, many, ratio};
 use crate::figures::{Analysis, Cause, Edge, Point};
 use crate::order::OrderItems;
 
-/// Ways from a cause that are named.
+/// Number of destinations that are named.
 const WAYS: usize = 3;
 
-/// Says what parted lanes, as the end of "idle since ...".
+/// Describes why lanes diverged, to complete "idle since ...".
 pub fn parting(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
     let id = cause.point.location;
     if id == Point::BEGIN {
@@ -23,13 +23,13 @@ pub fn parting(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
     }
 }
 
-/// Whether lanes go round a loop at the cause, and leave it after different trips.
+/// Returns true if lanes iterate a loop at the cause, and leave it after different numbers of trips.
 fn leaves_loop(analysis: &Analysis, cause: &Cause) -> bool {
     let trips = analysis.location(cause.point.location).map(|head| &head.trips);
     cause.is_of_loop() && trips.is_some_and(|trips| trips.max() > 1 && trips.min() < trips.max())
 }
 
-/// Says how often lanes part, how long they stay apart and where they meet, and where they go: a sentence
+/// Describes how often lanes diverge, when and where they reconverge, and where they go, in one sentence
 /// each.
 pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
     let mut said = Vec::new();
@@ -72,7 +72,7 @@ pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
     said
 }
 
-/// Says where lanes go from a cause, the most first: what its branch decides between. `None`: one way only.
+/// Describes the destinations of lanes after a cause, most lanes first; `None` if there are fewer than two.
 fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
     let from = (cause.point.location != Point::BEGIN).then_some(cause.point.location);
     let mut edges: Vec<_> = analysis.edges.iter().filter(|edge| edge.from == from).collect();

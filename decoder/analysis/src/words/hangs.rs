@@ -1,4 +1,4 @@
-//! Sentences about launches that had not ended, or failed.
+//! Sentences about launches that failed or had not ended.
 
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::WaitInfo;
@@ -7,17 +7,17 @@ use super::sentences::KERNEL_WIDTH;
 use super::{Names, barrier, block, count, cut, many};
 use crate::hangs::{Doing, Hang, HangGroup, HangPlace};
 
-/// Groups that the sentence names.
+/// Number of groups that a sentence names.
 const GROUPS: usize = 4;
 
-/// Says in one sentence where the warps of a launch were that had not ended, or failed.
+/// Describes in one sentence where the warps of a launch were that failed or had not ended.
 pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
     let (launch, kernel) = (super::launch(trace, hang.launch), cut(&hang.kernel, KERNEL_WIDTH));
     let verb = if hang.failed { "failed" } else { "had not ended" };
     format!("{launch} of kernel `{kernel}` {verb}: {}", where_warps_were(trace, names, hang))
 }
 
-/// Says where they were.
+/// Describes where the warps were, without the launch.
 pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
     if hang.unknown == hang.warps {
         return "where its warps were is not known".to_owned();
@@ -42,7 +42,7 @@ pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) ->
     parts.join("; ")
 }
 
-/// The form of a verb for one: "are", "have" and others that end in no `s`.
+/// Returns the form of a verb for a number: "are", "have", "go", and verbs that take an "s".
 fn verb(number: u64, words: &str) -> String {
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     let one = match verb {
@@ -90,7 +90,7 @@ fn group(trace: &TraceFile, names: &Names, hang: &Hang, group: &HangGroup) -> St
     said
 }
 
-/// What lanes do, of several.
+/// Describes the activity of several lanes or warps.
 fn doing(names: &Names, place: &HangPlace) -> String {
     let at = match names.line(&place.file, place.line).as_str() {
         "-" => names.said(place.location),

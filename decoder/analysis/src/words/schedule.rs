@@ -1,4 +1,4 @@
-//! When launches ran, in sentences.
+//! Sentences about run times of launches.
 
 use super::{Names, about, block_at, count, finding, many, ratio, time};
 use crate::blocks::BlockRan;
@@ -8,16 +8,16 @@ use crate::host::{HostRan, HostSchedule};
 use crate::schedule::{LaunchSchedule, Schedule};
 use warptrace_decoder::TraceFile;
 
-/// How much longer than the median a block is that is to blame for a tail.
+/// Run time of the last block, relative to the median, from which on it is reported as slow.
 const SLOW: f64 = 1.5;
-/// The part of a launch for which its SMs wait that comes before what leaves lanes idle.
+/// Share of waiting in a launch from which on its tail is reported before idle lanes.
 const LONG: f64 = 0.05;
-/// The part below which no block is to blame.
+/// Share of waiting below which no block is named.
 const SHORT: f64 = 0.01;
-/// With fewer steps of the timer in the median block, its steps are told.
+/// Timer steps in the median block below which the step is reported.
 const COARSE: u64 = 20;
 
-/// `1.2 ms`: a time in the unit in which it is from 1 to below 1,000.
+/// Returns a time with a suitable unit: `1.2 ms`.
 pub fn nanoseconds(number: u64) -> String {
     let unit = [(1e9, "s"), (1e6, "ms"), (1e3, "us")].into_iter().find(|(unit, _)| number as f64 >= *unit);
     match unit {
@@ -26,9 +26,8 @@ pub fn nanoseconds(number: u64) -> String {
     }
 }
 
-/// Says what matters most, the first sentence first: where warps spend their time, if it is known; for which
-/// block SMs waited, if they did so for long; what leaves lanes idle; and what else there is to say of
-/// launches.
+/// Returns the main findings, most important first: where warps spend their time, if known; the block that
+/// multiprocessors waited for, if for long; why lanes are idle; and further findings about launches.
 pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<String> {
     let mut said: Vec<String> = time(trace, analysis, names).into_iter().collect();
     let of_launches = schedule(trace, analysis);
@@ -41,14 +40,13 @@ pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<St
     said
 }
 
-/// Says what of the launch matters most whose multiprocessors waited longest for its end, and how launches
-/// follow each other, by the device's timer and by the host's clocks; nothing of what the trace does not say.
+/// Describes the launch with the longest waiting time, and the sequence of launches by both clocks.
 pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
     let on_device = analysis.schedule.iter().flat_map(|schedule| device(trace, schedule));
     on_device.chain(analysis.host.as_ref().and_then(host)).collect()
 }
 
-/// Says when launches ran by the host's clocks; nothing of one.
+/// Describes the sequence of launches by the host's clocks; `None` for fewer than two launches.
 fn host(schedule: &HostSchedule) -> Option<String> {
     let HostSchedule { launches, nanoseconds: all, gap_nanoseconds: gaps, .. } = schedule;
     if launches.len() < 2 {
@@ -67,7 +65,7 @@ fn host(schedule: &HostSchedule) -> Option<String> {
     ))
 }
 
-/// Says the same by the device's timer.
+/// Describes launches by the device's timer.
 fn device(trace: &TraceFile, schedule: &Schedule) -> Vec<String> {
     let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
     let mut said: Vec<String> = worst.map(|launch| tail(trace, launch)).into_iter().collect();
@@ -87,8 +85,8 @@ fn device(trace: &TraceFile, schedule: &Schedule) -> Vec<String> {
     said
 }
 
-/// Says how a launch ended: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block: SMs
-/// waited 38% of the launch for it`.
+/// Describes the end of a launch: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block:
+/// SMs waited 38% of the launch for it`.
 pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     let LaunchSchedule { sms, waves, blocks, .. } = *launch;
     let name =
@@ -109,7 +107,7 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
         many(sms.into(), "SM")
     );
     let Some(last) = &launch.last else { return format!("{ran}; no block is known to have ended") };
-    // What ended last is not known.
+    // It is unknown which block ended last.
     if !is_over {
         return format!("{ran} are known to have ended");
     }
@@ -131,7 +129,7 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     format!("SMs waited {waited} of the launch for its last block, {}; {ran}", name(last))
 }
 
-/// Says how launches follow each other; nothing of one.
+/// Describes the sequence of launches; `None` for fewer than two.
 fn launches(schedule: &Schedule) -> Option<String> {
     let number = schedule.launches.len() as u64;
     if number < 2 {

@@ -1,4 +1,4 @@
-//! Sentences that sum up what a trace holds, lacks and shows.
+//! Sentences that summarize the contents, losses and findings of a trace.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -16,10 +16,10 @@ use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, PathGroup, Po
 use crate::recordings::Difference;
 use crate::roles::{KernelRoles, Role};
 
-/// Longest name of a kernel in what is said of each launch.
+/// Width limit of kernel names in sentences about a launch.
 pub(super) const KERNEL_WIDTH: usize = 240;
 
-/// Says what a trace lacks, and which launches were not traced; `None` if it is whole and of all launches.
+/// Describes missing data and untraced launches; `None` if the trace is whole and all launches were traced.
 pub fn missing(losses: &Losses) -> Option<String> {
     let mut wants = Vec::new();
     if losses.lost_events > 0 {
@@ -45,14 +45,13 @@ pub fn missing(losses: &Losses) -> Option<String> {
     Some(format!("{start}{}", wants.join("; ")))
 }
 
-/// Says which of the recorded times a trace lacks.
 fn missing_times(losses: &Losses) -> Option<String> {
     let Losses { untimed_events, unplaced_warps, .. } = losses;
     let [events, warps] = [untimed_events, unplaced_warps].map(|missing| missing.unwrap_or_default());
     Untimed { events, warps }.describe()
 }
 
-/// Says what was looked at.
+/// Describes the extent of the analysis: events, warps and launches.
 pub fn holds(analysis: &Analysis) -> String {
     let Analysis { kernels, counts, launches, .. } = analysis;
     let warps = kernels.iter().map(|kernel| kernel.warps).sum();
@@ -64,7 +63,7 @@ pub fn holds(analysis: &Analysis) -> String {
     )
 }
 
-/// What the trace holds, what it lacks and what was assumed: the first line of each view.
+/// Describes contents, losses and assumptions: the first line of each view.
 pub fn losses(analysis: &Analysis) -> String {
     let (losses, holds) = (&analysis.losses, holds(analysis));
     let unchosen = losses.unchosen_warps;
@@ -89,22 +88,21 @@ pub fn losses(analysis: &Analysis) -> String {
     text
 }
 
-/// The lines, those with the most warp-cycles first where the trace has times, then those with the most idle
-/// slots.
+/// Returns the lines by warp-cycles, if the trace has times, then by idle slots, descending.
 pub fn hottest(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.order_by_key(|line| Reverse((line.time.map(|time| time.warp_cycles), line.counts.idle)));
     lines
 }
 
-/// The lines, those that caused the most idle slots first; of equal ones that with the most idle itself.
+/// Returns the lines by caused idle slots, then by their own idle slots, descending.
 pub fn causing(analysis: &Analysis) -> Vec<&LineFigures> {
     let mut lines: Vec<&LineFigures> = analysis.lines.iter().collect();
     lines.order_by_key(|line| Reverse((line.caused, line.counts.idle)));
     lines
 }
 
-/// Says in one sentence how many slots were idle, and what parted lanes to cause most of them.
+/// Describes in one sentence the share of idle slots and their greatest cause.
 pub fn finding(analysis: &Analysis, names: &Names) -> String {
     let counts = analysis.counts;
     if counts.visits == 0 {
@@ -124,7 +122,7 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
     }
 }
 
-/// Says why a launch did not run to its end; `None` if it did, or if that is not known.
+/// Describes why a launch ended early; `None` if it did not, or if that is unknown.
 pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     let kernel = trace.metadata().kernels.get(trace.launch(launch)?.kernel() as usize);
     let kernel = cut(kernel.map_or("?", |kernel| &kernel.name), KERNEL_WIDTH);
@@ -146,15 +144,14 @@ pub fn early_end(trace: &TraceFile, launch: u32) -> Option<String> {
     }
 }
 
-/// Says how work is spread over the warps of each kernel, those with the most events first; of `most`
-/// kernels.
+/// Describes how work is distributed over warps, for the `most` kernels with the most events.
 pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     let has_warps = |kernel: &&KernelFigures| kernel.warp_events.count() > 0;
     let mut kernels: Vec<&KernelFigures> = analysis.kernels.iter().filter(has_warps).collect();
     kernels.order_by_key(|kernel| Reverse(kernel.counts.visits));
     let said = |kernel: &&KernelFigures| {
         let events = &kernel.warp_events;
-        // What is not exact is marked.
+        // Approximate values are marked.
         let about = if events.is_exact() { "" } else { "~" };
         format!(
             "{}: {}, {} to {} events, median {about}{}, p95 {about}{}; most over mean {}",
@@ -177,8 +174,7 @@ pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     lines
 }
 
-/// Says how many paths there are, and how many warps took the most common one; of each role, if there are
-/// several.
+/// Describes the number of paths and the most common one, for each role if there are several.
 pub fn groups(analysis: &Analysis) -> String {
     let roles: BTreeSet<Option<u8>> = analysis.paths.iter().map(|group| group.role).collect();
     if roles.len() < 2 {
@@ -192,7 +188,7 @@ pub fn groups(analysis: &Analysis) -> String {
     roles.into_iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
-/// Says which roles the warps of each kernel have that have several, a line each.
+/// Describes the roles of each kernel that has several, in one line each.
 pub fn roles(analysis: &Analysis, names: &Names) -> Vec<String> {
     analysis.roles.iter().map(|found| roles_of(found, names)).collect()
 }
@@ -244,13 +240,14 @@ fn groups_of(paths: &[&PathGroup]) -> String {
     }
 }
 
-/// The warp whose number of events is farthest from the median of its launch; `None` if none differs.
+/// Returns the warp whose event count is farthest from the median of its launch and role; `None` if none
+/// differs.
 pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
     analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
 }
 
-/// Says in what two recordings differ, a line each.
+/// Describes the differences between two recordings, in one line each.
 pub fn differences(comparison: &Comparison) -> Vec<String> {
     fn said(value: &Option<String>) -> &str {
         value.as_deref().unwrap_or("-")
@@ -261,7 +258,7 @@ pub fn differences(comparison: &Comparison) -> Vec<String> {
     comparison.recordings.iter().map(line).collect()
 }
 
-/// Says how events and idle slots changed: of all, and of each kernel of both traces if they have several.
+/// Describes the changes of events and idle slots, in total and, for several kernels, for each common kernel.
 pub fn ratios(comparison: &Comparison) -> Vec<String> {
     let [before, after] = &comparison.analyses;
     let said = |what: &str, [old, new]: [Counts; 2]| {
@@ -293,7 +290,7 @@ pub fn ratios(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// Says which change is the greatest.
+/// Describes the greatest change.
 pub fn greatest(comparison: &Comparison) -> String {
     let Some(Greatest { measure, location, percent }) = comparison.greatest() else {
         let mut said = "nothing changed in events, idle slots, causes and visits".to_owned();
@@ -321,7 +318,7 @@ pub fn greatest(comparison: &Comparison) -> String {
     }
 }
 
-/// Says how many warps took another path in the second trace.
+/// Describes how many warps took a different path in the second trace.
 pub fn changes(comparison: &Comparison) -> String {
     let Comparison { analyses, common_warps, single_warps, changed, .. } = comparison;
     if *common_warps == 0 && analyses.iter().all(|analysis| !analysis.warps.is_empty()) {
@@ -342,7 +339,7 @@ pub fn changes(comparison: &Comparison) -> String {
     text
 }
 
-/// Line and name of a location in two traces, as the second one has them if it does.
+/// Returns line and name of a location in two traces, preferably as in the second one.
 pub fn changed_place(names: &[Names; 2], before: Option<&Point>, after: Option<&Point>) -> [String; 2] {
     let place = |names: &Names, point: &Point| [names.line_of(point), names.name(point.location)];
     match (before, after) {
@@ -352,7 +349,7 @@ pub fn changed_place(names: &[Names; 2], before: Option<&Point>, after: Option<&
     }
 }
 
-/// Location and mask of the event with which a warp first goes another way.
+/// Describes the location and mask of the first event that differs.
 pub fn other_event(names: &Names, event: Option<(u16, u32)>) -> String {
     match event {
         Some((location, mask)) => format!("{} 0x{mask:08x}", names.name(location)),
@@ -360,7 +357,7 @@ pub fn other_event(names: &Names, event: Option<(u16, u32)>) -> String {
     }
 }
 
-/// The difference of two numbers: `+1,234`, `-5`, or `=`.
+/// Returns the difference of two numbers: `+1,234`, `-5`, or `=`.
 pub fn signed([before, after]: [u64; 2]) -> String {
     let sign = match after.cmp(&before) {
         std::cmp::Ordering::Less => "-",

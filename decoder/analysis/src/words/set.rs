@@ -5,10 +5,10 @@ use crate::counts::{Weight, share};
 use crate::figures::Analysis;
 use crate::set::{Figure, FileFigures, OddFile, OddRow, SetAnalysis};
 
-/// Files that a sentence names.
+/// Number of files that a sentence names.
 const NAMED: usize = 4;
 
-/// Names some files with what is said of each, and how many more there are.
+/// Joins the descriptions of some files, and adds the number of further ones.
 fn named(said: &[String]) -> String {
     let more = said.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {} more", count(more as u64)));
@@ -16,11 +16,11 @@ fn named(said: &[String]) -> String {
     said.collect::<Vec<_>>().join("; ")
 }
 
-/// Says what several traces hold and lack: the first lines of each view.
+/// Describes contents and losses of several traces: the first lines of each view.
 pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     let number = set.looked_at();
     let lacks = |file: &FileFigures| {
-        // What is of an incomplete trace in general is said once.
+        // The prefix is not repeated for each file.
         let text = missing(&file.losses)?;
         let said = ["INCOMPLETE trace: ", "NOT ALL LAUNCHES: "];
         let text = said.iter().find_map(|said| text.strip_prefix(said)).unwrap_or(&text);
@@ -72,8 +72,8 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     said
 }
 
-/// Says which trace is farthest from the others, and where; of two, which has more in the kernels in which they are
-/// farthest apart.
+/// Describes the trace that differs most. For two traces, describes the kernels with the greatest
+/// differences.
 pub fn odd_file(set: &SetAnalysis) -> String {
     let label = |file: u32| set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let Some(OddFile { file, kernel, line }) = set.odd() else {
@@ -106,7 +106,7 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Says how much there is of a figure.
+/// Returns the value of a figure with its name.
 fn said(figure: Figure, number: u64) -> String {
     match figure {
         Figure::Nanoseconds => format!("{} of launches", nanoseconds(number)),
@@ -114,7 +114,6 @@ fn said(figure: Figure, number: u64) -> String {
     }
 }
 
-/// Compares a row with the median.
 fn of_median(row: &OddRow) -> String {
     match row.median {
         0 => "where the median has none".to_owned(),

@@ -1,4 +1,4 @@
-//! Where time goes, in a sentence.
+//! Sentences about the use of time.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,12 +9,11 @@ use super::{Names, about, count, ratio, warp};
 use crate::figures::{Analysis, LineFigures, WarpFigures};
 use crate::waits::{Arrivals, WaitFigures};
 
-/// Says at which line warps spend most of their time, with how many lanes, and which warp is late; `None` if
-/// the trace has no times, or all its warps have only one run.
+/// Describes the line with most warp time, its active lanes, and the latest warp; `None` without known times.
 pub fn time(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<String> {
     let all = analysis.time.filter(|time| time.warp_cycles > 0)?;
     let cycles = |line: &LineFigures| line.time.map_or(0, |time| time.warp_cycles);
-    // Of equal ones the first.
+    // The first of equal lines wins.
     let line = analysis.lines.iter().rev().max_by_key(|line| cycles(line))?;
     let place = match (line.locations.as_slice(), names.line(&line.file, line.line).as_str()) {
         ([location], _) => names.full(*location),
@@ -36,17 +35,17 @@ pub fn time(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<Str
     Some(text)
 }
 
-/// Says at which line lanes wait longest, if that is much of their time, and for whom.
+/// Describes the line where lanes wait longest, and the last warp, if this takes at least a tenth of all time.
 fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
     let all = analysis.time?.lane_cycles;
-    // A loop that was unrolled has a wait of the source at several places.
+    // An unrolled loop has several locations for one wait in the source.
     let mut lines: BTreeMap<(&str, u32, u16), Vec<&WaitFigures>> = BTreeMap::new();
     for wait in &analysis.waits {
         lines.entry(wait.point.line_key()).or_default().push(wait);
     }
     let cycles =
         |waits: &[&WaitFigures]| waits.iter().fold(0_u64, |sum, wait| sum.saturating_add(wait.lane_cycles));
-    // Of equal ones the first.
+    // The first of equal lines wins.
     let waits = lines.into_values().rev().max_by_key(|waits| cycles(waits))?;
     if cycles(&waits) < all / 10 {
         return None;
@@ -78,7 +77,8 @@ fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
     Some(text)
 }
 
-/// The warp that took most cycles more than the median of its launch, if it took more than twice as many.
+/// Returns the warp with the greatest excess over the median cycles of its launch and role, if it took more
+/// than twice as many.
 pub fn latest(analysis: &Analysis) -> Option<&WarpFigures> {
     let excess = |warp: &WarpFigures| {
         let time = warp.time?;

@@ -1,10 +1,10 @@
-//! What matters most of what was in values.
+//! Sentences about values.
 
 use super::{Names, count};
 use crate::values::{Odd, ValueFigures, Values};
 use warptrace_format::on_one_line;
 
-/// Says in a sentence which value was first NaN, or infinite; else which is always the same, if one is.
+/// Describes in one sentence the first NaN or infinite value, otherwise a value that is always the same.
 #[must_use]
 pub fn value_finding(found: &Values, names: &Names) -> String {
     let of = |value: &ValueFigures| match names.line(&value.file, value.line).as_str() {

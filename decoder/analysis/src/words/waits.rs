@@ -1,14 +1,13 @@
-//! Sentences about waits: at which barrier, and for which copies.
+//! Sentences about waits: the barrier, and the copies that are waited for.
 
 use warptrace_format::file::{CopyPlace, WaitInfo};
 
 use super::{Names, count};
 
-/// Copies that a sentence names.
+/// Number of copies that a sentence names.
 const COPIES: usize = 4;
 
-/// Says at which barrier, and for which of its phases, lanes wait; `None` if that is not known, or they wait
-/// at none.
+/// Returns the barrier where lanes wait, and its phase; `None` if it is unknown, or there is no barrier.
 pub fn barrier(info: &WaitInfo) -> Option<String> {
     let name = match info.barrier.strip_prefix("bar ") {
         _ if info.barrier.is_empty() => return None,
@@ -20,7 +19,7 @@ pub fn barrier(info: &WaitInfo) -> Option<String> {
     Some(name + &phase)
 }
 
-/// Says which copies a wait is for; `None` if the code tells of none.
+/// Describes the copies that a wait is for; `None` if the code has no information about copies.
 pub fn copies(names: &Names, info: &WaitInfo) -> Option<String> {
     let mut places: Vec<String> = Vec::new();
     for CopyPlace { file, line, .. } in &info.copies {

@@ -17,7 +17,7 @@ const BLOCKS: u32 = 9;
 /// Three warps: the last one has 8 lanes.
 const THREADS: u32 = 72;
 
-/// Analyses a launch of `warps`, whose chunks end at the event that `cut` names, and where they are full.
+/// Analyses a launch of `warps`, whose chunks end at the event that `cut` returns, and where they are full.
 fn figures(warps: &[Vec<Event>], cut: impl Fn(usize) -> usize) -> Analysis {
     let metadata = metadata(&[(1, "a", 3), (2, "b", 3), (3, "c", 4), (4, "d", 5)]);
     let launch = LaunchInfo::new(0, 0, [BLOCKS, 1, 1], [THREADS, 1, 1], 0).expect("the launch is valid");
@@ -60,7 +60,7 @@ proptest! {
         ),
         chosen in prop::collection::vec(any::<prop::sample::Index>(), (BLOCKS * 3) as usize),
     ) {
-        // Each path is gone twice, so that there are cycles and loops.
+        // Each path is repeated, so that there are cycles and loops.
         let streams: Vec<Vec<Event>> = paths
             .iter()
             .map(|path| {
@@ -70,7 +70,7 @@ proptest! {
             .collect();
         let warps: Vec<_> = chosen.iter().map(|index| streams[index.index(streams.len())].clone()).collect();
         let together = figures(&warps, |_| usize::MAX);
-        // Warps of a path differ in their first chunks.
+        // Warps with the same path differ in their first chunks.
         let apart = figures(&warps, |warp| warp + 1);
         prop_assert_eq!(&together, &apart);
         let paths: BTreeMap<_, _> = together.paths.iter().map(|path| ((path.path, path.counts.visits), path.warps)).collect();

@@ -1,4 +1,4 @@
-//! The figures are those of the events, however a codec cuts them into chunks, runs and cycles.
+//! Figures depend on the events, not on how a codec divides them into chunks, runs and cycles.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_format::file::LaunchInfo;
 
-/// A warp's events: bodies that come so often.
+/// Generates a warp's events: bodies with repetitions.
 fn stream() -> impl Strategy<Value = Vec<Event>> {
     let mask = prop_oneof![Just(u32::MAX), 1_u32..16, any::<u32>().prop_map(|mask| mask | 1)];
     let body = proptest::collection::vec((1_u16..6, mask), 1..5);
@@ -38,7 +38,7 @@ proptest! {
 
     #[test]
     fn the_codec_does_not_matter(streams in proptest::collection::vec(stream(), 1..6), again in 0_usize..6) {
-        // The last warp does what another one does.
+        // The last warp has the events of another one.
         let mut warps: BTreeMap<u32, Vec<Event>> = (0..).zip(streams.iter().cloned()).collect();
         warps.insert(5, streams[again % streams.len()].clone());
         let raw = analysed(CodecSpec::Raw, &warps);
@@ -52,7 +52,7 @@ proptest! {
             let lanes: u64 = here.clone().map(|event| u64::from(event.mask.count_ones())).sum();
             prop_assert_eq!((location.counts.visits, location.counts.lanes), (here.count() as u64, lanes));
         }
-        // Warps of different roles are in groups of their own, also where they take the same path.
+        // Warps of different roles are in different groups, even with the same path.
         let paths: BTreeSet<&Vec<Event>> = warps.values().collect();
         let found: BTreeSet<u64> = raw.paths.iter().map(|group| group.path).collect();
         prop_assert_eq!(found.len(), paths.len());

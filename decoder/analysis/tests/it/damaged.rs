@@ -1,11 +1,11 @@
-//! Damaged files are analysed, or refused with an error: what the fuzz target checks, over the golden files.
+//! Damaged files are analysed, or refused with an error. Runs the fuzz target's checks on the golden files.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::path::Path;
 
 use warptrace_analysis::fuzzing::analyse_arbitrary;
 
-/// Analyses each golden file whole, and cut and changed at `places` places.
+/// Analyses each golden file unchanged, and truncated and modified at `places` places.
 fn golden_files_add_up(places: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decode/tests/golden");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -1,4 +1,4 @@
-//! Where and when warps ran: handmade spans with known figures, damage, and what is said of them.
+//! Where and when warps ran: constructed spans with known figures, damaged files, and sentences.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::sections::Sections;
@@ -17,11 +17,11 @@ use warptrace_format::span::WarpSpan;
 /// The global timer when the first launch begins.
 const START: u64 = 1_700_000_000_000_000_000;
 
-/// A warp: its multiprocessor, when it began, and when it ended, if it did, since `START`.
+/// Multiprocessor of a warp, its start time, and its end time, if it ended, relative to `START`.
 type Warp = (u32, u64, Option<u64>);
 
 fn span(&(sm, begin, end): &Warp) -> WarpSpan {
-    // Clocks of multiprocessors have nothing to do with each other, and two cycles are a nanosecond.
+    // Clocks of multiprocessors are unrelated. Two cycles are a nanosecond.
     let clock = |time: u64| (u64::from(sm) << 50) + 2 * time;
     WarpSpan {
         begin_clock: clock(begin),
@@ -38,7 +38,7 @@ fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
     written_with(launches, None)
 }
 
-/// The same, with how the first launch ended early.
+/// Like `written`, but with an early end of the first launch.
 fn written_with(launches: &[(LaunchInfo, Vec<Warp>)], end: Option<EarlyEnd>) -> Vec<u8> {
     let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
     let mut file = Sections::new(&metadata);
@@ -64,7 +64,7 @@ fn launch(number: u32, blocks: u32) -> LaunchInfo {
     LaunchInfo::new(number, 0, [blocks, 1, 1], [64, 1, 1], 0).unwrap()
 }
 
-/// A warp takes memory as soon as it is said when it ran, and equal warps are some bits of the file.
+/// A warp with a span takes memory, and equal warps take only a few bits of the file.
 #[test]
 fn a_file_cannot_name_any_number_of_warps() {
     let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
@@ -85,8 +85,7 @@ fn a_file_cannot_name_any_number_of_warps() {
     assert!(matches!(many, AnalysisError::Decode { source: DecodeError::TooMuchWork { .. } }), "{many}");
 }
 
-/// Two multiprocessors: blocks 0 and 2 on SM 3 one after the other, 1, 3 and 4 on SM 7, of which 4 takes
-/// long.
+/// Returns warps on two multiprocessors: blocks 0 and 2 on SM 3, and 1, 3 and 4 on SM 7, where 4 takes long.
 fn uneven() -> Vec<Warp> {
     vec![
         (3, 1_000, Some(1_100)),
@@ -222,7 +221,7 @@ fn damaged_spans_leave_the_rest_and_are_told() {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x10;
         let trace = TraceFile::from_bytes(damaged).unwrap();
-        // A tag that is another one hides all sections behind it from the index; a walk ends there.
+        // A changed tag hides all later sections from the index; a walk ends there.
         let is_walked = place < at + 24;
         assert!(!trace.verify().problems.is_empty());
         let found = analyse(&trace, &Selection::default());

@@ -1,4 +1,4 @@
-//! Figures of several files, of which some come as bytes from elsewhere.
+//! Figures of several files, partly sent by other processes as bytes.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use crate::support::{event, metadata, recorded, written};
@@ -9,7 +9,7 @@ use warptrace_decoder::TraceFile;
 use warptrace_format::file::{COUNTING, LaunchInfo};
 
 fn traces() -> Vec<(String, TraceFile)> {
-    // Without the numbers of instructions, of a kernel that others do not have, and with what was assumed.
+    // Without the number of instructions, with a kernel that the others do not have, and with an assumption.
     let plain = metadata(&[(1, "enter", 3), (2, "leave", 0)]).with_property(COUNTING, "all");
     let launch = LaunchInfo::new(0, 0, [1, 1, 1], [32, 1, 1], 0).unwrap();
     let plain =
@@ -24,7 +24,7 @@ fn traces() -> Vec<(String, TraceFile)> {
     .into()
 }
 
-/// Sums the files up, which all go through `carry`.
+/// Sums the figures of the files. Each file passes through `carry`.
 fn summed(
     traces: &[(String, TraceFile)],
     selection: &Selection,
@@ -52,7 +52,7 @@ fn figures_that_come_as_bytes_are_the_same() {
             let here = summed(traces, &selection, (|head| head, |part| part));
             let as_bytes = |part: FilePart| {
                 let bytes = borsh::to_vec(&part).unwrap();
-                // Whatever is cut off is noticed, and harms nothing.
+                // Truncated bytes are an error.
                 for length in (0..bytes.len()).step_by(101) {
                     borsh::from_slice::<FilePart>(&bytes[..length]).unwrap_err();
                 }
@@ -105,6 +105,6 @@ fn bytes_of_figures_do_not_grow_with_events() {
     };
     let ((few, small), (many, large)) = (size(32), size(2048));
     assert!(many > 50 * few, "{few} and {many} events");
-    // Numbers of fixed size; only distributions have more of them, of which there are at most as many as steps.
+    // Numbers have a fixed size. Distributions grow, up to the number of distinct step counts.
     assert!(large < small + 2_000, "{small} and {large} bytes");
 }

@@ -1,4 +1,4 @@
-//! Cycles of locations, warps and loops: handmade traces with known sums, and programs on the simulator.
+//! Cycles of locations, warps and loops: constructed traces with known sums, and programs on the simulator.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ fn all(trace: &TraceFile) -> Analysis {
     analyse(trace, &Selection::default()).unwrap()
 }
 
-/// One block of `threads` threads.
+/// Returns a launch of one block with `threads` threads.
 fn launch(threads: u32) -> LaunchInfo {
     LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()
 }
@@ -44,7 +44,7 @@ fn time(numbers: [u64; 5]) -> Option<Time> {
     Some(time)
 }
 
-/// A warp whose halves part, and meet again; a unit of time is two cycles.
+/// Returns the runs of a warp whose halves diverge and reconverge. A unit of time is two cycles.
 fn parted() -> Vec<TimedEvents> {
     vec![
         run(1, ALL, 1, 100),
@@ -60,9 +60,9 @@ fn each_cycle_of_a_lane_and_of_a_warp_belongs_to_one_location() {
     let analysis = all(&trace_of(&launch(32), &BTreeMap::from([(0, parted())]), |_| true));
     let found: Vec<_> = analysis.locations.iter().map(|location| location.time).collect();
     let expected = [
-        // Half of the lanes go on after 10 units, half after 15.
+        // Half of the lanes continue after 10 units, half after 15.
         time([2 * (16 * 10 + 16 * 15), 2 * 10, 2 * 320, 0, 1]),
-        // 8 of 16 lanes come back at 125, the others wait until 150; the warp is elsewhere from 115 to 125.
+        // 8 of 16 lanes return at 125, the others wait until 150; the warp is elsewhere from 115 to 125.
         time([
             2 * (8 * 15 + 8 * 40 + 8 * 25),
             2 * (5 + 25),
@@ -78,7 +78,7 @@ fn each_cycle_of_a_lane_and_of_a_warp_belongs_to_one_location() {
     let warp = analysis.warps.iter().next().unwrap().time.unwrap();
     assert_eq!((warp.cycles, warp.median_cycles), (2 * 50, 2 * 50));
     let all = analysis.time.unwrap();
-    // From the first to the last begin of the warp, and of each of its lanes.
+    // From the first to the last start time of the warp, and of each of its lanes.
     assert_eq!((all.warp_cycles, all.lane_cycles, all.timed_visits), (2 * 50, 2 * 32 * 50, 7));
     assert_eq!(analysis.losses.untimed_events, Some(0));
     // 10 cycles over three visits, 50 over two.
@@ -158,7 +158,7 @@ fn programs_on_the_simulator_add_up_on_any_number_of_threads() {
         let analysis = all(&trace);
         let mut lanes_time = 0;
         for warp in analysis.warps.iter() {
-            // Begins of the warp's runs and of each lane's, first and last.
+            // First and last start times of the warp's runs, and of each lane's runs.
             let (mut of_warp, mut of_lanes) = (None, [None; 32]);
             trace
                 .decode_warp(warp.launch, warp.warp, 0)
@@ -196,7 +196,7 @@ fn a_trace_without_times_has_no_time() {
     assert!(analysis.locations.iter().all(|at| at.time.is_none() && at.visit_cycles.is_none()));
     assert!(analysis.warps.iter().all(|warp| warp.time.is_none()));
     assert_eq!(words::time(&plain, &analysis, &Names::new(&plain)), None);
-    // Handmade traces without sections are the same but for times.
+    // Constructed traces without sections are equal except for times.
     let events = parted().iter().flat_map(|&(event, times, _)| vec![event; times as usize]).collect();
     let bytes = written(&metadata(&TABLE), &launch(32), &BTreeMap::from([(0, events)]), |_, _| {});
     let without = TraceFile::from_bytes(bytes).unwrap();
@@ -208,7 +208,7 @@ fn a_trace_without_times_has_no_time() {
     assert_eq!(words::ratios(&same)[1], "all: warp-cycles 1.00 times, 100 -> 100");
 }
 
-/// A barrier at line 5, with the point behind it.
+/// Returns metadata with a barrier at line 5, and the point after it.
 fn barrier() -> Metadata {
     let mut metadata = metadata(&TABLE);
     metadata.locations[1].kind = LocationKind::Barrier;
@@ -218,8 +218,8 @@ fn barrier() -> Metadata {
 
 #[test]
 fn who_comes_last_to_a_barrier_is_named() {
-    // Two blocks of four warps come twice, warp 2 is 10 units behind the others and 300; but in the second
-    // block warp 0 is the last one first, by 15 units.
+    // Two blocks of four warps arrive twice. Warp 2 is 10 and then 300 units later than the others, but in
+    // the second block warp 0 is the last one the first time, by 15 units.
     let mut warps = BTreeMap::new();
     for (block, warp) in (0..2).flat_map(|block| (0..4).map(move |warp| (block, warp))) {
         let late = if warp == 2 { [10, 300] } else { [0, 0] };

@@ -1,4 +1,4 @@
-//! Figures of a file with frames of runs are those of the same recording with its chunks listed one by one.
+//! A file with frames of runs has the same figures as the same recording with its chunks listed one by one.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use warptrace_format::file::{ChunkRef, ClassChunk, Compression, LaunchInfo, Warp
 use crate::support::sections::Sections;
 use crate::support::{event, metadata};
 
-/// Three warps, of which the last one has 8 lanes.
+/// Three warps: the last one has 8 lanes.
 const THREADS: u32 = 72;
 
-/// The events of each class, in one chunk or in several.
+/// Returns the events of each class, in one or several chunks.
 fn classes() -> [Vec<Event>; 4] {
     let walk = |seed: u16| {
         let step = move |at: u16| event(1 + at * seed % 4, u32::MAX >> (at * seed % 7));
@@ -24,8 +24,7 @@ fn classes() -> [Vec<Event>; 4] {
     [walk(1), walk(2), walk(3), vec![event(4, 0xff); 40]]
 }
 
-/// Writes launches with runs of these lengths, in frames of up to 5,000 runs. A second batch goes on with every
-/// fortieth warp.
+/// Writes launches with runs of these lengths, in frames of up to 5,000 runs. Continues each fortieth warp.
 fn file(blocks: &[u32], length: u32, by_runs: bool) -> TraceFile {
     let metadata = metadata(&[(1, "a", 3), (2, "b", 3), (3, "c", 4), (4, "d", 5)]);
     let encoded = classes().map(|events| encode_stream(metadata.tracks[0], &events, 60));
@@ -129,7 +128,7 @@ fn assert_equal(blocks: &[u32], length: u32) {
         assert_eq!(one.losses.is_whole(), selection.block.is_some());
         assert!(one.warps.len() > 100 || selection.block.is_some());
         assert_eq!(by_label(&by_runs, &one), by_label(&listed, &other));
-        // What is kept once for many warps adds up to the warps.
+        // Entries that several warps share add up to the figures of single warps.
         let mut paths: BTreeMap<(u64, u64), u64> = BTreeMap::new();
         one.warps.iter().for_each(|warp| *paths.entry((warp.path, warp.counts.visits)).or_default() += 1);
         let grouped = one.paths.iter().map(|group| ((group.path, group.counts.visits), group.warps));

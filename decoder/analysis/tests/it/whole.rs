@@ -1,4 +1,4 @@
-//! Properties of every analysis: views agree, threads do not matter, losses are told.
+//! Properties of every analysis: views agree, threads have no influence, losses are reported.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn parts_add_up_to_the_whole() {
     let blocks = [0, 1]
         .map(|x| analyse(&trace, &Selection { block: Some([x, 0, 0]), ..Selection::default() }).unwrap());
     assert_eq!(sum(blocks.iter().map(|block| block.counts)), whole.counts);
-    // The median is that of the warps that are looked at.
+    // The median is over the selected warps.
     let without = |warp: WarpFigures| WarpFigures { median: 0, ..warp };
     let warps: Vec<_> = blocks.iter().flat_map(|block| block.warps.iter().map(without)).collect();
     assert_eq!(warps, whole.warps.iter().map(without).collect::<Vec<_>>());
@@ -97,7 +97,7 @@ fn the_number_of_threads_does_not_matter() {
     }
 }
 
-/// One block of 40 threads: a warp of 32 lanes and one of 8.
+/// Returns a launch of one block with 40 threads: a warp of 32 lanes and one of 8.
 fn launch() -> LaunchInfo {
     LaunchInfo::new(0, 0, [1, 1, 1], [40, 1, 1], 0).unwrap()
 }
@@ -155,7 +155,7 @@ fn slots_are_of_instructions_where_all_locations_say_theirs() {
     };
     let expected = place(&plain).into_iter().map(|((cause, at), idle)| ((cause, at), idle * weight(at)));
     assert_eq!(place(&weighed), expected.collect());
-    // Two traces are compared by what both say.
+    // A comparison uses weights only if both traces have them.
     let with = TraceFile::from_bytes(bytes(&metadata)).unwrap();
     metadata.locations[1].code = None;
     let without = TraceFile::from_bytes(bytes(&metadata)).unwrap();
@@ -179,7 +179,7 @@ fn losses_and_unfinished_warps_are_told() {
         analysis.warps.iter().map(|warp| warp.end).collect::<Vec<_>>(),
         [WarpEnd::Unfinished, WarpEnd::Lossy]
     );
-    // Where the lanes of either went from their last events is not known.
+    // The lanes of these warps have no known destination after their last events.
     assert!(analysis.edges.iter().all(|edge| edge.to.is_some()));
     assert_eq!((analysis.location(2).unwrap().cut_lanes, analysis.location(4).unwrap().cut_lanes), (31, 9));
 }
@@ -239,7 +239,7 @@ fn what_the_trace_does_not_have_is_named() {
 
 #[test]
 fn too_many_edges_are_refused() {
-    // 2^20 steps from one location to another, and some.
+    // Slightly more than 2^20 steps between locations.
     let locations = 1_100_u32;
     let mut events = Vec::new();
     for from in 1..=locations {
@@ -289,7 +289,7 @@ fn a_comparison_finds_the_first_event_that_differs() {
     let expected = [(Some("else".to_owned()), Some("else".to_owned())), (None, Some("fresh".to_owned()))];
     assert_eq!(changed.into_iter().map(names).collect::<Vec<_>>(), expected);
 
-    // A warp that ends earlier, and one that is only in one trace.
+    // A warp that ends earlier, and a warp that only one trace has.
     let part = BTreeMap::from([(0, warps[&0][..5].to_vec())]);
     let part = write(&old, &part);
     let found = compare([&before, &part], &Selection::default()).unwrap();
@@ -298,8 +298,7 @@ fn a_comparison_finds_the_first_event_that_differs() {
     assert_eq!((parting.event, parting.after), (5, None));
 }
 
-/// Warps that go from location to location by themselves, with more and more of their lanes: enough for a
-/// watch to be told more than once.
+/// Returns a trace of random walks with increasing numbers of lanes, long enough for several watch updates.
 fn long_walks() -> TraceFile {
     let walk = |warp: u32| -> Vec<Event> {
         let mut state = warp;
@@ -336,15 +335,15 @@ fn a_watch_stops_an_analysis() {
     let whole = all(&trace).counts.visits;
     std::thread::scope(|scope| {
         let analysis = scope.spawn(|| analyse_watched(&trace, &Selection::default(), &watch).unwrap());
-        // As soon as something was counted.
+        // Until something is counted.
         while watch.total().visits == 0 && !analysis.is_finished() {
             std::hint::spin_loop();
         }
         watch.stop();
-        // It may have been done by then.
+        // The analysis may have finished before the stop.
         assert_eq!(analysis.join().unwrap().is_none(), watch.total().visits < whole);
     });
-    // One that was stopped before counts nothing.
+    // A watch that was stopped before the analysis counts nothing.
     let watch = Watch::default();
     watch.stop();
     assert!(analyse_watched(&trace, &Selection::default(), &watch).unwrap().is_none());

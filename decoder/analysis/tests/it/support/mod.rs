@@ -1,6 +1,5 @@
-//! Traces to analyse: of programs on the simulator, as they were recorded once, and of given streams.
-//!
-//! The tests of the report include this file by its path.
+//! Traces to analyse: recordings of programs on the simulator, and given streams. The tests of the report
+//! include this file by its path.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(dead_code, reason = "the report needs a part of it")]
 
@@ -21,7 +20,7 @@ use warptrace_format::file::{
 
 pub(crate) const PREDICT: CodecSpec = CodecSpec::Predict(PredictParams::DEFAULT);
 
-/// The trace of a program. `tracer-host/recorder/tests/it/traces.rs` records these.
+/// Opens the trace of a program. `tracer-host/recorder/tests/it/traces.rs` records these.
 pub(crate) fn recorded(name: &str) -> TraceFile {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces");
     let trace = TraceFile::open(format!("{folder}/{name}.wtrc")).unwrap();
@@ -33,7 +32,7 @@ pub(crate) fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
 
-/// Metadata with these locations: id, name, line of `k.rs`.
+/// Returns metadata with these locations: id, name, line of `k.rs`.
 pub(crate) fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
     let mut metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![PREDICT]).with_kernel("k", "k.rs");
@@ -46,7 +45,7 @@ pub(crate) fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
     metadata
 }
 
-/// Writes one launch of these warps, whose accounts `account` may change.
+/// Writes one launch of these warps. `account` may change their accounts.
 pub(crate) fn written(
     metadata: &Metadata,
     launch: &LaunchInfo,
@@ -73,11 +72,11 @@ pub(crate) fn written(
     file.finish()
 }
 
-/// A run: its event, how often, and when it began, in units of time.
+/// A run: its event, repetitions, and start time in units of time.
 pub(crate) type TimedEvents = (Event, u32, u32);
 
-/// Writes one launch of these warps, with the times of the runs of those that `has_times` selects, in units of
-/// `step` cycles. The file has neither index nor accounts: it ends after its last chunk.
+/// Writes one launch of these warps, with times, in units of `step` cycles, of the runs of warps for which
+/// `has_times` returns true. The file has neither index nor accounts: it ends after its last chunk.
 pub(crate) fn with_times(
     metadata: &Metadata,
     launch: &LaunchInfo,
