@@ -93,7 +93,7 @@ fn bar(guide: &Guide<'_>, number: usize, kernel: &KernelFigures, longest: u64) -
     let mut pieces = vec![piece("active".to_owned(), slots.saturating_sub(idle), "active")];
     for (colour, (sum, names)) in sums.iter().enumerate().filter(|(_, (sum, _))| *sum > 0) {
         let what = match names.as_slice() {
-            [name] => format!("idle since lanes part at {name}"),
+            [name] => format!("idle because of divergence at {name}"),
             names => format!("idle of {} other causes", count(names.len() as u64)),
         };
         pieces.push(piece(format!("c{colour}"), *sum, &what));

@@ -84,6 +84,11 @@ impl Cause {
         self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.times))
     }
 
+    /// Counts the divergences that did not reconverge.
+    pub fn never_met(&self) -> u64 {
+        self.partings.saturating_sub(self.met())
+    }
+
     /// Returns the mean number of events between divergence and reconvergence; 0 if no lanes reconverged.
     pub fn mean_events_apart(&self) -> f64 {
         let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));

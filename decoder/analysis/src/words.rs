@@ -23,7 +23,7 @@ pub use self::accesses::{
     access_doubt, access_finding, access_lacks, access_place, accesses_of, buffer, buffer_name, heat_bars,
     outside_finding, per_request, site_name, touched_part, unwritten, unwritten_lack, used_part,
 };
-pub use self::causes::{apart, parting};
+pub use self::causes::{apart, cause_of};
 pub use self::hangs::hang;
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{

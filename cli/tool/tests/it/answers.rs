@@ -28,7 +28,7 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
     }
     let finding = run(&["top", text(&path)]).1;
     assert!(
-        finding.lines().next().unwrap().ends_with(" since lanes leave the loop at ITERATE (fractal.rs:44)"),
+        finding.lines().next().unwrap().ends_with(" caused by different trip counts of the loop at ITERATE (fractal.rs:44)"),
         "{finding}"
     );
     let none = run(&["top", text(&folder.recorded("full.wtrc", &[]))]).1;

@@ -64,7 +64,7 @@ impl Charges {
             return self.charge_each(latest, at, times);
         }
         self.events += times;
-        if self.events > MOST {
+        if self.events >= MOST {
             self.empty_tables();
             self.events = times;
         }

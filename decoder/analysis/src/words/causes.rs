@@ -7,19 +7,24 @@ use crate::order::OrderItems;
 /// Number of destinations that are named.
 const WAYS: usize = 3;
 
-/// Describes why lanes diverged, to complete "idle since ...".
-pub fn parting(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
+/// Names the cause of idle lanes, to complete "idle slots caused by ...".
+pub fn cause_of(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
     let id = cause.point.location;
     if id == Point::BEGIN {
-        return "lanes are missing from their warp's first event on".to_owned();
+        return "lanes that are missing from their warp's first event on".to_owned();
     }
     if leaves_loop(analysis, cause) {
-        return format!("lanes leave the loop at {}", names.full(id));
+        return format!("different trip counts of the loop at {}", names.full(id));
     }
-    let for_good = if cause.met() == 0 { " for good" } else { "" };
+    let (met, never) = (cause.met(), cause.never_met());
+    let kind = if met == 0 { "divergence without reconvergence" } else { "divergence" };
+    let rest = match never > met && met > 0 {
+        true => format!(" ({} never reconverges)", about(never, cause.partings)),
+        false => String::new(),
+    };
     match cause.decision() {
-        branch if branch != id => format!("lanes part{for_good} in {}", names.full(branch)),
-        _ => format!("lanes part{for_good} after {}", names.full(id)),
+        branch if branch != id => format!("{kind} in {}{rest}", names.full(branch)),
+        _ => format!("{kind} at {}{rest}", names.full(id)),
     }
 }
 
@@ -36,7 +41,8 @@ pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
     let id = cause.point.location;
     if let Some(location) = analysis.location(id) {
         let visits = location.counts.visits;
-        let mut often = format!("at {} of its {}", about(cause.partings, visits), many(visits, "visit"));
+        let mut often =
+            format!("lanes diverge at {} of {}", about(cause.partings, visits), many(visits, "visit"));
         if leaves_loop(analysis, cause) {
             let trips = &location.trips;
             let (min, max, median) = (trips.min(), trips.max(), trips.percentile(50));
@@ -50,22 +56,29 @@ pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
         }
         said.push(often);
     }
-    let never = cause.partings.saturating_sub(cause.met());
     let ended = match analysis.ended_at(id) {
         0 => String::new(),
-        1 => ": 1 lane ends there".to_owned(),
-        ended => format!(": {} end there", many(ended, "lane")),
+        1 => ": 1 lane ends here".to_owned(),
+        ended => format!(": {} end here", many(ended, "lane")),
     };
     said.push(match cause.meetings.first() {
-        None => format!("they never meet again{ended}"),
+        None => format!("they do not reconverge{ended}"),
         Some(first) => {
             let how = if cause.meetings.len() > 1 { ", most often" } else { "" };
             let (events, at) = (ratio(cause.mean_events_apart()), names.full(first.location));
-            let rest = match never {
-                0 => String::new(),
-                _ => format!("; {} never do{ended}", about(never, cause.partings)),
-            };
-            format!("{events} events in the mean until they meet{how} at {at}{rest}")
+            let reconverge = format!("{events} events on average{how} at {at}");
+            match cause.never_met() {
+                0 => format!("they reconverge after {reconverge}"),
+                // Most divergences without reconvergence are the finding, so they come first.
+                never if never > cause.met() => format!(
+                    "{} of divergences do not reconverge{ended}; the others do after {reconverge}",
+                    about(never, cause.partings)
+                ),
+                never => format!(
+                    "they reconverge after {reconverge}; {} of divergences do not{ended}",
+                    about(never, cause.partings)
+                ),
+            }
         }
     });
     said.extend(ways(analysis, names, cause));
@@ -81,11 +94,18 @@ fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
     }
     edges.order_by_key(|edge| std::cmp::Reverse(edge.lanes));
     let lanes = edges.iter().fold(0_u64, |sum, edge| sum.saturating_add(edge.lanes));
-    let to = |to: Option<u16>| to.map_or_else(|| "their end".to_owned(), |id| names.said(id));
-    let way = |edge: &&Edge| format!("{} to {}", about(edge.lanes, lanes), to(edge.to));
-    let mut said: Vec<String> = edges.iter().take(WAYS).map(way).collect();
+    let way = |(number, edge): (usize, &&Edge)| {
+        let share = about(edge.lanes, lanes);
+        let share = if number == 0 { format!("{share} of lanes") } else { share };
+        match (edge.to, number) {
+            (None, _) => format!("{share} end"),
+            (Some(to), 0) => format!("{share} continue at {}", names.said(to)),
+            (Some(to), _) => format!("{share} at {}", names.said(to)),
+        }
+    };
+    let mut said: Vec<String> = edges.iter().enumerate().take(WAYS).map(way).collect();
     if edges.len() > WAYS {
         said.push(format!("and {} other ways", edges.len() - WAYS));
     }
-    Some(format!("of the lanes there go {}", said.join(", ")))
+    Some(said.join(", "))
 }

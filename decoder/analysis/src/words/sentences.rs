@@ -7,7 +7,7 @@ use crate::order::OrderItems;
 use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
 use warptrace_format::on_one_line;
 
-use super::causes::parting;
+use super::causes::cause_of;
 use super::hangs::where_warps_were;
 use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
@@ -113,7 +113,7 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
     match analysis.causes.first().filter(|cause| cause.idle > 0) {
         Some(cause) => {
             let part = if cause.idle == counts.idle { "all" } else { &about(cause.idle, counts.idle) };
-            format!("{idle}, {part} of them since {}", parting(analysis, names, cause))
+            format!("{idle}, {part} of them caused by {}", cause_of(analysis, names, cause))
         }
         None if analysis.causes.is_empty() => {
             format!("none of {slots} idle: every visit had all lanes of its warp")
@@ -313,7 +313,7 @@ pub fn greatest(comparison: &Comparison) -> String {
     match measure {
         Measure::Events => format!("greatest change: {by} of the first trace's events"),
         Measure::Idle => format!("greatest change: {by} of the slots, all idle ones together"),
-        Measure::Cause => format!("greatest change: {by} of the slots, idle since {at}"),
+        Measure::Cause => format!("greatest change: {by} of the slots, idle because of {at}"),
         Measure::Visits => format!("greatest change: {by} of the first trace's events, visits of {at}"),
     }
 }

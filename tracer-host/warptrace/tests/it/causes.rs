@@ -47,7 +47,7 @@ fn a_branch_is_named_that_idles_later_lines() {
     let (first, _) = said!(branch);
     let line = line_of("if data[i] % 8 == 0 {");
     assert!(
-        first.contains(&format!("since lanes part in branch: if data[i] % 8 == 0 (kernels.rs:{line})")),
+        first.contains(&format!("caused by divergence in branch: if data[i] % 8 == 0 (kernels.rs:{line})")),
         "{first}"
     );
 }
@@ -57,7 +57,7 @@ fn a_loop_is_named_that_one_lane_does_not_leave() {
     let (first, more) = said!(long_lane);
     let line = line_of("for turn in 0..turns {");
     assert!(
-        first.contains("since lanes leave the loop at long_lane: for ")
+        first.contains("caused by different trip counts of the loop at long_lane: for ")
             && first.ends_with(&format!("(kernels.rs:{line})")),
         "{first}"
     );
@@ -70,11 +70,11 @@ fn an_early_return_is_named() {
     let line = line_of("if data[i] % 2 == 0 {");
     assert!(
         first.contains(&format!(
-            "since lanes part for good in early: if data[i] % 2 == 0 (kernels.rs:{line})"
+            "caused by divergence without reconvergence in early: if data[i] % 2 == 0 (kernels.rs:{line})"
         )),
         "{first}"
     );
-    assert!(more.contains("they never meet again"), "{more}");
+    assert!(more.contains("they do not reconverge"), "{more}");
 }
 
 #[test]

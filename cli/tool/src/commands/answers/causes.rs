@@ -13,8 +13,8 @@ impl Listed for Cause {
     const NAME: &'static str = "causes";
     const ORDERS: &'static [Order<Self>] = &[
         Order::unsorted("idle", "Idle slots"),
-        Order::most("partings", "Events after which lanes parted", |cause| cause.partings),
-        Order::compared("apart", "Events until lanes met again, in the mean", |_, a, b| {
+        Order::most("partings", "Events after which lanes diverged", |cause| cause.partings),
+        Order::compared("apart", "Mean number of events until lanes reconverged", |_, a, b| {
             b.mean_events_apart().total_cmp(&a.mean_events_apart())
         }),
         Order::by_source(|names, a, b| names.place(a.decision()).cmp(&names.place(b.decision()))),
@@ -46,9 +46,10 @@ pub(crate) fn run(command: &Rows<Cause>, summed: Option<SetAnalysis>) -> anyhow:
             say!("{more}")?;
         }
     }
-    say!("\nAfter an event here lanes parted, and those left out were idle until they met: `idle slots`.")?;
+    say!("\n`idle slots`: slots of lanes that were absent until they reconverged, after a divergence here.")?;
     Ok(say!(
-        "Parts: of its visits those after which lanes parted. Apart: events until they met, in the mean."
+        "`diverge`: share of visits after which lanes diverged. `events`: mean number until they reconverged. \
+         `never`: share of divergences without reconvergence."
     )?)
 }
 
@@ -57,19 +58,20 @@ pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {
     let visits = |location| answer.analysis.location(location).map(|location| location.counts.visits);
     TextTable::<&Cause>::new()
         .left("line", |cause| answer.names.line_at(cause.decision()))
-        .left("lanes part at", |cause| answer.names.name(cause.decision()))
+        .left("lanes diverge at", |cause| answer.names.name(cause.decision()))
         .right("idle slots", |cause| count(cause.idle))
         .right("of all", |cause| percent(cause.idle, answer.analysis.counts.idle))
-        .right("parts", |cause| {
+        .right("diverge", |cause| {
             visits(cause.point.location).map_or_else(unknown, |visits| percent(cause.partings, visits))
         })
         .right(
-            "apart",
+            "events",
             |cause| {
                 if cause.meetings.is_empty() { unknown() } else { ratio(cause.mean_events_apart()) }
             },
         )
-        .left("meet at", |cause| {
+        .right("never", |cause| percent(cause.never_met(), cause.partings))
+        .left("reconverge at", |cause| {
             cause.meetings.first().map_or_else(unknown, |first| answer.names.name(first.location))
         })
         .left("idle at", |cause| {

@@ -206,7 +206,7 @@ fn print_causes(comparison: &Comparison, names: &[Names; 2], limit: Option<usize
     let place = |change: &CauseChange| changed_place(names, change.before.as_ref(), change.after.as_ref());
     let table = TextTable::<&CauseChange>::new()
         .left("line", move |change| place(change)[0].clone())
-        .left("lanes part after", move |change| place(change)[1].clone())
+        .left("lanes diverge after", move |change| place(change)[1].clone())
         .right("idle slots", |change| count(change.idle[1]))
         .right("change", |change| signed(change.idle))
         .right("of all slots", move |change| percent(change.idle[1], slots[1]))
