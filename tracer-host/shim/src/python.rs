@@ -10,10 +10,10 @@
 //! and interpreters that do not export their symbols give no stacks. Neither does an interpreter that ends,
 //! since it frees the frames of other threads.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use rustc_hash::FxHashMap;
 use warptrace_format::file::StackFrame;
 use warptrace_format::file::limits::{MAX_STACK_DEPTH, MAX_STACKS};
 
@@ -48,7 +48,8 @@ struct Layout {
     owner: usize,
     /// `_PyInterpreterFrame`: `prev_instr` or `instr_ptr`.
     instruction: usize,
-    /// `PyCodeObject`: `co_firstlineno`, `co_code_adaptive`.
+    /// `PyCodeObject`: `co_version` where it exists, `co_firstlineno`, `co_code_adaptive`.
+    version: Option<usize>,
     first_line: usize,
     instructions: usize,
     /// Sizes of `PyASCIIObject` and `PyCompactUnicodeObject`.
@@ -62,6 +63,7 @@ const LAYOUT_3_12: Layout = Layout {
     previous: 8,
     owner: 70,
     instruction: 56,
+    version: Some(92),
     first_line: 68,
     instructions: 192,
     texts: [40, 56],
@@ -76,6 +78,7 @@ impl Layout {
                 code: 32,
                 previous: 48,
                 owner: 69,
+                version: None,
                 first_line: 72,
                 instructions: 184,
                 texts: [48, 72],
@@ -98,11 +101,12 @@ struct Python {
     is_finalizing: unsafe extern "C" fn() -> c_int,
 }
 
-/// A frame: code object, offset of its instruction in bytes, first line of the function.
-type Call = (usize, usize, u32);
+/// A frame: code object, its version, offset of the instruction in bytes, first line of the function. No two
+/// code objects of an interpreter have one version; it is 0 where there is none.
+type Call = (usize, u32, usize, u32);
 
 /// Stacks that were read, by their frames.
-type Stacks = HashMap<Box<[Call]>, Arc<[StackFrame]>>;
+type Stacks = FxHashMap<Box<[Call]>, Arc<[StackFrame]>>;
 
 static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
 
@@ -110,13 +114,16 @@ static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
 pub(crate) fn stack() -> Option<Arc<[StackFrame]>> {
     static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
     let python = PYTHON.get_or_init(Python::find).as_ref()?;
-    let mut calls = [(0, 0, 0); MAX_STACK_DEPTH];
+    let mut calls = [Call::default(); MAX_STACK_DEPTH];
     // SAFETY: this thread is in a call of the interpreter, or was never in one.
     let calls = unsafe { python.calls(&mut calls) }?;
     let mut stacks = lock(&STACKS);
     let stacks = stacks.get_or_insert_default();
+    // Another code object may have taken the place of one that had no version.
+    let are_versioned = calls.iter().all(|(_, version, ..)| *version != 0);
     // SAFETY: the code objects are those of this thread's frames.
-    if let Some(known) = stacks.get(calls).filter(|known| unsafe { python.are_named(calls, known) }) {
+    let is_known = |known: &&Arc<[_]>| are_versioned || unsafe { python.are_named(calls, known) };
+    if let Some(known) = stacks.get(calls).filter(is_known) {
         return Some(Arc::clone(known));
     }
     // SAFETY: as before.
@@ -173,7 +180,7 @@ impl Python {
             (self.thread_state)()
         };
         let state = known(state.expose_provenance())?;
-        let Layout { code: code_at, previous, owner, instruction, first_line, instructions, .. } =
+        let Layout { code: code_at, previous, owner, instruction, version, first_line, instructions, .. } =
             self.layout;
         let mut count = 0;
         // SAFETY: these are the thread's own frames, and offsets of its interpreter's version. A code object is
@@ -192,7 +199,8 @@ impl Python {
                         return None;
                     }
                     let offset = read::<usize>(at + instruction).wrapping_sub(code + instructions);
-                    calls[count] = (code, offset, read(code + first_line));
+                    let version = version.map_or(0, |version| read(code + version));
+                    calls[count] = (code, version, offset, read(code + first_line));
                     count += 1;
                 }
                 frame = read(at + previous);
@@ -219,7 +227,7 @@ impl Python {
     ///
     /// # Safety
     /// The code object must be alive.
-    unsafe fn frame(&self, (code, offset, first_line): Call) -> StackFrame {
+    unsafe fn frame(&self, (code, _, offset, first_line): Call) -> StackFrame {
         // SAFETY: the caller's promise, and the code object holds its names and its table.
         unsafe {
             let table = read::<usize>(code + CODE_LINES);
