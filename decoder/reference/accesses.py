@@ -8,14 +8,14 @@ from sections import MAX_PLAIN, body, integers, variant
 
 MAX_ENTRIES, MAX_PIECES, MAX_SITE, MAX_COUNT = 1 << 19, 65_536, 32_767, 1023
 WORD, LONG = 1 << 32, 1 << 64
-# The kind of a site that names a value.
+# Kind of a site that names a value.
 VALUE = 6
 Site = namedtuple("Site", "number kind space bytes elements location file line name derived")
-# How a site's addresses follow from those of a root; `narrow`: modulo 2^32.
+# A derived site's root site, the offset of its addresses, and whether these are modulo 2^32 (`narrow`).
 Derived = namedtuple("Derived", "root offset narrow")
 Head = namedtuple("Head", "launch first last pieces entries accesses")
 Run = namedtuple("Run", "base step count")
-# `owner` is a lane, or 32 and the lanes of an affine group less 1.
+# `owner` is a lane, or 32 plus the number of lanes of an affine group, less 1.
 Loose = namedtuple("Loose", "owner run")
 NOTHING = Run(0, 0, 0)
 
@@ -40,7 +40,7 @@ class Group:
 class Piece:
     def __init__(self, warp, sequence, chunks, damaged, cut):
         self.warp, self.sequence, self.chunks, self.damaged, self.cut = warp, sequence, chunks, damaged, cut
-        # By site: groups and loose runs.
+        # Groups and loose runs, by site.
         self.sites = {}
 
 
@@ -229,7 +229,7 @@ def joined(found):
         headers, runs, unknown = {}, {lane: [] for lane in range(32)}, []
         for piece in found:
             groups, loose = piece.sites.get(number, ([], []))
-            # Values of an affine group are those of the last header of the piece before.
+            # A loose run of an affine group belongs to the group's last header in the pieces before.
             for owner, run in loose:
                 if owner < 32:
                     continue
@@ -280,7 +280,7 @@ class Warp:
         self.lanes, self.left_out, self.has_odd = {}, 0, False
         for number, (groups, loose) in joined(found).items():
             if number in derived:
-                # Nothing is recorded of what follows from another site.
+                # Derived sites have no recorded accesses.
                 self.has_odd, self.left_out = True, self.left_out + accesses(groups, loose)
                 continue
             for group in groups:

@@ -35,7 +35,7 @@ def buffer(source):
 
 def place(trace, launch, address):
     """The number of the buffer at an address in a launch, and how far behind its first byte; `None` if there is none."""
-    # Of buffers that overlap, the one that came last counts, and what it overlaps is no more.
+    # The newest of overlapping buffers counts. The older ones count no longer.
     begun = [one for one in trace.buffers.values() if one.first <= launch and one.end != one.first]
     for one in begun:
         if (one.end is None or launch < one.end) and one.address <= address < one.address + one.bytes:

@@ -77,7 +77,7 @@ def without_runs(elements):
     return found
 
 
-# How to read elements, and the fewest bytes that they take.
+# Functions that read an element, and the least bytes of an element.
 PACKINGS = (
     (plain, lambda count, bits: count * bits // 8),
     (stream_vbyte, lambda count, bits: count + -(-count // 4)),

@@ -16,7 +16,7 @@ from parts import Damage
 from rows import write_csv
 from trace import Trace
 
-# A file may ask for more than anybody waits for; the tool refuses that.
+# The tool refuses files that would take too long.
 TOO_MUCH = "--unlimited"
 
 

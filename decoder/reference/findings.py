@@ -102,7 +102,7 @@ def stream_findings(trace, launch, track, name, found):
             for event in decoded:
                 location, mask = event
                 odd = odd or location not in trace.metadata.locations or mask & ~launch.lanes(warp)
-                # What lanes saw is compared between two tracks.
+                # Only what lanes saw is compared between two tracks.
                 for lane in range(32 if is_dual else 0):
                     if mask >> lane & 1:
                         lanes.setdefault(lane, []).append(event)

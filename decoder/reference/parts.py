@@ -4,7 +4,7 @@ import io
 import struct
 import zlib
 
-# A frame may need so much of what was before; see "Limits".
+# Limit on the zstd window of a frame, in bytes; see "Limits".
 MAX_ZSTD_WINDOW = 128 << 20
 
 
@@ -52,7 +52,7 @@ class Bytes:
                 return value
         raise Damage("a number has too many bytes")
 
-    # The metadata's encoding is stricter about length.
+    # Metadata allows fewer bytes for a number.
 
     def short(self, bits):
         return self.varint(bits, -(-bits // 7))
@@ -83,7 +83,7 @@ def shown(words):
     return "".join(map(shown_letter, words))
 
 
-# What `Default_Ignorable_Code_Point` of Unicode names, and separators of lines and paragraphs.
+# Code points with Unicode's property `Default_Ignorable_Code_Point`, and separators of lines and paragraphs.
 UNSEEN = [range(first, last + 1) for first, last in [
     (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x2028, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
@@ -111,7 +111,7 @@ def unpacked(compression, data, limit):
     """The bytes of contents, of which there are at most `limit`."""
     check(compression <= 1, "an unknown compression")
     if compression == 1:
-        # Only contents that are compressed need more than Python's own library.
+        # Only compressed contents need a package outside of Python's standard library.
         import zstandard
 
         check(frame_bytes(data) == len(data), "there is not exactly one zstd frame")

@@ -8,7 +8,7 @@ from parts import Bytes, Unknown, check, checksum, text, unpacked, unzigzag
 MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
-# Versions that this reader knows.
+# Supported sections, with their latest supported versions.
 KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"STCK": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
@@ -31,7 +31,7 @@ def header(data, at):
         raise Unknown("a section has unknown flags")
     check(length <= MAX_BODY, "a section is too long")
     found = Section(at, tag, version, length, body_checksum, at + 24, at + 24 + length)
-    # Whether it may be skipped comes before whether it fits.
+    # First checks that the reader supports the section, then that it fits.
     if not is_known(found) and flags != 1:
         raise Unknown("a section is neither known nor optional")
     check(found.end <= len(data), "a section does not fit into the file")
@@ -162,7 +162,7 @@ def frame(data, section):
     checksum(source.data[:36], source.fields("I")[0], "a frame's fixed part")
     check(zero == bytes(3), "a reserved field is not zero")
     check(first <= last, "a frame's last warp comes before its first")
-    # In version 1: four numbers of each chunk, and the length and a byte of one payload.
+    # In version 1: four numbers of each chunk, and length and a byte of one payload.
     most = (plain - 2) // 4 if section.version == 1 else 262_144
     check(1 <= chunks <= min(262_144, most), "a frame has no chunk or too many")
     check(compression <= 1, "an unknown compression")

@@ -47,11 +47,12 @@ class Trace:
         self.texts, self.codes, self.hosts, self.label_parts, self.origins = [], [], [], [], []
         self.stack_parts = []
         self.unrecorded_parts = []
-        # What belongs behind the last frame or accounts, and where; and sections that stand elsewhere.
+        # The tag and place of a section that may follow the last frame or accounts; and such sections at
+        # other places.
         self.awaited, self.strays = None, []
-        # Addresses and values: sites, sections by launch, and what is wrong with others.
+        # Addresses and values: sites, sections by launch, and problems in other sections.
         self.sites, self.data_sections, self.data_damage = [], {}, []
-        # Memory that kernels could reach, by number, and whether it is all.
+        # Buffers that kernels could access, by number, and whether all are known.
         self.has_buffers, self.all_buffers, self.buffers = False, True, {}
 
     def add(self, section, entry=None):
@@ -117,7 +118,7 @@ class Trace:
             known, self.has_buffers, self.all_buffers = self.all_buffers, True, False
             all_known, found = buffers.read(data, section)
             self.all_buffers = known and all_known
-            # Of several with one number the last counts.
+            # If several buffers have the same number, the last counts.
             self.buffers |= {one.number: one for one in found}
             return
         track = len(self.metadata.tracks)
@@ -357,7 +358,7 @@ class Trace:
                 try:
                     step, runs = self.times(listed, len(chunks))
                 except Damage:
-                    # Events are there without their times, too.
+                    # Without times, the events are still valid.
                     pass
             for chunk, of_chunk in zip(chunks, runs):
                 by_warp.setdefault(chunk.warp, []).append(chunk._replace(step=step, runs=of_chunk))
@@ -380,7 +381,7 @@ class Trace:
             except Damage as damage:
                 problems.append(str(damage))
                 here = {}
-            # The section with the lowest first warp counts, also if it cannot be read.
+            # The section with the lowest first warp counts, even if it cannot be read.
             found |= {warp: account for warp, account in here.items() if warp >= covered}
             covered = max(covered, last + 1)
         return found, problems

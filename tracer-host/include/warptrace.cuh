@@ -1,4 +1,5 @@
-// Trace points of your own in CUDA C++, for `warptrace run`.
+// Trace points and values in CUDA C++ for `warptrace run`. Needs nvcc, NVRTC or clang. Host code gets empty
+// macros.
 //
 //     #include "warptrace.cuh"
 //
@@ -6,24 +7,27 @@
 //         WARPTRACE("no neighbour");
 //     }
 //
-// The name is a string literal of ASCII without line ends and quotes. Compiled, it is a directive in the PTX
-// (`.pragma`): it costs nothing where nothing is traced, and nothing is linked; ptxas warns that it does not know it,
-// which `-Xptxas -w` leaves out. Under `warptrace run` lanes that come there make an event at a location of this name,
-// whatever `--points` says. The compiler may duplicate it with the code around, or drop code that is never reached. It
-// needs nvcc, NVRTC or clang; on the host it is nothing.
+// WARPTRACE(name) adds a trace point. Under `warptrace run`, lanes that execute it make an event at a
+// location of this name, whatever `--points` says. The macro compiles to a PTX directive (`.pragma`), which
+// costs nothing in untraced runs and needs no library. ptxas warns about the unknown pragma; `-Xptxas -w`
+// disables the warning. The compiler may duplicate the trace point with the code around it, or drop it with
+// unreachable code.
 //
 //     WARPTRACE_VALUE("residual", r);
 //
-// names a value: an integer of up to 64 bits, float, double, bool, or a pointer. `warptrace run --accesses values` records
-// what each lane held; it makes no event. Compiled, it is a directive that names the register. The name is a string
-// literal of ASCII without line ends and quotes, and without % { | }. The value is computed where nothing is traced, too, unless nothing else needs it:
-// the assembler then drops it.
+// WARPTRACE_VALUE(name, value) names a value: an integer of up to 64 bits, float, double, bool, or a pointer.
+// It makes no event. `warptrace run --accesses values` records the value of each lane. The macro compiles to
+// a directive that names the register. Untraced runs compute the value, too, unless nothing else needs it:
+// then ptxas drops it.
+//
+// A name is a string literal of ASCII characters without line ends and quotes. The name of a value must not
+// contain % { | } either.
 #pragma once
 
 #if defined(__CUDA_ARCH__)
 #define WARPTRACE(name) asm volatile(".pragma \"WARPTRACE " name "\";")
 
-// The types that a trace has, from those of C++.
+// Converts values from C++ types to the types of a trace.
 static __device__ __forceinline__ unsigned warptrace_wide(bool value) { return value; }
 static __device__ __forceinline__ unsigned warptrace_wide(unsigned char value) { return value; }
 static __device__ __forceinline__ unsigned warptrace_wide(unsigned short value) { return value; }

@@ -1,5 +1,5 @@
-//! Tells the build script of `warptrace-workloads`, which compiles it for GPUs, where this package is, as
-//! `DEP_WARPTRACE_KERNELS_ROOT`.
+//! Passes the path of this package to the build script of `warptrace-workloads`, which compiles it for GPUs,
+//! in `DEP_WARPTRACE_KERNELS_ROOT`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,9 +1,10 @@
-//! Gives the driver a text that it may be too old for.
+//! Loads PTX into a driver that may be too old for it.
 //!
-//! Triton's PTX is of a later version than many drivers take. In this order: the text as it is; the same with
-//! the driver's own version, if nothing in it needs more, which the driver says itself; machine code that an
-//! assembler makes of it, which a driver loads within the same major version. Where the program's machine
-//! code was made with options that change the code, that assembler comes first, with the same options.
+//! Triton's PTX often has a later version than the driver supports. [`load`] first tries the text, with its
+//! version lowered to the driver's if necessary: the driver refuses a text that needs a later version. Then
+//! it tries machine code that an assembler makes from the text. A driver loads such code within the same
+//! major version. If the program's machine code was made with options that change the code, [`load`] tries
+//! the assembler first, with the same options.
 
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::{CString, OsStr, c_void};
@@ -19,17 +20,16 @@ use warptrace_abi::run::RUN_PTXAS;
 use crate::cubin::Assembled;
 use crate::driver::{self, Answer, SUCCESS};
 
-/// Variables that name the toolkit.
+/// Environment variables with the folder of the CUDA toolkit.
 const TOOLKITS: [&str; 3] = ["CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"];
-/// Where Python's packages have assemblers, in the folder of all packages.
+/// Folders of assemblers in Python packages, relative to the folder of all packages.
 const PACKAGES: [&str; 4] =
     ["triton/backends/nvidia/bin", "nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "nvidia/cu12/bin"];
-/// The assembler's name, and what Triton calls its newer one.
+/// Names of the assembler. Triton calls its newer one `ptxas-blackwell`.
 const NAMES: [&str; 2] = ["ptxas-blackwell", "ptxas"];
-/// Characters that are told of what an assembler says.
+/// Limit on the characters of an assembler's message that are reported.
 const MAX_MESSAGE_CHARS: usize = 160;
 
-/// What the driver was given.
 #[derive(Debug)]
 pub(crate) enum Image {
     Text(CString),
@@ -45,13 +45,13 @@ impl Image {
     }
 }
 
-/// An image that the driver has taken, and what is to be said of it.
+/// An image that the driver has loaded, and a note for the user.
 pub(crate) type Loaded = (Image, Option<String>);
 
-/// Has the driver load a text.
+/// Loads a text into the driver with `load`.
 ///
 /// # Errors
-/// If it takes none of what can be made of it: a sentence that says why.
+/// Returns a sentence with the reasons if the driver loads neither the text nor assembled code.
 pub(crate) fn load(
     text: CString,
     assembled: &Assembled,
@@ -102,7 +102,7 @@ pub(crate) fn load(
     ))
 }
 
-/// Finds the version of a text: where it stands, and what it is.
+/// Finds the version of a text. Returns its byte range and its numbers.
 fn version_of(text: &CString) -> Option<((usize, usize), (u32, u32))> {
     let text = text.to_str().ok()?;
     let at = text.lines().find(|line| line.trim_start().starts_with(".version"))?;
@@ -113,7 +113,7 @@ fn version_of(text: &CString) -> Option<((usize, usize), (u32, u32))> {
     Some(((start, start + number.len()), (major.parse().ok()?, minor.parse().ok()?)))
 }
 
-/// The latest version of PTX that a driver takes, by its own version; `None` if that is not known here.
+/// Returns the latest PTX version that a driver of this version supports; `None` if it is unknown.
 fn takes(driver: i32) -> Option<(u32, u32)> {
     let (major, minor) = (driver / 1000, u32::try_from(driver % 1000 / 10).ok()?);
     match major {
@@ -123,7 +123,7 @@ fn takes(driver: i32) -> Option<(u32, u32)> {
     }
 }
 
-/// Assembles a text with the first assembler that can, whose code the driver takes.
+/// Assembles a text. Uses the first assembler that succeeds and whose code the driver loads.
 fn with_assembler(
     text: &CString,
     assembled: &Assembled,
@@ -146,8 +146,8 @@ fn with_assembler(
     Err(problem)
 }
 
-/// Lists the assemblers that there are: the one that the user names, else those of the program's own
-/// packages, those of the toolkit.
+/// Lists the existing assemblers. If the user names one, lists only that one. Otherwise lists those in the
+/// program's Python packages, then in the toolkit and in `PATH`. Assemblers named `like` come first.
 fn assemblers(like: &str) -> Vec<PathBuf> {
     if let Some(chosen) = std::env::var_os(RUN_PTXAS).filter(|chosen| !chosen.is_empty()) {
         return vec![chosen.into()];
@@ -169,19 +169,18 @@ fn assemblers(like: &str) -> Vec<PathBuf> {
             }
         }
     }
-    // The one that has made the program's code first.
     found.sort_by_key(|tool| !like.is_empty() && tool.file_name() != Some(OsStr::new(like)));
     found
 }
 
-/// Lists the folders of Python's packages from which the program has loaded libraries.
+/// Lists the folders of Python packages from which the program has loaded libraries.
 fn package_folders() -> Vec<PathBuf> {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         found: *mut c_void,
     ) -> libc::c_int {
-        // SAFETY: a library's description, whose name is a string, and the caller's list.
+        // SAFETY: `info` describes a library whose name is null or a C string. `found` is the caller's list.
         let (name, found) = unsafe {
             if (*info).dlpi_name.is_null() {
                 return 0;
@@ -201,12 +200,13 @@ fn package_folders() -> Vec<PathBuf> {
         0
     }
     let mut found: Vec<PathBuf> = Vec::new();
-    // SAFETY: the callback takes what `dl_iterate_phdr` gives, and a list of the type that it writes.
+    // SAFETY: the callback has the signature that `dl_iterate_phdr` needs, and `found` has the type that it
+    // writes.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found
 }
 
-/// Assembles a text, or reads what was assembled before.
+/// Assembles a text. Uses the cache of earlier runs.
 fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> Result<Vec<u8>, String> {
     let target = target_of(text, architecture);
     let kept = Kept::new(tool, text, options, &target);
@@ -219,7 +219,7 @@ fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> 
     fs::write(&input, text).map_err(|error| failed(&error.to_string()))?;
     let mut command = Command::new(tool);
     command.args(["-lineinfo", "-arch", &target]).args(options).arg(&input).arg("-o").arg(&output);
-    // It is no part of the program.
+    // The assembler is not a part of the traced program.
     command.env_remove("LD_PRELOAD").env_remove("WARPTRACE_RUN_FILE");
     let ended = command.output().map_err(|error| failed(&error.to_string()))?;
     if !ended.status.success() {
@@ -234,8 +234,8 @@ fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> 
     Ok(code)
 }
 
-/// The architecture to assemble for: the device's, or that of a text for one architecture only, such as
-/// `sm_90a`.
+/// Returns the architecture to assemble for: the text's, if it ends in a letter, as in `sm_90a`; otherwise
+/// the device's.
 fn target_of(text: &[u8], architecture: u32) -> String {
     let text = String::from_utf8_lossy(text);
     let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
@@ -246,7 +246,7 @@ fn target_of(text: &[u8], architecture: u32) -> String {
     }
 }
 
-/// A folder that is removed when it is dropped.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -266,8 +266,8 @@ impl Drop for Folder {
     }
 }
 
-/// Where what was assembled is kept for the next run: by a hash of the text, the options, the architecture
-/// and the tool's file, all of which stand beside it, so that two of the same hash are told apart.
+/// Cache entry for assembled code. The file name is a hash of the text, the options, the architecture and the
+/// tool's file (path, size and time). The entry also stores these in full, to detect hash collisions.
 struct Kept {
     folder: PathBuf,
     name: String,
@@ -275,7 +275,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// `None` where there is no folder for such things.
+    /// Returns `None` if the tool's file cannot be read, or the environment names no cache folder.
     fn new(tool: &Path, text: &[u8], options: &[String], target: &str) -> Option<Self> {
         let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         let cache = cache.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cache")))?;
@@ -302,7 +302,7 @@ impl Kept {
         (of("ptx")? == self.key).then(|| of("cubin")).flatten()
     }
 
-    /// Keeps code. What goes wrong with that costs time in the next run, and nothing else.
+    /// Stores code. Ignores errors: they only cost time in the next run.
     fn write(&self, code: &[u8]) {
         let write = |ending: &str, bytes: &[u8]| {
             let file = self.folder.join(format!("{}.{ending}", self.name));

@@ -1,17 +1,15 @@
-//! Assemblers that the program starts: `-lineinfo` is added, so that `ptxas` keeps the PTX in its machine
-//! code.
+//! Adds `-lineinfo` to assemblers that the program starts, so that `ptxas` keeps the PTX in its machine code.
 //!
-//! Nothing else is changed, so that what frameworks keep of it serves untraced runs, too. A `ptxas` that is
-//! asked what it is says so as ever: that text is part of the names under which frameworks keep machine code.
+//! No other option changes, so machine code in the caches of frameworks also serves untraced runs. Calls of
+//! `ptxas` that ask for its version stay unchanged: frameworks use that text in the keys of their caches.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The assembler's name, which something may follow.
 const NAME: &[u8] = b"ptxas";
 const LINES: &str = "-lineinfo";
-/// With one of these it keeps the PTX already, or assembles nothing.
+/// Options with which the assembler already keeps the PTX, must not keep lines, or assembles nothing.
 const NOT_WITH: [&str; 10] = [
     LINES,
     "--generate-line-info",
@@ -25,7 +23,7 @@ const NOT_WITH: [&str; 10] = [
     "--suppress-debug-info",
 ];
 
-/// Called when this library is loaded: starts an assembler again, with one option more.
+/// Runs when this library is loaded. Restarts an assembler with one more option.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -36,7 +34,7 @@ extern "C" fn started() {
     let _ = crate::inside::guarded(start_again);
 }
 
-/// Starts the process's program again if it is an assembler that does not keep lines; returns otherwise.
+/// Restarts the process's program if it is an assembler without line info. Returns otherwise.
 fn start_again() -> Option<()> {
     std::env::var_os("WARPTRACE_RUN_FILE").filter(|file| !file.is_empty())?;
     let program = std::fs::read_link("/proc/self/exe").ok()?;
@@ -47,16 +45,16 @@ fn start_again() -> Option<()> {
     let arguments: Vec<CString> = arguments.into_iter().map(to_c).collect::<Option<_>>()?;
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: strings and a list of them that ends in null. The process has one thread. If it cannot be
-    // started again, it goes on as it is.
+    // SAFETY: both arguments are C strings, or a list of C strings that ends in null. The process has one
+    // thread. If `execv` fails, the process continues unchanged.
     unsafe {
         libc::execv(program.as_ptr(), pointers.as_ptr());
     }
     None
 }
 
-/// Adds the option to the arguments of an assembler, as the system has them; `None` if it is to stay what it
-/// is.
+/// Adds the option to the arguments of an assembler, each ended by a zero byte. Returns `None` for other
+/// programs and for calls that stay unchanged.
 fn with_lines(program: &Path, arguments: &[u8]) -> Option<Vec<OsString>> {
     if !program.file_name()?.as_bytes().starts_with(NAME) {
         return None;

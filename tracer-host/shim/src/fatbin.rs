@@ -1,4 +1,4 @@
-//! Fatbins: what nvcc puts into a program, a container of images for several architectures.
+//! Fatbins: containers that nvcc adds to a program, with images for several architectures.
 //!
 //! ```text
 //! wrapper    u32 magic 0x466243b1   u32 version   pointer to the container   pointer
@@ -7,30 +7,28 @@
 //!                 0     2  kind: 1 PTX, 2 machine code (ELF)
 //!                 2     2  version
 //!                 4     4  bytes of this header
-//!                 8     8  bytes of the payload, padding included
+//!                 8     8  bytes of the payload, including padding
 //!                16     4  bytes of the compressed payload, or 0
 //!                28     4  architecture: 90 for sm_90
 //!                40     8  flags: 0x2000 LZ4, 0x8000 zstd, 0x100000 for one architecture only (sm_90a)
-//!                56     8  bytes of the payload when it is not compressed
+//!                56     8  bytes of the uncompressed payload
 //! ```
-//! All numbers are little-endian. NVIDIA does not document the container; this is what nvcc writes from CUDA
-//! 11 to 13, and what public readers of it agree on.
+//! All numbers are little-endian. NVIDIA does not document the container. The layout is what nvcc of CUDA 11
+//! to 13 writes and what public readers agree on.
 
 use std::ffi::c_void;
 use std::io::Read;
 
-/// Begins the wrapper, of which a program passes the address.
+/// Magic number of the wrapper. A program passes the wrapper's address.
 pub(crate) const WRAPPER_MAGIC: u32 = 0x4662_43b1;
-/// Begins the container.
 pub(crate) const CONTAINER_MAGIC: u32 = 0xba55_ed50;
-/// Offset of the container's address in the wrapper.
 const WRAPPER_POINTER: usize = 8;
 const CONTAINER_HEADER_BYTES: usize = 16;
-/// The least that an entry's header has, as far as it is read here.
+/// Least bytes of an entry's header: all fields that are read.
 const ENTRY_HEADER_BYTES: usize = 64;
-/// The most bytes of one PTX text; large libraries have some megabytes.
+/// Limit on the bytes of one image. The PTX of large libraries has some megabytes.
 const MAX_TEXT_BYTES: u64 = 1 << 28;
-/// LZ4 makes at most this many bytes of one.
+/// Upper bound on the compression ratio of LZ4.
 const MAX_LZ4_RATIO: u64 = 256;
 
 const KIND_PTX: u16 = 1;
@@ -39,54 +37,47 @@ const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 const FLAG_SPECIFIC: u64 = 0x10_0000;
 
-/// Why a fatbin cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum FatbinError {
-    /// It does not begin as one.
+    /// The magic number is wrong.
     #[error("it begins with {found:#010x}, not with the magic number of a fatbin")]
     Magic {
-        /// What it begins with.
+        /// The first four bytes.
         found: u32,
     },
-    /// A part passes the container's end.
+    /// An entry extends past the end of the container.
     #[error("entry {entry} at byte {offset} passes the fatbin's end")]
     Truncated {
         /// Number of the entry, from 0.
         entry: usize,
-        /// Where it begins.
+        /// Offset of the entry in bytes.
         offset: usize,
     },
-    /// A compressed text is damaged.
+    /// A compressed image is damaged.
     #[error("the compressed PTX of entry {entry} cannot be read: {problem}")]
     Compressed {
-        /// Number of the entry, from 0.
         entry: usize,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// A text is longer than any that is traced.
+    /// An image exceeds the size limit.
     #[error("the PTX of entry {entry} has {bytes} bytes, more than the {MAX_TEXT_BYTES} that are read")]
     Long {
-        /// Number of the entry, from 0.
         entry: usize,
-        /// Its length.
+        /// Uncompressed size in bytes.
         bytes: u64,
     },
 }
 
-/// What an entry holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// PTX.
     Ptx,
-    /// Machine code.
     Elf,
     /// Anything else, such as code for link-time optimisation.
     Other(u16),
 }
 
-/// An image in a fatbin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     number: usize,
@@ -95,18 +86,19 @@ pub(crate) struct Entry<'a> {
     pub(crate) architecture: u32,
     flags: u64,
     payload: &'a [u8],
-    /// Bytes that it has when it is not compressed.
+    /// Uncompressed size in bytes.
     plain_bytes: u64,
 }
 
-/// Finds the container behind the address of a wrapper or a container.
+/// Finds the container, from the address of a wrapper or of the container.
 ///
 /// # Safety
-/// `image` is the address of one or the other, of which as many bytes can be read as its header says, and
-/// which stay as they are for `'a`.
+/// `image` is the address of a wrapper or a container. All bytes that the headers describe are readable and
+/// do not change during `'a`.
 pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], FatbinError> {
     let mut container = image.cast::<u8>();
-    // SAFETY: both begin with a magic number of four bytes; a wrapper has the container's address behind it.
+    // SAFETY: both begin with a magic number of four bytes. A wrapper has the container's address at offset
+    // 8.
     let magic = unsafe {
         if container.cast::<u32>().read_unaligned() == WRAPPER_MAGIC {
             container = container.add(WRAPPER_POINTER).cast::<*const u8>().read_unaligned();
@@ -116,7 +108,7 @@ pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], 
     if magic != CONTAINER_MAGIC {
         return Err(FatbinError::Magic { found: magic });
     }
-    // SAFETY: the header of a container has 16 bytes, and says how many follow.
+    // SAFETY: a container has a header of 16 bytes, which gives the number of bytes after it.
     unsafe {
         let header = std::slice::from_raw_parts(container, CONTAINER_HEADER_BYTES);
         let bytes = usize::try_from(u64_at(header, 8)).unwrap_or(usize::MAX);
@@ -125,10 +117,10 @@ pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], 
     }
 }
 
-/// Lists the entries of a container.
+/// Returns the entries of a container.
 ///
 /// # Errors
-/// If it is none, or an entry passes its end.
+/// Returns an error if the magic number is wrong, or an entry extends past the end.
 pub(crate) fn entries(container: &[u8]) -> Result<Vec<Entry<'_>>, FatbinError> {
     let magic = container.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if magic != CONTAINER_MAGIC || container.len() < CONTAINER_HEADER_BYTES {
@@ -173,20 +165,20 @@ pub(crate) fn entries(container: &[u8]) -> Result<Vec<Entry<'_>>, FatbinError> {
 }
 
 impl Entry<'_> {
-    /// Tells whether it is for one architecture only, such as `sm_90a`.
+    /// Returns true if the entry is for one architecture only, such as `sm_90a`.
     pub(crate) const fn is_specific(&self) -> bool {
         self.flags & FLAG_SPECIFIC != 0
     }
 
-    /// Names the architecture: `90` or `90a`.
+    /// Returns the name of the architecture: `90` or `90a`.
     pub(crate) fn target(&self) -> String {
         format!("{}{}", self.architecture, if self.is_specific() { "a" } else { "" })
     }
 
-    /// Reads the text of a PTX entry, without the zero bytes at its end.
+    /// Returns the text of a PTX entry, without the zero bytes at its end.
     ///
     /// # Errors
-    /// If it is compressed and damaged, longer than any that is traced, or no text.
+    /// Returns an error if the text is damaged, exceeds the size limit, or is not UTF-8.
     pub(crate) fn text(&self) -> Result<String, FatbinError> {
         let mut plain = self.bytes()?;
         let end = plain.iter().position(|&byte| byte == 0).unwrap_or(plain.len());
@@ -198,10 +190,10 @@ impl Entry<'_> {
         String::from_utf8(plain).map_err(damaged)
     }
 
-    /// Reads the image of an entry.
+    /// Returns the uncompressed image of an entry.
     ///
     /// # Errors
-    /// If it is compressed and damaged, or longer than any that is traced.
+    /// Returns an error if the image is damaged or exceeds the size limit.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, FatbinError> {
         let Self { number: entry, plain_bytes: bytes, .. } = *self;
         let damaged = |problem: String| FatbinError::Compressed { entry, problem };

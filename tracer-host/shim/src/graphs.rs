@@ -1,8 +1,8 @@
-//! Graphs of launches that the program has made ready to run, and the kernels in them.
+//! Executable graphs of the program, and their kernel nodes.
 //!
-//! A launch of a graph is recorded by giving each kernel node its traced copy, with logs of its own, just
-//! before. The driver takes such changes by the nodes of the graph from which the executable one was made: so
-//! that graph is kept while the other is there, even if the program destroys it.
+//! Before a graph is launched, each kernel node gets its traced copy and its logs. The driver identifies
+//! nodes of an executable graph by the nodes of the graph from which it was instantiated. Therefore that
+//! graph is kept as long as the executable graph exists, even if the program destroys it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::c_void;
@@ -17,65 +17,62 @@ use crate::driver::{self, Answer, SUCCESS};
 use crate::exchange::Kernel;
 use crate::state::{Function, State, lock};
 
-/// A handle of the driver's.
 type Handle = *mut c_void;
 
-/// The driver's kinds of nodes that hold kernels: a kernel; a graph, or several, in a node.
+/// The driver's node types with kernels: kernel, child graph, conditional.
 const KERNEL: u32 = 0;
 const CHILD: u32 = 4;
 const CONDITIONAL: u32 = 13;
-/// The kind of those that give memory when the graph is launched.
+/// The driver's type of memory allocation nodes.
 const ALLOCATES: u32 = 10;
 
-/// What is known of the program's graphs.
 #[derive(Debug, Default)]
 pub(crate) struct Graphs {
     executable: HashMap<usize, Arc<Mutex<Executable>>>,
-    /// How many executable graphs each graph has, and whether the program has destroyed it.
+    /// For each graph: the number of its executable graphs, and whether the program has destroyed it.
     made_of: HashMap<usize, (usize, bool)>,
-    /// Graphs that belong to nodes of others.
+    /// Graphs that belong to nodes of other graphs.
     children: HashSet<usize>,
 }
 
-/// A graph that can be launched.
 #[derive(Debug, Default)]
 pub(crate) struct Executable {
     graph: usize,
     pub(crate) nodes: Vec<Node>,
-    /// Kernels that run untraced, by their nodes.
+    /// Kernels that run untraced, by node.
     skipped: BTreeMap<usize, Skipped>,
-    /// Nodes that are switched off.
+    /// Nodes that the program has disabled.
     disabled: HashSet<usize>,
 }
 
-/// A node of which the kernel runs untraced.
+/// A node whose kernel runs untraced.
 #[derive(Clone, Debug)]
 pub(crate) struct Skipped {
     pub(crate) kernel: Arc<str>,
     pub(crate) reason: String,
-    /// `None` if it is not known.
+    /// `None` if the shape is unknown.
     pub(crate) shape: Option<LaunchShape>,
 }
 
-/// A node with a kernel that has a traced copy.
+/// A kernel node with a traced copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     handle: usize,
     pub(crate) function: Arc<Function>,
-    /// The program's own parameters, without addresses of arguments.
+    /// The program's parameters, without addresses of arguments.
     pub(crate) own: Parameters,
-    /// The arguments' bytes, at their offsets.
+    /// The arguments, each at its offset.
     arguments: Vec<u8>,
     pub(crate) is_cooperative: bool,
-    /// Whether the executable graph has the traced copy in this node.
+    /// True if the executable graph has the traced copy in this node.
     pub(crate) is_traced: bool,
 }
 
-/// Parameters of a node, for any thread.
+/// Node parameters that any thread may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters(pub(crate) NodeParameters);
 
-// SAFETY: handles, which any thread may use; addresses in it are null.
+// SAFETY: any thread may use the handles; the addresses of arguments are null.
 unsafe impl Send for Parameters {}
 
 impl Graphs {
@@ -83,17 +80,18 @@ impl Graphs {
         self.executable.get(&(handle as usize)).cloned()
     }
 
-    /// Notes that a graph belongs to a node of another.
+    /// Registers a graph that belongs to a node of another graph.
     pub(crate) fn add_child(&mut self, graph: Handle) {
         self.children.insert(graph as usize);
     }
 
-    /// Tells whether a graph belongs to a node of another, as far as the program has asked for it.
+    /// Returns true if a graph belongs to a node of another. Only graphs that the program has got from the
+    /// driver are known.
     pub(crate) fn is_of_node(&self, graph: Handle) -> bool {
         self.children.contains(&(graph as usize))
     }
 
-    /// All that were made of a graph that has this node, with their handles.
+    /// Returns the executable graphs with this node, with their handles.
     pub(crate) fn of_node(&self, node: Handle) -> Vec<(Handle, Arc<Mutex<Executable>>)> {
         let all = self.executable.iter();
         let has =
@@ -102,16 +100,15 @@ impl Graphs {
             .collect()
     }
 
-    /// Notes a graph that can be launched.
     pub(crate) fn add(&mut self, handle: Handle, graph: Handle, mut found: Executable) {
         found.graph = graph as usize;
         self.made_of.entry(found.graph).or_default().0 += 1;
         self.executable.insert(handle as usize, Arc::new(Mutex::new(found)));
     }
 
-    /// Tells whether a graph that the program destroys is to be kept.
+    /// Returns true if a graph that the program destroys must be kept.
     pub(crate) fn keeps(&mut self, graph: Handle) -> bool {
-        // The handle may be another graph's later.
+        // The driver may reuse the handle for another graph.
         self.children.remove(&(graph as usize));
         match self.made_of.get_mut(&(graph as usize)) {
             Some((_, is_destroyed)) => {
@@ -122,7 +119,7 @@ impl Graphs {
         }
     }
 
-    /// Forgets an executable graph; returns the graph that was kept for it alone.
+    /// Removes an executable graph. Returns its source graph if that was kept only for this one.
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<Handle> {
         let found = self.executable.remove(&(handle as usize))?;
         let graph = lock(&found).graph;
@@ -138,13 +135,13 @@ impl Graphs {
 }
 
 impl Executable {
-    /// Reads a graph's kernels.
+    /// Reads the kernels of a graph.
     ///
     /// # Safety
-    /// It is a graph of the program.
+    /// `graph` is a graph of the program.
     pub(crate) unsafe fn read(state: &State, graph: Handle) -> Self {
         let mut found = Self::default();
-        // SAFETY: the caller's promise, here and below; the driver writes as many nodes as there is room for.
+        // SAFETY: guaranteed by the caller, here and below. The driver writes at most `count` nodes.
         let nodes = unsafe {
             let mut count = 0;
             if sys::cuGraphGetNodes(graph.cast(), null_mut(), &raw mut count) as u32 != SUCCESS {
@@ -159,7 +156,7 @@ impl Executable {
         };
         for node in nodes {
             let mut kind = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_EMPTY;
-            // SAFETY: a node of the graph. The kind is read as a number: a driver may know more of them.
+            // SAFETY: a node of the graph. The type is read as a number, since a driver may have others.
             let kind = unsafe {
                 let answer = sys::cuGraphNodeGetType(node, &raw mut kind);
                 if answer as u32 == SUCCESS { (&raw const kind).cast::<u32>().read() } else { continue }
@@ -167,7 +164,7 @@ impl Executable {
             match kind {
                 KERNEL => {
                     let mut parameters = std::mem::MaybeUninit::<NodeParameters>::zeroed();
-                    // SAFETY: a kernel node, whose parameters the driver writes.
+                    // SAFETY: a kernel node. The driver writes its parameters.
                     unsafe {
                         let answer = sys::cuGraphKernelNodeGetParams_v2(node, parameters.as_mut_ptr());
                         if answer as u32 == SUCCESS {
@@ -189,22 +186,22 @@ impl Executable {
         found
     }
 
-    /// The nodes that are launched, by their places.
+    /// Returns the enabled nodes with a traced copy, with their indices.
     pub(crate) fn enabled(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(|(_, node)| !self.disabled.contains(&node.handle))
     }
 
-    /// Kernels that run untraced, of nodes that are launched.
+    /// Returns the untraced kernels of enabled nodes.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = &Skipped> {
         self.skipped.iter().filter(|(node, _)| !self.disabled.contains(node)).map(|(_, skipped)| skipped)
     }
 
-    /// Notes a node's parameters, which are the program's own.
+    /// Registers a node's parameters, set by the program.
     ///
     /// # Safety
-    /// The driver has given or taken them.
+    /// The driver has written or read the parameters.
     pub(crate) unsafe fn set(&mut self, state: &State, node: Handle, parameters: &NodeParameters) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let found = unsafe { Node::new(state, node, parameters) };
         let known = self.nodes.iter().position(|known| known.handle == node as usize);
         self.skipped.remove(&(node as usize));
@@ -221,7 +218,7 @@ impl Executable {
         }
     }
 
-    /// Notes that the program has changed a node, or all, in a way that is not read.
+    /// Makes a node, or all nodes, untraced, after the program changed them in a way that is not read.
     pub(crate) fn changed(&mut self, node: Option<Handle>) {
         let is_it = |known: &Node| node.is_none_or(|node| known.handle == node as usize);
         let (gone, left) = std::mem::take(&mut self.nodes).into_iter().partition(is_it);
@@ -234,7 +231,6 @@ impl Executable {
         }
     }
 
-    /// Notes that a node is switched on or off.
     pub(crate) fn enable(&mut self, node: Handle, is_enabled: bool) {
         if is_enabled {
             self.disabled.remove(&(node as usize));
@@ -243,15 +239,15 @@ impl Executable {
         }
     }
 
-    /// Gives nodes the program's own kernels again: those that `wanted` names by their places. Tells whether
-    /// all have them.
+    /// Restores the program's kernels in all nodes whose index is `wanted`. Returns true if all of these
+    /// nodes have them.
     ///
     /// # Safety
-    /// It is this executable graph.
+    /// `handle` is this executable graph.
     pub(crate) unsafe fn restore(&mut self, handle: Handle, wanted: impl Fn(usize) -> bool) -> bool {
         for (at, node) in self.nodes.iter_mut().enumerate() {
             if node.is_traced && wanted(at) {
-                // SAFETY: the caller's promise; the node is one of it.
+                // SAFETY: guaranteed by the caller. The node is one of this graph.
                 node.is_traced = unsafe { node.put(handle, None) } != SUCCESS;
             }
         }
@@ -260,10 +256,10 @@ impl Executable {
 }
 
 impl Node {
-    /// Reads a node that has these parameters.
+    /// Makes a node with these parameters.
     ///
     /// # Safety
-    /// The driver has given or taken them.
+    /// The driver has written or read the parameters.
     unsafe fn new(
         state: &State,
         handle: Handle,
@@ -277,11 +273,12 @@ impl Node {
         };
         let skipped = |reason: String| (Arc::clone(function.readable()), reason);
         let kernel = function.kernel().map_err(skipped)?;
-        // SAFETY: the caller's promise: an address for each parameter, or a list with a buffer.
+        // SAFETY: guaranteed by the caller: the parameters have an address for each argument, or a list with
+        // a buffer.
         let arguments = unsafe { arguments_of(kernel, parameters) }
             .ok_or_else(|| skipped("its node's arguments cannot be read".to_owned()))?;
         let own = NodeParameters { kernelParams: null_mut(), extra: null_mut(), ..*parameters };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let [is_cooperative, is_updatable] = unsafe {
             use sys::CUlaunchAttributeID as A;
             [A::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, A::CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE]
@@ -300,17 +297,17 @@ impl Node {
         })
     }
 
-    /// Gives the node of an executable graph its traced copy with logs and so much shared memory, or the
-    /// program's own kernel.
+    /// Puts a kernel into the node of an executable graph: the traced copy with its dynamic shared memory in
+    /// bytes and its logs, or the program's own kernel.
     ///
     /// # Safety
-    /// The node is one of the graph that this one was made of; the copy is that of its kernel.
+    /// The node belongs to the graph from which `graph` was instantiated. The copy is a copy of its kernel.
     pub(crate) unsafe fn put(&self, graph: Handle, traced: Option<(Handle, u32, &LaunchLogs)>) -> Answer {
         let Ok(kernel) = self.function.kernel() else { return driver::INVALID };
         let mut bytes = self.arguments.clone();
         let mut own = self.own.0;
         let base = bytes.as_mut_ptr();
-        // SAFETY: offsets of parameters are inside of the bytes.
+        // SAFETY: the offsets of parameters are within the bytes.
         let mut list: Vec<Handle> =
             kernel.parameters.iter().map(|parameter| unsafe { base.add(parameter.offset).cast() }).collect();
         if let Some((copy, shared, logs)) = traced {
@@ -318,7 +315,7 @@ impl Node {
             list.push((&raw const *logs).cast_mut().cast());
         }
         own.kernelParams = list.as_mut_ptr();
-        // SAFETY: the caller's promise; the driver copies the arguments.
+        // SAFETY: guaranteed by the caller. The driver copies the arguments.
         unsafe {
             sys::cuGraphExecKernelNodeSetParams_v2(
                 graph.cast(),
@@ -329,7 +326,6 @@ impl Node {
     }
 }
 
-/// Tells the shape of a node's launch.
 pub(crate) fn shape(parameters: &NodeParameters) -> LaunchShape {
     let grid = [parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ];
     let block = [parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ];
@@ -337,37 +333,37 @@ pub(crate) fn shape(parameters: &NodeParameters) -> LaunchShape {
     LaunchShape { dynamic_shared, ..LaunchShape::new(grid, block, Blocks::Communicating) }
 }
 
-/// Tells whether a node has an attribute whose value begins with a number that is not 0.
+/// Returns true if a node has the attribute and its value begins with a number that is not 0.
 ///
 /// # Safety
-/// A kernel node.
+/// `node` is a kernel node.
 unsafe fn has_attribute(node: Handle, attribute: sys::CUlaunchAttributeID) -> bool {
     let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-    // SAFETY: the caller's promise; the value is a union as large as the driver writes, and all bits are
-    // valid.
+    // SAFETY: guaranteed by the caller. The value is the union that the driver writes; it is zeroed, so all
+    // its bits are initialized.
     unsafe {
         let answer = sys::cuGraphKernelNodeGetAttribute(node.cast(), attribute, value.as_mut_ptr());
         answer as u32 == SUCCESS && value.assume_init().cooperative != 0
     }
 }
 
-/// Copies a node's arguments.
+/// Copies the arguments of a node.
 ///
 /// # Safety
-/// As of [`Node::new`].
+/// Same as [`Node::new`].
 unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<Vec<u8>> {
     let bytes = kernel.parameters.last().map_or(0, |last| last.offset + last.size);
     if parameters.kernelParams.is_null() {
         if kernel.parameters.is_empty() {
             return Some(Vec::new());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let found = unsafe { crate::hooks::buffer_of(parameters.extra) }?;
         return (found.len() >= bytes).then_some(found);
     }
     let mut found = vec![0; bytes];
     for (number, parameter) in kernel.parameters.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let from = (*parameters.kernelParams.add(number)).cast::<u8>();
             found.as_mut_ptr().add(parameter.offset).copy_from(from, parameter.size);
@@ -376,7 +372,7 @@ unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<V
     Some(found)
 }
 
-/// Finds a function of a node by its handles: that of the function, or of the library's kernel.
+/// Finds the function of a node by the handle of the function, or of the library's kernel.
 fn function_of(state: &State, function: Handle, kernel: Handle) -> Option<Arc<Function>> {
     let known = |handle: Handle| lock(&state.registry).function(handle as usize).cloned();
     if let Some(found) = [function, kernel].into_iter().filter(|handle| !handle.is_null()).find_map(known) {

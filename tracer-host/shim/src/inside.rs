@@ -1,4 +1,4 @@
-//! Tells whether the thread is inside of the tracer, whose own calls of the driver go straight to it.
+//! Marks threads that are inside the tracer. Hooks pass their driver calls through.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,11 +7,11 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The thread is inside of the tracer until this is dropped.
+/// While this value lives, the thread is inside the tracer.
 pub(crate) struct Inside(());
 
 impl Inside {
-    /// Enters; `None` if the thread is inside already, or ends.
+    /// Enters the tracer. Returns `None` if the thread is inside already, or ends.
     pub(crate) fn enter() -> Option<Self> {
         match INSIDE.try_with(|inside| inside.replace(true)) {
             Ok(false) => Some(Self(())),
@@ -19,7 +19,6 @@ impl Inside {
         }
     }
 
-    /// Tells whether the thread is inside.
     pub(crate) fn is() -> bool {
         INSIDE.try_with(Cell::get).unwrap_or(true)
     }
@@ -31,7 +30,7 @@ impl Drop for Inside {
     }
 }
 
-/// Runs what must never break the program; `None` if it panics.
+/// Runs code that must not break the program. Returns `None` if it panics.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }

@@ -1,5 +1,5 @@
-//! Where the program looks functions up: `dlsym`, `dlvsym`. What is not ours goes to the system's
-//! own function by a jump, so that this one sees the true caller, on which `RTLD_NEXT` depends.
+//! Replaces `dlsym` and `dlvsym`, with which programs look up functions. Other names go to the system's
+//! function by a jump, so that it sees the true caller: `RTLD_NEXT` depends on it.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
@@ -8,16 +8,16 @@ use crate::hooks;
 use crate::inside::Inside;
 use crate::real;
 
-/// Every function of the driver begins so, and every one of NVRTC and nvJitLink.
+/// Prefixes of the functions of the driver, NVRTC and nvJitLink.
 const PREFIXES: [&[u8]; 3] = [b"cu", b"nvrtc", b"nvJitLink"];
 
-/// Returns our function instead of the driver's; null to continue with the system's look-up.
+/// Returns the hook for a name; null to continue with the system's look-up.
 extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     real::find();
     if name.is_null() || is_pseudo(handle) || Inside::is() {
         return null_mut();
     }
-    // SAFETY: a name that the program looks up is a string.
+    // SAFETY: the program passes a C string.
     let name = unsafe { CStr::from_ptr(name) };
     if !PREFIXES.iter().any(|prefix| name.to_bytes().starts_with(prefix)) {
         return null_mut();
@@ -26,22 +26,22 @@ extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_vo
     // SAFETY: the program's own handle and name.
     let found = unsafe { real::dlsym(handle, name) };
     if found.is_null() {
-        // The system's look-up fails once more, and says why.
+        // The system's look-up fails again, and sets the error.
         return found;
     }
     hook.replace(found)
 }
 
-/// Tells whether a handle stands for several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`): a look-up there finds
-/// what this library exports.
+/// Returns true if a handle denotes several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`). Such a look-up finds the
+/// exported hooks.
 fn is_pseudo(handle: *mut c_void) -> bool {
     handle == libc::RTLD_DEFAULT || handle == libc::RTLD_NEXT
 }
 
-/// `dlsym(handle, name)` of every program that this library is loaded into.
+/// `dlsym(handle, name)` for the whole program.
 ///
 /// # Safety
-/// As of the system's function.
+/// Same as the system's function.
 #[cfg(not(test))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -67,10 +67,10 @@ pub(crate) unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) 
     )
 }
 
-/// `dlvsym(handle, name, version)`: the driver has no versions of symbols, but a program may ask so.
+/// `dlvsym(handle, name, version)`. Symbols of the driver have no versions, but programs may use it.
 ///
 /// # Safety
-/// As of the system's function.
+/// Same as the system's function.
 #[cfg(not(test))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

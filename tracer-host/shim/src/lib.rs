@@ -1,31 +1,30 @@
-//! What `warptrace run` loads into a CUDA program: a library that records the kernels of the program, which
-//! need not know of it.
+//! The library that `warptrace run` loads into a CUDA program. It records the program's kernels. The program
+//! does not need to know it.
 //!
 //! ```text
-//!  program ── dlsym, cuGetProcAddress ──▶ shim: our functions instead of the driver's
-//!  program ── cuLibraryLoadData(image) ──▶ shim: finds the PTX in it ──▶ driver
-//!  program ── cuLaunchKernel ────────────▶ shim: makes the kernel's traced copy, once; a session launches that on the
-//!                                                program's stream ──▶ driver
+//!  program ── dlsym, cuGetProcAddress ──▶ shim: returns hooks instead of the driver's functions
+//!  program ── cuLibraryLoadData(image) ──▶ shim: finds the PTX in the image ──▶ driver
+//!  program ── cuLaunchKernel ────────────▶ shim: makes the kernel's traced copy at its first launch; a
+//!                                                session launches it on the program's stream ──▶ driver
 //!                                                 └▶ FILE.wtrc
 //! ```
 //!
-//! - `real`, `interpose`: how the program comes here.
-//! - `hooks`: the driver's functions that this library stands in for.
-//! - `fatbin`, `cubin`, `image`: what the program loads, and the PTX in it.
-//! - `copies`, `exchange`, `assemble`: traced copies of its kernels, and what the driver loads for them.
-//! - `state`, `trace`: what is known of the program's modules and kernels, and the sessions that record them.
-//! - `graphs`: graphs that the program launches, and the kernels in them.
-//! - `nvtx`, `ranges`: ranges that the program opens, by which launches are called.
+//! - `real`, `interpose`: replacement of `dlsym` and `dlvsym`.
+//! - `hooks`: replacements of the driver's functions.
+//! - `fatbin`, `cubin`, `image`: images that the program loads, and their PTX.
+//! - `copies`, `exchange`, `assemble`: traced copies of kernels, and the images that contain them.
+//! - `state`, `trace`: the program's modules and kernels, and the sessions that record them.
+//! - `graphs`: graphs that the program launches, and their kernels.
+//! - `nvtx`, `ranges`: NVTX ranges of the program, which label its launches.
 //! - `python`: call stacks of the Python code that launches.
-//! - `api`: what a program may call that knows of warptrace.
-//! - `summary`: what `warptrace run` says in the end.
+//! - `api`: functions that the program may call.
+//! - `summary`: the report for `warptrace run`.
+//! - `assembler`: changes the options of assemblers that the program starts.
 //!
-//! - `assembler`: what it does in an assembler that the program starts.
+//! Loading the library has no other effect: a program without CUDA runs unchanged. Errors in the library must
+//! not break the program, so each hook falls back to the program's own call.
 //!
-//! Loading it does nothing else: a program without CUDA never notices. What goes wrong here must never break
-//! the program, so each hook ends with the program's own call.
-//!
-//! It is for Linux on x86-64 with the GNU C library; elsewhere the library is empty.
+//! The library needs Linux on x86-64 with the GNU C library. It is empty on other targets.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests do not stand in for the system's functions"))]
 

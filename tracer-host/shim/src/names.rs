@@ -1,19 +1,18 @@
-//! Names of functions as people write them.
+//! Names of functions as in the source.
 
 use std::collections::HashMap;
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Names longer than this are mostly templates of templates; readers of a trace see this much of them.
+/// Limit on the characters of a name. Longer names are mostly nested templates.
 const MAX_NAME_CHARS: usize = 300;
 
-/// Demangles the name of a C++ or Rust function, without its parameters; other names stay as they are.
+/// Demangles the name of a C++ or Rust function, without parameters. Returns other names unchanged.
 pub(crate) fn readable(mangled: &str) -> String {
     demangled(mangled, DemangleOptions::new().no_params().no_return_type())
 }
 
-/// Like [`readable`], for each name of a list: functions of one name that differ in their parameters have
-/// them.
+/// Like [`readable`], for each name of a list. Functions with the same name keep their parameters.
 pub(crate) fn all_readable(mangled: &[&str]) -> Vec<String> {
     let short: Vec<String> = mangled.iter().map(|name| readable(name)).collect();
     let mut counts = HashMap::new();
@@ -43,7 +42,7 @@ fn demangled(mangled: &str, options: DemangleOptions) -> String {
     }
 }
 
-/// Leaves out tags such as `[abi:v1]`, with which Numba tells versions of a function apart.
+/// Removes tags such as `[abi:v1]`, with which Numba distinguishes versions of a function.
 fn without_tags(name: &str) -> String {
     let mut parts = name.split("[abi:");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! NVTX, by which programs open ranges: its third version loads the library that `NVTX_INJECTION64_PATH`
-//! names, which is this one, and lets it put functions of its own into tables.
+//! NVTX ranges. Version 3 of NVTX loads the library that `NVTX_INJECTION64_PATH` names. This library then
+//! adds its functions to the tables of NVTX.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut;
@@ -10,16 +10,16 @@ use warptrace_format::file::limits::MAX_LABEL_BYTES;
 use crate::inside::guarded;
 use crate::ranges::{self, Message};
 
-/// A domain, or a registered text: its number.
+/// The number of a domain or a registered string.
 type Handle = *mut c_void;
-/// Characters that a message is read to.
+/// Limit on the characters of a message.
 const MAX_CHARACTERS: usize = MAX_LABEL_BYTES;
-/// What a call answers that did nothing.
+/// Result of a call that failed.
 const NOTHING: c_int = -1;
 
-/// The table of tables.
+/// Number of the table with [`Callbacks`].
 const CALLBACKS: u32 = 1;
-/// The tables of functions: without domains, and with them.
+/// Numbers of the function tables: without domains, and with domains.
 const CORE: c_int = 1;
 const CORE2: c_int = 5;
 
@@ -29,7 +29,6 @@ struct Callbacks {
     table: Option<unsafe extern "C" fn(c_int, *mut *mut *mut *const c_void, *mut c_uint) -> c_int>,
 }
 
-/// What describes a range.
 #[repr(C)]
 struct Attributes {
     version: u16,
@@ -45,7 +44,7 @@ struct Attributes {
 /// Called by each library of the program that uses NVTX, before its first range.
 ///
 /// # Safety
-/// The function is NVTX's, which returns tables by their numbers.
+/// `tables` is a function of NVTX that returns tables by number.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 #[allow(non_snake_case, reason = "NVTX looks for this name")]
 pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
@@ -53,17 +52,17 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
 ) -> c_int {
     let install = || {
         std::env::var_os(RUN_FILE).filter(|file| !file.is_empty())?;
-        // SAFETY: the caller's promise; the table says how long it is.
+        // SAFETY: guaranteed by the caller. The table begins with its size.
         let callbacks = unsafe { tables?(CALLBACKS).cast::<Callbacks>().as_ref()? };
         let table = (callbacks.size >= size_of::<Callbacks>()).then_some(callbacks.table)??;
         for (module, functions) in [(CORE, core()), (CORE2, with_domains())] {
             let (mut slots, mut count) = (std::ptr::null_mut(), 0);
-            // SAFETY: it writes to these two.
+            // SAFETY: the function writes to these two variables.
             if unsafe { table(module, &raw mut slots, &raw mut count) } == 0 || slots.is_null() {
                 continue;
             }
             for &(number, function) in functions.iter().filter(|(number, _)| *number < count as usize) {
-                // SAFETY: the table has that number of addresses of places for functions, or null.
+                // SAFETY: the table has `count` elements. Each is null or the address of a function slot.
                 unsafe {
                     if let Some(slot) = (*slots.add(number)).as_mut() {
                         *slot = function;
@@ -76,28 +75,28 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
     c_int::from(guarded(install).flatten().is_some())
 }
 
-/// The text at an address, of at most that number of characters.
+/// Returns the text at an address, up to [`MAX_CHARACTERS`] bytes.
 ///
 /// # Safety
-/// It is null or a text that ends in zero.
+/// `text` is null or a C string.
 unsafe fn narrow(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_CHARACTERS)]).into_owned())
 }
 
-/// The same of wide characters.
+/// Returns the wide text at an address, up to [`MAX_CHARACTERS`] characters.
 ///
 /// # Safety
-/// As above.
+/// `text` is null or ends in a zero character.
 unsafe fn wide(text: *const libc::wchar_t) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise: nothing behind the zero is read.
+    // SAFETY: guaranteed by the caller. Nothing after the zero is read.
     let characters = (0..MAX_CHARACTERS).map(|at| unsafe { *text.add(at) }).take_while(|unit| *unit != 0);
     let character = |unit: libc::wchar_t| u32::try_from(unit).ok().and_then(char::from_u32);
     Some(characters.map(|unit| character(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
@@ -107,12 +106,12 @@ fn message(text: Option<String>) -> Message {
     text.map_or(Message::Missing, Message::Text)
 }
 
-/// What attributes call a range.
+/// Returns the message in a range's attributes.
 ///
 /// # Safety
-/// They are null or as long as they say.
+/// `attributes` is null or has as many bytes as its size field says.
 unsafe fn described(attributes: *const Attributes) -> Message {
-    // SAFETY: the caller's promise; the size is in the first bytes of any of them.
+    // SAFETY: guaranteed by the caller. Every version of the structure has the size field.
     unsafe {
         if attributes.is_null() || usize::from((*attributes).size) < size_of::<Attributes>() {
             return Message::Missing;
@@ -159,7 +158,7 @@ macro_rules! functions {
         $(
             #[allow(unused_unsafe, reason = "some take no addresses")]
             unsafe extern "C" fn $name($($arg: $ty),*) $(-> $result)? {
-                // SAFETY: what NVTX takes of its caller.
+                // SAFETY: NVTX passes its caller's arguments, which are valid for NVTX.
                 unsafe { $body }
             }
         )*
@@ -172,7 +171,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The functions of ranges without domains, by their numbers.
+    /// Functions for ranges without domains, by number.
     core:
         4 start_with(attributes: *const Attributes) -> u64 { start_message(0, described(attributes)) }
         5 start_narrow(text: *const c_char) -> u64 { start_message(0, message(narrow(text))) }
@@ -182,7 +181,7 @@ functions! {
         9 push_narrow(text: *const c_char) -> c_int { push_message(0, message(narrow(text))) }
         10 push_wide(text: *const libc::wchar_t) -> c_int { push_message(0, message(wide(text))) }
         11 pop() -> c_int { pop_of(0) };
-    /// The functions of ranges of domains.
+    /// Functions for ranges with domains, by number.
     with_domains:
         2 domain_start(domain: Handle, attributes: *const Attributes) -> u64 {
             start_message(domain.addr(), described(attributes))

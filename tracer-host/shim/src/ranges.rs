@@ -1,8 +1,8 @@
-//! Ranges that the program has opened, by which it names its launches.
+//! NVTX ranges of the program, which label its launches.
 //!
-//! A range is known by one text: its message, with `@` and the name of its domain if it has one. A thread's
-//! ranges are on a stack; those that begin and end anywhere are the process's. While the program opens none,
-//! a launch reads one flag.
+//! A range is known by its text: the message, followed by `@` and the domain's name if it has a domain. Each
+//! thread has a stack of ranges. Ranges that may begin and end in different threads belong to the process. If
+//! the program opens no range, a launch only reads a flag.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,19 +15,19 @@ use warptrace_spec::Window;
 use crate::python;
 use crate::state::lock;
 
-/// Ranges of a thread, and of the process, that are kept; deeper ones are only counted.
+/// Limit on the open ranges of a thread, and of the process. Deeper ranges of a thread are only counted.
 const MAX_OPEN: usize = 1024;
-/// Texts that a program may register, and domains.
+/// Limit on registered strings, and on domains.
 const MAX_KNOWN: usize = 1 << 16;
-/// Ranges that are named where none is recorded.
+/// Limit on the ranges that the summary names if launches are not recorded.
 const MAX_SEEN: usize = 8;
 
-/// Whether a range was ever opened.
+/// True once a range was opened.
 static IS_USED: AtomicBool = AtomicBool::new(false);
-/// Domains by their number, less one, and registered texts.
+/// Domains and registered strings. Numbers begin at 1.
 static DOMAINS: Names = Names(RwLock::new(None));
 static STRINGS: Names = Names(RwLock::new(None));
-/// Ranges of the process, by their number, in the order in which they began.
+/// Ranges of the process with their numbers, in order of their start.
 static STARTED: Mutex<Vec<(u64, Arc<str>)>> = Mutex::new(Vec::new());
 static STARTED_COUNT: AtomicUsize = AtomicUsize::new(0);
 static LAST_STARTED: AtomicU64 = AtomicU64::new(0);
@@ -36,22 +36,20 @@ thread_local! {
     static OPEN: RefCell<Stack> = const { RefCell::new(Stack { ranges: Vec::new(), deeper: 0 }) };
 }
 
-/// The ranges that a thread is in.
 struct Stack {
-    /// The number of each one's domain, 0 if it has none, and its text.
+    /// Number of each range's domain, 0 without one, and its text.
     ranges: Vec<(usize, Arc<str>)>,
-    /// How many are deeper.
     deeper: usize,
 }
 
-/// Texts with numbers from 1 on; `None` before the first.
+/// Texts with numbers from 1; `None` before the first.
 struct Names(RwLock<Option<Known>>);
 
 /// The numbers of texts, and the texts in order.
 type Known = (HashMap<Arc<str>, usize>, Vec<Arc<str>>);
 
 impl Names {
-    /// Returns the number of a text; of too many that of the last one.
+    /// Returns the number of a text. If there are too many texts, returns the number of the last one.
     fn number(&self, text: &str) -> usize {
         let mut names = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (numbers, texts) = names.get_or_insert_default();
@@ -72,25 +70,21 @@ impl Names {
     }
 }
 
-/// What a range is called.
 pub(crate) enum Message {
     Text(String),
-    /// The number of a registered text, which has its domain.
+    /// Number of a registered string, which includes the domain.
     Registered(usize),
     Missing,
 }
 
-/// Returns the number of a domain.
 pub(crate) fn domain(name: &str) -> usize {
     DOMAINS.number(name)
 }
 
-/// Returns the number of a text that a domain registers.
 pub(crate) fn register(domain: usize, text: &str) -> usize {
     STRINGS.number(&named(domain, text))
 }
 
-/// A range's text.
 fn named(domain: usize, message: &str) -> Arc<str> {
     match DOMAINS.text(domain) {
         Some(domain) => format!("{message}@{domain}").into(),
@@ -108,7 +102,7 @@ fn text_of(domain: usize, message: Message) -> Arc<str> {
     }
 }
 
-/// Opens a range of the thread; returns how many of the domain it is in.
+/// Opens a range of the thread. Returns how many of its ranges of this domain were open.
 pub(crate) fn push(domain: usize, message: Message) -> usize {
     IS_USED.store(true, Ordering::Relaxed);
     let text = text_of(domain, message);
@@ -125,8 +119,8 @@ pub(crate) fn push(domain: usize, message: Message) -> usize {
     OPEN.try_with(push).unwrap_or_default()
 }
 
-/// Closes the thread's innermost range of a domain; returns how many of the domain it was in, `None` if there
-/// is none.
+/// Closes the thread's innermost range of a domain. Returns how many of its ranges of this domain are open
+/// now; `None` if none was.
 pub(crate) fn pop(domain: usize) -> Option<usize> {
     let pop = |open: &RefCell<Stack>| {
         let Stack { ranges, deeper } = &mut *open.borrow_mut();
@@ -141,7 +135,7 @@ pub(crate) fn pop(domain: usize) -> Option<usize> {
     OPEN.try_with(pop).ok().flatten()
 }
 
-/// Begins a range of the process; returns its number.
+/// Starts a range of the process. Returns its number.
 pub(crate) fn start(domain: usize, message: Message) -> u64 {
     IS_USED.store(true, Ordering::Relaxed);
     let text = text_of(domain, message);
@@ -154,20 +148,18 @@ pub(crate) fn start(domain: usize, message: Message) -> u64 {
     number
 }
 
-/// Ends it.
 pub(crate) fn end(number: u64) {
     let mut started = lock(&STARTED);
     started.retain(|(other, _)| *other != number);
     STARTED_COUNT.store(started.len(), Ordering::Relaxed);
 }
 
-/// Returns label and Python stack of a launch that this thread makes now.
+/// Returns label and Python stack of a launch that this thread makes.
 pub(crate) fn name() -> LaunchName {
     LaunchName { label: label(), stack: python::stack() }
 }
 
-/// Returns what a launch of this thread is called: the thread's innermost range, or else the last one of the
-/// process.
+/// Returns the label of a launch by this thread: the thread's innermost range, or the process's latest range.
 fn label() -> Option<Arc<str>> {
     if !IS_USED.load(Ordering::Relaxed) {
         return None;
@@ -183,24 +175,24 @@ fn all_started() -> Vec<Arc<str>> {
     lock(&STARTED).iter().map(|(_, text)| Arc::clone(text)).collect()
 }
 
-/// Launches within the ranges that are recorded, and others.
+/// Counts of launches within and outside the recorded ranges.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// The ranges, as they were asked for.
+    /// The patterns of the option, separated by spaces.
     names: String,
     within: AtomicU64,
     outside: AtomicU64,
-    /// Some that launches outside were in.
+    /// Some ranges of launches that were not recorded.
     seen: Mutex<Vec<Arc<str>>>,
 }
 
 impl Asked {
-    /// `None` if ranges do not matter.
+    /// Returns `None` if ranges do not limit recording.
     pub(crate) fn new(window: &Window) -> Option<Self> {
         (!window.nvtx.is_empty()).then(|| Self { names: window.nvtx.join(" "), ..Self::default() })
     }
 
-    /// Tells whether a launch of this thread is recorded as far as ranges decide, and counts it.
+    /// Returns true if ranges allow recording a launch of this thread. Counts the launch.
     pub(crate) fn has_launch(&self, window: &Window) -> bool {
         let of_thread = |open: &RefCell<Stack>| -> Vec<Arc<str>> {
             open.borrow().ranges.iter().map(|(_, text)| Arc::clone(text)).collect()
@@ -221,7 +213,7 @@ impl Asked {
         false
     }
 
-    /// Says what was not recorded.
+    /// Returns a line about the launches that were not recorded.
     pub(crate) fn line(&self) -> Option<String> {
         let Self { names, within, outside, seen } = self;
         let outside = match outside.load(Ordering::Relaxed) {
@@ -252,14 +244,13 @@ mod tests {
 
     #[test]
     fn a_launch_has_its_threads_innermost_range() {
-        // Other tests open none; a thread of its own has a stack of its own.
         let label = || label().map(|label| label.to_string());
         assert_eq!(label(), None);
         let own = domain("own");
         assert_eq!((push(0, text("step")), push(own, text("forward")), push(0, text("mm"))), (0, 0, 1));
         assert_eq!(label().as_deref(), Some("mm"));
         std::thread::spawn(move || assert_eq!(super::label(), None)).join().expect("no label there");
-        // A domain has its own order.
+        // Each domain has its own order.
         assert_eq!(pop(own), Some(0));
         assert_eq!((label().as_deref(), pop(own)), (Some("mm"), None));
         assert_eq!((pop(0), label().as_deref()), (Some(1), Some("step")));

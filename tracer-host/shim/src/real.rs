@@ -1,17 +1,17 @@
-//! Finds the system's own `dlsym` and `dlvsym`, whose names this library takes: in the symbol tables of the
-//! libraries that are loaded, since asking `dlsym` would ask ourselves.
+//! Finds the system's `dlsym` and `dlvsym` in the symbol tables of loaded libraries. This library exports the
+//! same names, so a look-up with `dlsym` would find its own.
 
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{Elf64_Addr, Elf64_Phdr, Elf64_Sym, c_char, c_int, dl_phdr_info, size_t};
 
-/// The system's `dlsym`, once it was looked for; the trampolines jump there.
+/// The system's `dlsym`; null until it is found. The replacement jumps to it.
 pub(crate) static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-/// The system's `dlvsym`.
+/// The system's `dlvsym`; null until it is found.
 pub(crate) static DLVSYM: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Libraries that have them: the C library, and before its version 2.34 another.
+/// Libraries with these functions: the C library, and `libdl` before glibc 2.34.
 const LIBRARIES: [&[u8]; 2] = [b"libc.so.6", b"libdl.so.2"];
 
 const PT_DYNAMIC: u32 = 2;
@@ -19,35 +19,34 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// Looks a name up in a library, as `dlsym` does.
+/// Looks up a name with the system's `dlsym`.
 ///
 /// # Safety
-/// As of `dlsym`: `handle` is one of its handles.
+/// `handle` is valid for `dlsym`.
 pub(crate) unsafe fn dlsym(handle: *mut c_void, name: &CStr) -> *mut c_void {
     find();
     let real = DLSYM.load(Ordering::Acquire);
     if real.is_null() {
         return real;
     }
-    // SAFETY: it is the system's function of that name.
+    // SAFETY: the system's function of this name has this type.
     let real = unsafe {
         std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void>(
             real,
         )
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { real(handle, name.as_ptr()) }
 }
 
-/// Looks for both functions, unless that was done.
+/// Finds both functions, once.
 pub(crate) fn find() {
     if DLSYM.load(Ordering::Acquire).is_null() {
-        // SAFETY: the callback takes what `dl_iterate_phdr` gives.
+        // SAFETY: the callback has the signature that `dl_iterate_phdr` needs.
         unsafe { libc::dl_iterate_phdr(Some(look), std::ptr::null_mut()) };
     }
 }
 
-/// The symbol table of a library.
 #[derive(Clone, Copy)]
 struct Symbols {
     base: u64,
@@ -57,7 +56,7 @@ struct Symbols {
 }
 
 unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) -> c_int {
-    // SAFETY: `dl_iterate_phdr` describes a library that stays loaded: the C library is never unloaded.
+    // SAFETY: `info` describes a library that stays loaded: the C library is never unloaded.
     unsafe {
         let info = &*info;
         if info.dlpi_name.is_null() {
@@ -79,13 +78,13 @@ unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
 }
 
 impl Symbols {
-    /// Finds the tables of a loaded library.
+    /// Finds the symbol tables of a loaded library.
     ///
     /// # Safety
     /// The library stays loaded.
     unsafe fn new(info: &dl_phdr_info) -> Option<Self> {
         let base = info.dlpi_addr;
-        // SAFETY: program headers and dynamic section of a loaded library, as the loader left them.
+        // SAFETY: the program headers and the dynamic section of a loaded library.
         unsafe {
             let headers: &[Elf64_Phdr] = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into());
             let dynamic = headers.iter().find(|header| header.p_type == PT_DYNAMIC)?;
@@ -105,7 +104,7 @@ impl Symbols {
             if strings == 0 || symbols == 0 || hash == 0 {
                 return None;
             }
-            // The loader has made addresses of the offsets; some loaders leave them.
+            // Most loaders replace offsets in the dynamic section by addresses.
             let absolute = |at: u64| if at < base { base + at } else { at };
             Some(Self {
                 base,
@@ -116,13 +115,13 @@ impl Symbols {
         }
     }
 
-    /// Finds a function by its name. Of several versions any will do: they differ in where they stand only.
+    /// Finds a function by name. If it has several versions, any of them will do: they have the same code.
     ///
     /// # Safety
     /// The library stays loaded.
     unsafe fn find(&self, name: &[u8]) -> Option<*mut c_void> {
-        // SAFETY: tables of a loaded library, read as the GNU hash section says: a header of four words, a
-        // Bloom filter of words of 64 bits, the buckets, the chains.
+        // SAFETY: the tables of a loaded library. The GNU hash section has a header of four words, a Bloom
+        // filter of 64-bit words, the buckets, and the chains.
         unsafe {
             let [buckets, first, filter, _] = *self.hash.cast::<[u32; 4]>();
             if buckets == 0 {
@@ -151,7 +150,6 @@ impl Symbols {
     }
 }
 
-/// The hash of a symbol's name in a GNU hash section.
 fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)))
 }

@@ -1,4 +1,4 @@
-//! What `warptrace run` asks for, in environment variables.
+//! Settings that `warptrace run` passes in environment variables.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,15 @@ use warptrace_abi::run::{RUN_FILE, RUN_REPORT, RUN_SPEC};
 use warptrace_host::{FileNameError, NameParts, file_name};
 use warptrace_spec::RunSpec;
 
-/// What to record, how, and where to.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// The trace, with letters that stand for the process, its rank and the device.
+    /// Path of the trace, with placeholders for the process, its rank and the device.
     file: PathBuf,
-    /// What is recorded.
     pub(crate) spec: RunSpec,
 }
 
-/// The folder in which processes say what they did, and which of them writes a file; `None` if it was not
-/// asked for.
+/// Returns the folder for reports of processes and for reservations of files; `None` if no report is
+/// requested.
 pub(crate) fn report_folder() -> Option<PathBuf> {
     std::env::var_os(RUN_REPORT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
@@ -26,7 +24,7 @@ impl Settings {
     /// Reads the environment; `None` if nothing is to be traced.
     ///
     /// # Errors
-    /// Which variable is wrong, what it holds, and what is allowed.
+    /// Returns a sentence with the variable, its value, and the allowed values.
     pub(crate) fn read() -> Result<Option<Self>, String> {
         Self::new(|name| std::env::var_os(name))
     }
@@ -51,32 +49,32 @@ impl Settings {
         Ok(Some(Self { file: PathBuf::from(file), spec }))
     }
 
-    /// Names the trace of this process and a device. `asked` is what the program says itself.
+    /// Returns the path of the trace of this process and a device. `asked` is the program's own choice.
     ///
     /// # Errors
-    /// What of the name stands for nothing, or is not known.
+    /// Returns an error if the name has an unknown placeholder, or one without a value.
     pub(crate) fn file(&self, asked: Option<&Path>, parts: NameParts) -> Result<PathBuf, FileNameError> {
         file_name(asked.unwrap_or(&self.file), parts)
     }
 
-    /// Tells whether each launch is waited for, and what it recorded drained, before the next one.
+    /// Returns true if the shim waits for each launch, and drains its records, before the next one.
     pub(crate) fn waits(&self) -> bool {
         self.spec.sync || self.spec.recording.window.max_events.is_some()
     }
 
-    /// Tells whether kernels are named that are to be traced; else all are.
+    /// Returns true if only named kernels are to be traced, and not all.
     pub(crate) fn names_kernels(&self) -> bool {
         !self.spec.recording.window.kernels.is_empty()
     }
 
-    /// Tells whether a kernel is to be traced, by its name in the PTX or as people write it.
+    /// Returns true if a kernel is to be traced, by its name in the PTX or its demangled name.
     pub(crate) fn wants(&self, mangled: &str, readable: &str) -> bool {
         let window = &self.spec.recording.window;
         window.names(mangled) || window.names(readable)
     }
 }
 
-/// Names the first or a later trace of one name: `trace.wtrc`, `trace-2.wtrc`.
+/// Returns the path of the trace with a number: `trace.wtrc` for 1, `trace-2.wtrc` for 2.
 pub(crate) fn numbered(path: &Path, number: usize) -> PathBuf {
     if number <= 1 {
         return path.to_owned();

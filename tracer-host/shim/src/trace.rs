@@ -1,9 +1,9 @@
-//! Records launches: a recorder for each context of the program, begun by its first traced launch.
+//! Records launches. Each context has a recorder, started by the first traced launch.
 //!
-//! A launch reserves room for its logs, goes to the driver, and the program goes on. The recorder's own
-//! thread looks for launches that have ended, and drains what they recorded meanwhile. Only a launch that
-//! finds no room waits, and not forever: a kernel may wait for what the program does next. The lock of all
-//! traces is never held while something is waited for, but for a trace that begins.
+//! A launch reserves memory for its logs and goes to the driver; then the program continues. The recorder's
+//! thread detects launches that have ended, and drains their records. Only a launch that finds too little
+//! memory waits, and only for a limited time: a running kernel may wait for the program's next call. No
+//! thread waits while it holds the lock of all traces, except to start a trace.
 
 mod hang;
 mod memory;
@@ -30,13 +30,13 @@ use crate::exchange::{Kernel, NOT_ASKED};
 use crate::settings::numbered;
 use crate::state::{Code, State, lock};
 
-/// How long the end of a process, or of a context, waits for launches that are being recorded.
+/// How long the end of a process or context waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The reason of launches that are not recorded where the process's report says it for all.
+/// The reason for launches that are not recorded, if the process's report has already given the actual
+/// reason.
 pub(crate) const SAID: &str = "nothing was traced";
 
-/// A kernel that is launched.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) code: &'a Code,
@@ -44,50 +44,49 @@ pub(crate) struct Item<'a> {
     pub(crate) shape: LaunchShape,
 }
 
-/// A launch that is to be recorded, or all of a graph.
+/// A launch, or a graph launch, that is to be recorded.
 pub(crate) struct Request<'a, L> {
     pub(crate) context: *mut c_void,
     pub(crate) stream: *mut c_void,
     pub(crate) items: Vec<Item<'a>>,
-    /// Calls the driver, with the logs of each kernel; `None` where the untraced one is to run.
+    /// Calls the driver with the logs of each kernel; `None` for kernels that run untraced.
     pub(crate) launch: L,
 }
 
-/// The recorders of a process.
 #[derive(Default)]
 pub(crate) struct Traces {
     contexts: HashMap<usize, Context>,
-    /// Devices of contexts whose traces have ended, for the next ones.
+    /// Devices of contexts whose traces have ended, for their next traces.
     devices: HashMap<usize, ForeignDevice>,
-    /// How many traces were begun into each name.
+    /// Number of traces started, by file name.
     begun: HashMap<PathBuf, usize>,
-    /// The same of the name that the settings give, while the program has asked for another.
+    /// The same for the file name in the settings, while the program uses another name.
     begun_unasked: HashMap<PathBuf, usize>,
-    /// The name that the program has asked for itself.
+    /// The file name that the program has chosen.
     asked: Option<PathBuf>,
-    /// Whether the program has said that nothing is to be recorded.
+    /// True if the program has paused recording.
     is_paused: bool,
-    /// Memory of the program.
     memory: ProgramMemory,
-    /// Whether the process's end is known here.
+    /// True if the exit handler is registered.
     ends: bool,
-    /// Whether it has begun.
+    /// True if the process is ending.
     closed: bool,
 }
 
-/// A context, while it records or when it does no more.
+/// The state of a context's recording: active, or ended for a reason.
 enum Context {
     Recording(Arc<Recorder>),
     Ended(String),
 }
 
-/// Recorders that are to end, by their contexts.
+/// Recorders to end, by context.
 type Ending = Vec<(usize, Arc<Recorder>)>;
 
-/// Makes a launch that is recorded.
+/// Records a launch.
 ///
 /// # Errors
-/// Why it was not recorded. It may have been made all the same: the closure of the request knows.
+/// Returns the reason why the launch was not recorded. It may have been made nevertheless; `request.launch`
+/// knows.
 pub(crate) fn record<L>(state: &'static State, request: Request<'_, L>) -> Result<(), String>
 where
     L: FnOnce(&[Option<LaunchLogs>]) -> Answer,
@@ -99,7 +98,7 @@ where
         Err(error) => error,
     };
     let reason = reason_of(&error);
-    // What the file cannot name is not recorded; the trace goes on without it.
+    // If the file cannot name the kernel, only this launch is not recorded.
     if !error.is_refusal() && !matches!(error, SessionError::Metadata(_)) {
         let mut traces = lock(&state.traces);
         if let Some(context) = traces.contexts.get_mut(&key)
@@ -111,7 +110,7 @@ where
     Err(reason)
 }
 
-/// Gives a trace up, and leaves its memory to whatever writes there.
+/// Abandons a trace. Does not free its memory, to which kernels may still write.
 pub(crate) fn abandon(state: &State, context: *mut c_void, why: &str) {
     let ended = Context::Ended(format!("the trace had ended: {why}"));
     let before = lock(&state.traces).contexts.insert(context as usize, ended);
@@ -120,7 +119,7 @@ pub(crate) fn abandon(state: &State, context: *mut c_void, why: &str) {
     }
 }
 
-/// Ends the trace of a context that is about to end, if it has one.
+/// Ends the trace of a context that is about to be destroyed.
 pub(crate) fn end(state: &'static State, context: *mut c_void) {
     let key = context as usize;
     noted::begin_waiting(state, Some(context));
@@ -139,12 +138,11 @@ pub(crate) fn end(state: &'static State, context: *mut c_void) {
     }
 }
 
-/// Ends all traces; what is launched from now on is recorded into others, of the name that is asked for.
+/// Ends all traces. Records later launches into new files, named `asked` if it is given.
 pub(crate) fn begin_anew(state: &'static State, asked: Option<PathBuf>) {
     pause(state);
     let mut traces = lock(&state.traces);
-    // A name that the program gives itself is written anew; traces of the one that was asked for are
-    // numbered.
+    // Files with a name from the program are overwritten. Files with the name from the settings are numbered.
     if traces.asked.is_none() {
         traces.begun_unasked = std::mem::take(&mut traces.begun);
     }
@@ -154,7 +152,7 @@ pub(crate) fn begin_anew(state: &'static State, asked: Option<PathBuf>) {
     state.is_paused.store(false, Ordering::Relaxed);
 }
 
-/// Ends all traces; what is launched from now on is not recorded.
+/// Ends all traces. Does not record later launches.
 pub(crate) fn pause(state: &'static State) {
     noted::begin_waiting(state, None);
     state.is_paused.store(true, Ordering::Relaxed);
@@ -170,15 +168,15 @@ pub(crate) fn pause(state: &'static State) {
 }
 
 impl Traces {
-    /// Traces of which nothing is recorded before the program says so.
+    /// Creates the state. If `is_paused`, nothing is recorded before the program starts it.
     pub(crate) fn paused(is_paused: bool) -> Self {
         Self { is_paused, ..Self::default() }
     }
 
-    /// Returns a context's recorder, which is started if there was none.
+    /// Returns the recorder of a context. Starts it if necessary.
     ///
     /// # Errors
-    /// Why nothing is recorded there.
+    /// Returns the reason why nothing is recorded in this context.
     fn recorder(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
         if self.closed {
             return Err("the process was ending".to_owned());
@@ -190,7 +188,7 @@ impl Traces {
         if !self.contexts.contains_key(&key) {
             let begun = self.begin(state, context);
             lock(&state.noted).begin(key, begun.as_ref().ok());
-            // Why there is no trace was said once.
+            // The summary already has the reason.
             let begun = begun.map_or_else(|_| Context::Ended(SAID.to_owned()), Context::Recording);
             self.contexts.insert(key, begun);
         }
@@ -201,9 +199,8 @@ impl Traces {
         }
     }
 
-    /// Begins the trace of a context.
     fn begin(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
-        // Threads that are started here leave the program's signals to its own.
+        // The program's signals must not go to threads of the shim.
         let _blocked = Signals::block();
         let started = self.prepare(state, context);
         let started = started.and_then(|(device, path)| Recorder::start(state, device, path, None));
@@ -212,19 +209,19 @@ impl Traces {
         })?;
         if state.records_accesses() {
             self.memory.tell_all(recorder.launches(), recorder.device);
-            // Kernels may then reach what the program has of the host's memory.
+            // Kernels may then access all of the program's host memory.
             if crate::driver::reaches_pageable() {
                 recorder.launches().change_memory(MemoryChange::Unknown);
             }
         }
         if !self.ends {
-            // SAFETY: a function of this library, which stays loaded.
+            // SAFETY: `at_exit` is a function of this library, which stays loaded.
             self.ends = unsafe { libc::atexit(at_exit) } == 0;
         }
         Ok(recorder)
     }
 
-    /// Opens the device of a context, and names a file for it.
+    /// Opens the device of a context, and reserves a file for it.
     fn prepare(
         &mut self,
         state: &'static State,
@@ -242,7 +239,7 @@ impl Traces {
         }
     }
 
-    /// Names a file for a device, which no other process writes.
+    /// Reserves a file for a device that no other process writes.
     fn name(&mut self, state: &State, device: u32) -> Result<PathBuf, String> {
         let parts = NameParts { process: std::process::id(), rank: warptrace_host::ranks().rank, device };
         let name = state.settings.file(self.asked.as_deref(), parts).map_err(|error| error.to_string())?;
@@ -258,7 +255,6 @@ impl Traces {
         Ok(path)
     }
 
-    /// Takes all recorders out, to end them.
     fn take(&mut self) -> Ending {
         let all = self.contexts.drain().filter_map(|(key, context)| match context {
             Context::Recording(recorder) => Some((key, recorder)),
@@ -267,13 +263,13 @@ impl Traces {
         all.collect()
     }
 
-    /// The same at the end of the process.
+    /// Like [`Self::take`], at the end of the process.
     fn close(&mut self) -> Ending {
         self.closed = true;
         self.take()
     }
 
-    /// Ends traces, all at the same time; returns their devices.
+    /// Ends traces, all at the same time. Returns their devices.
     fn finish(state: &State, ending: Ending) -> Vec<(usize, ForeignDevice)> {
         ending.iter().for_each(|(_, recorder)| recorder.end());
         let finish = |(key, recorder): (usize, Arc<Recorder>)| Some((key, recorder.finish(state)?));

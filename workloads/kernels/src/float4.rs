@@ -1,6 +1,6 @@
 //! Vectors of four.
 
-/// Four numbers that travel in one 16-byte access.
+/// Four numbers that one 16-byte access reads or writes.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Float4 {
@@ -10,6 +10,6 @@ pub struct Float4 {
     pub y: f32,
     /// Third; along z.
     pub z: f32,
-    /// Fourth. Of a body its mass, 0 in velocities and accelerations.
+    /// Fourth. The mass of a body; 0 in velocities and accelerations.
     pub w: f32,
 }

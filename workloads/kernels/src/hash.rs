@@ -1,7 +1,7 @@
-//! Order without pattern.
+//! A hash that makes an order without pattern.
 
-/// Scrambles a number: the finaliser of MurmurHash3 (Appleby, public domain), a bijection of 32 bits, so
-/// different numbers stay different.
+/// Scrambles a number with the finaliser of MurmurHash3 (Appleby, public domain). It is a bijection of 32
+/// bits, so different numbers have different results.
 #[inline(always)]
 pub fn scramble(number: u32) -> u32 {
     let mut h = number;
@@ -14,7 +14,7 @@ pub fn scramble(number: u32) -> u32 {
 mod tests {
     use super::scramble;
 
-    // Values of the reference implementation's fmix32.
+    // Expected values of fmix32 in the reference implementation.
     #[test]
     fn matches_the_published_finaliser() {
         assert_eq!(scramble(0), 0);

@@ -1,4 +1,4 @@
-//! The traced kernels, one file each, compiled for `nvptx64` and for the simulator from one source.
+//! The traced kernels, one file each. The same source is compiled for `nvptx64` and for the simulator.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 

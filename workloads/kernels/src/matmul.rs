@@ -1,10 +1,10 @@
 //! Matrix multiplication C = A B in single precision, through tiles in shared memory.
 //!
-//! A block computes [`TILE_ROWS`] x [`TILE_COLUMNS`] elements of C, a thread 8 x 8 of them in registers: four
-//! quadrants of 4 x 4, so that the lanes of a warp read whole lines of shared memory. The tiles of A and B
-//! are [`DEPTH`] deep and lie in shared memory twice: while a block multiplies one pair, the next is on its
-//! way from global memory, and one barrier a pair is enough. (Volkov, Demmel, "Benchmarking GPUs to Tune
-//! Dense Linear Algebra", 2008; Nath, Tomov, Dongarra, "An Improved MAGMA GEMM for Fermi GPUs", 2010.)
+//! A block computes [`TILE_ROWS`] x [`TILE_COLUMNS`] elements of C. A thread computes 8 x 8 of them in
+//! registers: four quadrants of 4 x 4, so that the lanes of a warp read whole lines of shared memory. The
+//! tiles of A and B are [`DEPTH`] deep. Shared memory has two pairs: while a block multiplies one, it loads
+//! the next. Each pair needs one barrier. (Volkov, Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra",
+//! 2008; Nath, Tomov, Dongarra, "An Improved MAGMA GEMM for Fermi GPUs", 2010.)
 //!
 //! Each element is the fused sum of its products in ascending order, so every device computes the same bits.
 
@@ -18,21 +18,21 @@ use crate::float4::Float4;
 pub const TILE_ROWS: u32 = 64;
 /// Columns of C that a block computes.
 pub const TILE_COLUMNS: u32 = 128;
-/// Columns of A and rows of B in a tile. The size of the matrices is a multiple.
+/// Columns of A and rows of B in a tile. The size of the matrices is a multiple of this.
 pub const DEPTH: u32 = 8;
 /// Threads of a block.
 pub const BLOCK: u32 = 128;
-/// Rows from a thread's upper quadrants to the lower ones.
+/// Rows between a thread's upper and lower quadrants.
 pub const QUADRANT_ROWS: u32 = 16;
-/// Columns from a thread's left quadrants to the right ones.
+/// Columns between a thread's left and right quadrants.
 pub const QUADRANT_COLUMNS: u32 = 32;
 
-/// Numbers from one column of a tile of A to the next in shared memory. Four more than rows: threads that
-/// write neighbouring columns of one row are four columns apart, and so fall on different banks.
+/// Distance in shared memory between columns of a tile of A, in numbers. Four more than the rows: threads
+/// that write neighbouring columns of one row are four columns apart, and so access different banks.
 const A_STRIDE: u32 = TILE_ROWS + 4;
-/// Vectors of a row of a tile of B.
+/// Vectors in a row of a tile of B.
 const B_LINE: u32 = TILE_COLUMNS / 4;
-/// Numbers of a tile of A, and vectors of a tile of B.
+/// Numbers in a tile of A, and vectors in a tile of B.
 const A_TILE: u32 = DEPTH * A_STRIDE;
 const B_TILE: u32 = DEPTH * B_LINE;
 
@@ -43,10 +43,10 @@ shared_arrays! {
     fn matmul_b() -> [Float4; 2 * B_TILE];
 }
 
-/// First row and column, in its block's tile, of the elements that thread `thread` computes.
+/// Returns the first row and column, in its block's tile, of the elements that thread `thread` computes.
 ///
-/// They are the quadrants of 4 x 4 there, [`QUADRANT_ROWS`] below, [`QUADRANT_COLUMNS`] to the right, and
-/// both. A warp has 32 x 64 elements, and its lanes lie 4 x 8.
+/// The elements are the quadrants of 4 x 4 at this place, [`QUADRANT_ROWS`] below, [`QUADRANT_COLUMNS`] to
+/// the right, and both. A warp has 32 x 64 elements, and its lanes are arranged 4 x 8.
 #[inline(always)]
 pub fn place(thread: u32) -> (u32, u32) {
     let (warp, lane) = (thread / simt::WARP_LANES, thread % simt::WARP_LANES);
@@ -65,11 +65,11 @@ fn outer(sums: [Float4; 4], rows: Float4, columns: Float4) -> [Float4; 4] {
     [row(sums[0], rows.x), row(sums[1], rows.y), row(sums[2], rows.z), row(sums[3], rows.w)]
 }
 
-/// Adds the products of column `k` of the tile at `a` and row `k` of the tile at `b` (places of the thread's
-/// first elements there) to the four quadrants.
+/// Adds the products of column `k` of the tile at `a` and row `k` of the tile at `b` to the four quadrants.
+/// The places are those with the thread's first elements.
 ///
 /// # Safety
-/// The tiles are there and nothing writes them.
+/// The tiles exist, and no thread writes them.
 #[inline(always)]
 unsafe fn multiply(
     sums: [[Float4; 4]; 4],
@@ -78,7 +78,7 @@ unsafe fn multiply(
     k: u32,
 ) -> [[Float4; 4]; 4] {
     let (a, b) = ((a.0, a.1 + k * (A_STRIDE / 4)), (b.0, b.1 + k * B_LINE));
-    // SAFETY: the caller's promise; k is below DEPTH.
+    // SAFETY: guaranteed by the caller. `k` is below `DEPTH`.
     let (upper, lower, left, right) = unsafe {
         (a.0.get(a.1), a.0.get(a.1 + QUADRANT_ROWS / 4), b.0.get(b.1), b.0.get(b.1 + QUADRANT_COLUMNS / 4))
     };
@@ -90,15 +90,15 @@ unsafe fn multiply(
     ]
 }
 
-/// Writes a thread's share of a pair of tiles: four numbers of one row of A, and four of each of two rows of
-/// B.
+/// Writes a thread's share of a pair of tiles: four numbers of one row of A, and four numbers of each of two
+/// rows of B.
 ///
 /// # Safety
-/// The places lie in the arrays, each thread has its own, and nothing reads them meanwhile.
+/// The places are in the arrays, each thread has separate places, and no thread reads them at this time.
 #[inline(always)]
 unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
     let (tiles_a, tiles_b) = (matmul_a(), matmul_b());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         tiles_a.set(a_to, a.x);
         tiles_a.set(a_to + A_STRIDE, a.y);
@@ -113,10 +113,10 @@ unsafe fn fill(a_to: u32, b_to: u32, a: Float4, b: [Float4; 2]) {
 mod kernels {
     use super::*;
 
-    /// Stores a quadrant if it lies in the matrix.
+    /// Stores a quadrant if it is in the matrix.
     ///
     /// # Safety
-    /// `c` has `size * size / 4` elements, and the quadrant is this thread's own. `row`, `column` and `size`
+    /// `c` has `size * size / 4` elements, and only this thread has the quadrant. `row`, `column` and `size`
     /// are multiples of four.
     #[inline(always)]
     unsafe fn store(c: Global<Float4>, size: u32, row: u32, column: u32, sums: [Float4; 4]) {
@@ -125,7 +125,7 @@ mod kernels {
             trace!("STORE");
             let line = u64::from(size / 4);
             let first = u64::from(row) * line + u64::from(column / 4);
-            // SAFETY: all four rows and columns lie in the matrix.
+            // SAFETY: all four rows and columns are in the matrix.
             unsafe {
                 c.set(first, sums[0]);
                 c.set(first + line, sums[1]);
@@ -139,20 +139,20 @@ mod kernels {
 
     /// Computes `c` = `a` `b` for square matrices of `size` rows, stored row by row, four numbers an element.
     ///
-    /// `size` is a multiple of [`DEPTH`] and at least that; the arrays have `size * size / 4` elements.
-    /// One-dimensional grid of `tiles` blocks of [`BLOCK`] threads for each [`TILE_ROWS`] rows, where `tiles`
-    /// is `size` over [`TILE_COLUMNS`], rounded up.
+    /// `size` is a positive multiple of [`DEPTH`]. The arrays have `size * size / 4` elements.
+    /// One-dimensional grid: `tiles` blocks of [`BLOCK`] threads for each [`TILE_ROWS`] rows; `tiles` is
+    /// `size` / [`TILE_COLUMNS`], rounded up.
     #[kernel]
     pub fn matmul(a: Global<Float4>, b: Global<Float4>, c: Global<Float4>, size: u32, tiles: u32) {
         trace!("ENTER" = 1);
         let thread = simt::thread_idx()[0];
-        // `max` rules the division by 0 out for the compiler.
+        // `max` shows the compiler that the division is not by 0.
         let (down, across) = (simt::block_idx()[0] / tiles.max(1), simt::block_idx()[0] % tiles.max(1));
         let (top, left) = (down * TILE_ROWS, across * TILE_COLUMNS);
         let line = size / 4;
 
-        // A thread brings four numbers of a row of each tile. Past the edge it brings the last row or column
-        // instead: what is computed from that is not stored.
+        // A thread loads four numbers of a row of each tile. Beyond the edge it loads the last row or column
+        // instead. Results from these are not stored.
         let (a_row, a_part) = (thread / 2, thread % 2);
         let (b_row, b_part) = (thread / 32, thread % 32);
         let a_from = u64::from((top + a_row).min(size - 1)) * u64::from(line) + u64::from(a_part);
@@ -165,8 +165,8 @@ mod kernels {
         let (tiles_a, tiles_b) = (matmul_a().cast::<Float4>(), matmul_b());
         let mut sums = [[Float4::default(); 4]; 4];
 
-        // SAFETY: places of the first tiles in matrices and shared memory; the barrier comes before any read,
-        // and all threads come to it.
+        // SAFETY: places of the first tiles in matrices and shared memory. The barrier comes before any read,
+        // and all threads reach it.
         unsafe {
             fill(a_to, b_to, a.get(a_from), [b.get(b_from), b.get(b_from + b_half)]);
             simt::sync_threads();
@@ -179,21 +179,21 @@ mod kernels {
             steps.tick();
             pairs -= 1;
             let next = 1 - now;
-            // The last round brings its own pair once more, which spares a branch. Places that step on take
-            // fewer registers than places that are computed from the round, and up to 168 registers a thread
-            // three blocks share a multiprocessor.
+            // The last iteration loads its own pair again, which saves a branch. Incremented places take
+            // fewer registers than places computed from the iteration, and with at most 168 registers per
+            // thread, three blocks fit on a multiprocessor.
             let more = u64::from(pairs != 0);
             a_next += more * u64::from(DEPTH / 4);
             b_next += more * 2 * b_half;
-            // SAFETY: a pair of tiles that exists. The pair of this round was written before the last
-            // barrier, the other one was read before it.
+            // SAFETY: a pair of tiles that exists. Threads wrote this iteration's pair, and read the other
+            // one, before the last barrier.
             unsafe {
                 let next_a = a.get(a_next);
                 let next_b = [b.get(b_next), b.get(b_next + b_half)];
                 let here_a = (tiles_a, now * (A_TILE / 4) + row / 4);
                 let here_b = (tiles_b, now * B_TILE + column / 4);
-                // Written out: the compiler does not unroll a loop of this size, and ptxas then cannot read
-                // ahead.
+                // Unrolled by hand: the compiler does not unroll a loop of this size, and ptxas then cannot
+                // load values early.
                 sums = multiply(sums, here_a, here_b, 0);
                 sums = multiply(sums, here_a, here_b, 1);
                 sums = multiply(sums, here_a, here_b, 2);
@@ -205,13 +205,13 @@ mod kernels {
                 fill(next * A_TILE + a_to, next * B_TILE + b_to, next_a, next_b);
             }
             now = next;
-            // SAFETY: all threads take as many steps.
+            // SAFETY: all threads make the same number of iterations.
             unsafe { simt::sync_threads() };
         }
         drop(steps);
 
         let (row, column) = (top + row, left + column);
-        // SAFETY: each thread has its own quadrants.
+        // SAFETY: each thread has separate quadrants.
         unsafe {
             store(c, size, row, column, sums[0]);
             store(c, size, row, column + QUADRANT_COLUMNS, sums[1]);

@@ -1,8 +1,8 @@
-//! N-body: every pair of bodies attracts, direct summation in single precision, one thread a body.
+//! N-body: every pair of bodies attracts. Direct summation in single precision, one thread for each body.
 //!
-//! A step is two launches: [`nbody_force`](fn@nbody_force) sums the accelerations and, from the second step
-//! on, corrects the velocities; [`nbody_integrate`](fn@nbody_integrate) moves the bodies. Both take what one
-//! step reads from what the launch before wrote, so no launch reads what it writes.
+//! A step has two launches. [`nbody_force`](fn@nbody_force) sums the accelerations and, from the second step
+//! on, corrects the velocities. [`nbody_integrate`](fn@nbody_integrate) moves the bodies. No launch reads
+//! results of its other threads.
 
 use warptrace_device::math::{fma_f32, rsqrt_approx_f32};
 use warptrace_device::{Global, simt};
@@ -10,11 +10,11 @@ use warptrace_macros::kernels;
 
 pub use crate::float4::Float4;
 
-/// Adds to `sum` the acceleration that `other` (position and mass, G = 1) gives a body at `here`.
+/// Adds to `sum` the acceleration of a body at `here` by `other` (position and mass, G = 1).
 ///
-/// Softened: the squared distance counts `softening_squared` more, so a body's pull on itself is zero and
-/// needs no branch. The order of operations and roundings is fixed, except for the last bits of the
-/// reciprocal square root. `sum.w` is left alone.
+/// The squared distance is increased by `softening_squared`, so a body's pull on itself is zero and needs no
+/// branch. The order of operations and roundings is fixed, except for the last bits of the reciprocal square
+/// root. `sum.w` does not change.
 #[inline(always)]
 pub fn attract(sum: Float4, here: Float4, other: Float4, softening_squared: f32) -> Float4 {
     let (dx, dy, dz) = (other.x - here.x, other.y - here.y, other.z - here.z);
@@ -29,7 +29,7 @@ pub fn attract(sum: Float4, here: Float4, other: Float4, softening_squared: f32)
     }
 }
 
-/// `base + (to - from) * factor` along x, y and z; `base.w` is kept.
+/// Returns `base + (to - from) * factor` along x, y and z, with `base.w`.
 #[inline(always)]
 pub fn add_difference(base: Float4, to: Float4, from: Float4, factor: f32) -> Float4 {
     Float4 {
@@ -40,7 +40,7 @@ pub fn add_difference(base: Float4, to: Float4, from: Float4, factor: f32) -> Fl
     }
 }
 
-/// `base + by * factor` along x, y and z; `base.w` is kept.
+/// Returns `base + by * factor` along x, y and z, with `base.w`.
 #[inline(always)]
 pub fn add_scaled(base: Float4, by: Float4, factor: f32) -> Float4 {
     Float4 {
@@ -58,9 +58,9 @@ mod kernels {
     /// Sums into `accelerations[i]` the pull of the first `sources` of `bodies` (position and mass) on body
     /// i.
     ///
-    /// From the second step on (`step` above 0) it adds half a step's change of acceleration to
-    /// `velocities[i]`. One-dimensional grid and block, at least as many threads as bodies; all three arrays
-    /// have one element a body. `sources` is at most the number of bodies.
+    /// From the second step on (`step` above 0), adds half a step's change of acceleration to
+    /// `velocities[i]`. One-dimensional grid and block with at least as many threads as bodies. All three
+    /// arrays have one element for each body. `sources` is at most the number of bodies.
     #[kernel]
     pub fn nbody_force(
         bodies: Global<Float4>,
@@ -79,21 +79,21 @@ mod kernels {
             return;
         }
         let index = u64::from(index);
-        // SAFETY: the index was checked.
+        // SAFETY: the index is below the length.
         let here = unsafe { bodies.get(index) };
         let mut sum = Float4::default();
         let whole = sources - sources % 8;
         let mut other = 0;
         let mut pulls = trace_loop!("INTERACT");
-        // Eight bodies a round, read in fours. A thread takes all eight or none, so their events are recorded
-        // in one step.
+        // Eight bodies in an iteration, read in fours. A thread takes all eight or none, so their events are
+        // recorded in one step.
         while other != whole {
             let first = u64::from(other);
             pulls.ticks::<8>();
-            // SAFETY: below the length; this launch writes no position.
+            // SAFETY: below the length. This launch does not write positions.
             let near = unsafe { [0, 1, 2, 3].map(|next| bodies.get(first + next)) };
             sum = near.into_iter().fold(sum, |sum, body| attract(sum, here, body, softening_squared));
-            // SAFETY: as above.
+            // SAFETY: same as `near`.
             let far = unsafe { [4, 5, 6, 7].map(|next| bodies.get(first + next)) };
             sum = far.into_iter().fold(sum, |sum, body| attract(sum, here, body, softening_squared));
             other += 8;
@@ -101,7 +101,7 @@ mod kernels {
         let mut left = sources % 8;
         while left != 0 {
             pulls.tick();
-            // SAFETY: as above.
+            // SAFETY: same as `near`.
             sum = attract(sum, here, unsafe { bodies.get(u64::from(other)) }, softening_squared);
             other += 1;
             left -= 1;
@@ -109,7 +109,7 @@ mod kernels {
         drop(pulls);
         if step > 0 {
             trace!("LATER_STEP" = 5);
-            // SAFETY: each thread has its own elements.
+            // SAFETY: each thread has separate elements.
             unsafe {
                 let before = accelerations.get(index);
                 velocities.set(index, add_difference(velocities.get(index), sum, before, half_step));
@@ -117,14 +117,14 @@ mod kernels {
         } else {
             trace!("FIRST_STEP" = 4);
         }
-        // SAFETY: each thread has its own element.
+        // SAFETY: each thread has a separate element.
         unsafe { accelerations.set(index, sum) };
     }
 
-    /// Moves each body by one step: half a step's change of velocity, the position, the other half.
+    /// Moves each body by one step: half of the velocity change, the position, the other half.
     ///
-    /// One-dimensional grid and block, at least as many threads as bodies; all three arrays have one element
-    /// a body. `half_step` is half of `whole_step`.
+    /// One-dimensional grid and block with at least as many threads as bodies. All three arrays have one
+    /// element for each body. `half_step` is half of `whole_step`.
     #[kernel]
     pub fn nbody_integrate(
         bodies: Global<Float4>,
@@ -140,7 +140,7 @@ mod kernels {
             return;
         }
         trace!("MOVE");
-        // SAFETY: the index was checked, and each thread has its own elements.
+        // SAFETY: the index is below the length, and each thread has separate elements.
         unsafe {
             let acceleration = accelerations.get(index);
             let middle = add_scaled(velocities.get(index), acceleration, half_step);

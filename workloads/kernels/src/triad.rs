@@ -1,8 +1,8 @@
-//! Triad a = b + factor c: a kernel that waits for memory and for nothing else.
+//! Triad a = b + factor c: a kernel that only waits for memory.
 //!
-//! Its blocks stride over the arrays, so that any grid does; with one that fills the card exactly, no block
-//! finds room for itself where something else takes some. (McCalpin, "Memory Bandwidth and Machine Balance in
-//! Current High Performance Computers", 1995: STREAM.)
+//! The blocks stride over the arrays, so any grid works. With a grid that fills the device exactly, a block
+//! finds no room if other code takes some of it. (McCalpin, "Memory Bandwidth and Machine Balance in Current
+//! High Performance Computers", 1995: STREAM.)
 
 use warptrace_device::math::fma_f32;
 use warptrace_device::{Global, simt};
@@ -12,9 +12,9 @@ use warptrace_macros::kernels;
 mod kernels {
     use super::*;
 
-    /// Sets each element of `a` to that of `b` plus `factor` times that of `c`.
+    /// Sets each element of `a` to the element of `b` plus `factor` times the element of `c`.
     ///
-    /// One-dimensional grid and block, of any size; the three arrays have as many elements.
+    /// One-dimensional grid and block of any size. The three arrays have the same length.
     #[kernel]
     pub fn triad(a: Global<f32>, b: Global<f32>, c: Global<f32>, factor: f32) {
         trace!("ENTER");
@@ -24,8 +24,8 @@ mod kernels {
         let mut elements = trace_loop!("ELEMENT");
         while index < count {
             elements.tick();
-            // SAFETY: the index was checked; each thread has its own elements of `a`, and nothing writes the
-            // others.
+            // SAFETY: the index is below the length. Each thread has separate elements of `a`, and the launch
+            // does not write `b` and `c`.
             unsafe { a.set(index, fma_f32(factor, c.get(index), b.get(index))) };
             index += step;
         }

@@ -1,54 +1,55 @@
-//! Line tables of machine code: `.debug_line` says which line of the source an instruction has,
-//! `.nv_debug_line_sass` which line of the PTX.
+//! Line tables of machine code. `.debug_line` maps instructions to source lines, `.nv_debug_line_sass` to PTX
+//! lines.
 //!
-//! NVIDIA's tables are DWARF 2 with an instruction of their own for inlined functions. Its operands are the
-//! number of the row, from 1, that has the call, and where `.debug_str` names the function; row 0 ends it.
+//! NVIDIA's tables are DWARF 2 with one more instruction, for inlined functions. Its operands are the number,
+//! from 1, of the table row with the call, and the offset of the function's name in `.debug_str`. Row 0 ends
+//! the inlined code.
 
 use gimli::{DebugLine, DebugLineOffset, DwLne, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
 
 use super::Cubin;
 
-/// NVIDIA's instruction for what was inlined.
 const INLINED_CALL: DwLne = DwLne(0x90);
-/// The most calls that a place was inlined through.
+/// Limit on the depth of inlined calls.
 const MAX_CALLS: usize = 64;
 
-/// A table that says something of each address of code.
+/// A line table, by code address.
 #[derive(Default)]
 pub(super) struct AddressTable {
-    /// By table of the section, its files' names, by number.
+    /// File names, by number, for each table of the section.
     pub(super) files: Vec<Vec<String>>,
-    /// In ascending order of their addresses within each of the code's sections.
+    /// Rows in ascending order of address. Code sections have disjoint ranges of addresses.
     rows: Vec<AddressRow>,
 }
 
-/// What is said of the code from an address on, up to the next one.
+/// Line of the code from an address on, up to the next row.
 #[derive(Clone, Copy, Debug)]
 struct AddressRow {
     address: u64,
-    /// Which of the section's tables it is in.
+    /// Index of the section's table.
     unit: usize,
-    /// 0 if nothing is said.
+    /// 0 if the line is unknown.
     line: u32,
     file: u64,
-    /// Index of the row with the call, in the order of the table, from 1; 0 without one.
+    /// While a table is read: number of the row with the call, from 1, or 0. Afterwards: index of this row's
+    /// place.
     call: usize,
-    /// Where `.debug_str` names the function that was called there.
+    /// Offset of the called function's name in `.debug_str`.
     function: u64,
 }
 
-/// A place in the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodePlace {
     pub(super) unit: usize,
     pub(super) file: u64,
     pub(super) line: u32,
-    /// Functions that were inlined, innermost first: where `.debug_str` names each, and where it was called.
+    /// Inlined functions, innermost first: offset of the name in `.debug_str`, file and line of the call.
     pub(super) calls: Vec<(u64, (u64, u32))>,
 }
 
 impl AddressTable {
-    /// Reads a section; empty if there is none. What cannot be read ends it.
+    /// Reads a section. Returns the table and the source place of each row. Stops at the first table that
+    /// cannot be read. The result is empty without such a section.
     pub(super) fn read(cubin: &Cubin<'_>, name: &str) -> (Self, Vec<CodePlace>) {
         let (mut table, mut places) = (Self::default(), Vec::new());
         let Some(bytes) = cubin.placed(name) else { return (table, places) };
@@ -58,13 +59,13 @@ impl AddressTable {
             let Some(end) = table.read_unit(&section, offset, &mut places) else { break };
             offset = end;
         }
-        // Rows of the same address: the last one says it.
+        // The sort is stable. Of rows with the same address, lookups find the last.
         table.rows.sort_by_key(|row| row.address);
         (table, places)
     }
 
-    /// Reads one table of a section and appends what its rows say to `places`, as the rows' numbers are;
-    /// returns where the next one begins.
+    /// Reads one table of a section, and appends the places of its rows to `places`. Returns the offset of
+    /// the next table.
     fn read_unit(
         &mut self,
         section: &DebugLine<EndianSlice<'_, LittleEndian>>,
@@ -101,13 +102,12 @@ impl AddressTable {
         for at in 0..rows.len() {
             places.push(place(&rows, at));
         }
-        // From here on a row's `call` is its own number among all places.
         self.rows.extend(rows.iter().enumerate().map(|(at, row)| AddressRow { call: first + at, ..*row }));
         Some(end)
     }
 
-    /// Returns the row that says something of an address: where it begins, its line, and its number among the
-    /// places; `None` if none does.
+    /// Returns the row for an address: its first address, its line, and the index of its place. Returns
+    /// `None` if the line is unknown.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u32, usize)> {
         let after = self.rows.partition_point(|row| row.address <= address);
         let row = self.rows.get(after.checked_sub(1)?)?;
@@ -115,7 +115,7 @@ impl AddressTable {
         (is_same_section && row.line != 0).then_some((row.address, row.line, row.call))
     }
 
-    /// Lists addresses and lines of a file, or of all, in the order of the addresses.
+    /// Returns addresses and lines in order of address, for one file or for all.
     pub(super) fn lines(&self, file: Option<&str>) -> impl Iterator<Item = (u64, u32)> {
         let is_in = move |row: &&AddressRow| {
             let name = || self.files.get(row.unit)?.get(usize::try_from(row.file).ok()?);
@@ -125,7 +125,7 @@ impl AddressTable {
     }
 }
 
-/// Says of a row where the source has it, with the calls through which it came there.
+/// Returns the source place of a row, with the inlined calls that lead to it.
 fn place(rows: &[AddressRow], at: usize) -> CodePlace {
     let row = &rows[at];
     let mut place = CodePlace { unit: row.unit, file: row.file, line: row.line, calls: Vec::new() };
@@ -140,7 +140,7 @@ fn place(rows: &[AddressRow], at: usize) -> CodePlace {
     place
 }
 
-/// Lists the paths of a table's files, by number: the first has 1, so that before it stands an empty one.
+/// Returns the paths of a table's files. Numbers start at 1, so the first path is empty.
 fn file_names(header: &gimli::LineProgramHeader<EndianSlice<'_, LittleEndian>>) -> Vec<String> {
     let text = |value: gimli::AttributeValue<EndianSlice<'_, LittleEndian>>| match value {
         gimli::AttributeValue::String(name) => name.to_string_lossy().into_owned(),

@@ -13,7 +13,7 @@ fn registers_are_those_that_the_assembler_tells() {
     let found = registers(&cubin);
     assert!(!found.is_empty() && found.iter().all(|(_, count)| (1..=255).contains(count)), "{found:?}");
     for length in 0..cubin.len() {
-        // None is listed of what is cut off, and nothing panics.
+        // Truncated and damaged cubins must not cause a panic.
         let _ = registers(&cubin[..length]);
     }
     let mut broken = cubin.clone();
@@ -24,8 +24,8 @@ fn registers_are_those_that_the_assembler_tells() {
     }
 }
 
-/// What Triton and CuTe DSL give the driver, the PTX that they had given their assembler, and its name, as
-/// far as the machine code says it.
+/// Cubins from Triton and CuTe DSL, the PTX that the assembler got, and the assembler's name if the cubin has
+/// it.
 const KERNELS: [(&[u8], &str, &str); 3] = [
     (
         include_bytes!("../../tests/data/triton/collatz.cubin"),
@@ -44,7 +44,7 @@ const KERNELS: [(&[u8], &str, &str); 3] = [
     ),
 ];
 
-/// Lists the instructions of a text as words, by line.
+/// Returns the instructions of a text as words, by line.
 fn instructions(text: &str) -> Vec<(usize, Vec<&str>)> {
     let module = Module::parse(text).unwrap();
     let bodies = module.definitions().filter_map(|function| function.body.as_ref());
@@ -66,7 +66,7 @@ fn the_text_of_a_cubin_is_what_was_assembled() {
     }
 }
 
-/// File and line of each instruction by `.loc`; `None` where the compiler gives none.
+/// Returns file and line of each instruction by `.loc`; `None` if the compiler gives none.
 fn by_loc(text: &str) -> HashMap<usize, Option<(String, u32)>> {
     let module = Module::parse(text).unwrap();
     let files: HashMap<u32, &str> = module
@@ -102,14 +102,14 @@ fn lines_of_the_source_are_those_of_loc() {
             assert_eq!(expected.as_ref(), Some(&(place.file.to_string(), place.line)), "line {line}");
         }
         assert!(known * 2 >= expected.len(), "{known} of {}", expected.len());
-        // What was inlined says through which calls.
+        // Inlined code has its calls.
         let calls = found.values().flat_map(|(_, calls)| calls.iter());
         assert!(calls.clone().all(|call| call.place.file.ends_with(".py") && !call.function.is_empty()));
         assert_eq!(calls.count() > 0, original.contains("inlined_at"));
     }
 }
 
-/// Damages every `step`th byte, and leaves the end out.
+/// Reads texts with every `step`th byte damaged, and truncated texts.
 fn check_damage(step: usize) {
     for (cubin, ..) in KERNELS {
         for length in (0..cubin.len()).step_by(97 * step) {

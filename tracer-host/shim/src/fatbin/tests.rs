@@ -1,4 +1,4 @@
-//! Fatbins that nvcc made of `tests/data/kernels.cu`, and what becomes of damaged ones.
+//! Tests with fatbins that nvcc made from `tests/data/kernels.cu`, and with damaged ones.
 
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn wrappers_lead_to_containers() {
         (container_at(LZ4.as_ptr().cast()).unwrap(), container_at((&raw const wrapper).cast()).unwrap())
     };
     assert_eq!((inner, outer.len()), (LZ4, LZ4.len()));
-    // SAFETY: four bytes that are no magic number.
+    // SAFETY: four readable bytes. They are no magic number, so nothing else is read.
     let error = unsafe { container_at([1_u8, 2, 3, 4].as_ptr().cast()) }.unwrap_err();
     assert_eq!(error, FatbinError::Magic { found: 0x0403_0201 });
 }
@@ -55,7 +55,7 @@ fn lengths_that_lie_take_no_memory() {
         assert!(matches!(error, FatbinError::Long { entry: 0, bytes: u64::MAX }), "{error}");
         damaged[16 + 56..16 + 64].copy_from_slice(&(200_u64 << 20).to_le_bytes());
         let outcome = entries(&damaged).unwrap()[0].text();
-        // zstd's own frame says how long the text is.
+        // The frame of zstd has the length of the text.
         assert_eq!(outcome.is_ok(), problem.is_empty(), "{outcome:?}");
     }
 }

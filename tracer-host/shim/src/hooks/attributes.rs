@@ -1,4 +1,4 @@
-//! What the program sets on its kernels is set on their traced copies, too.
+//! Repeats settings of the program's kernels on their traced copies.
 
 use std::ffi::c_int;
 
@@ -10,12 +10,12 @@ use crate::exchange::Kernel;
 use crate::inside::guarded;
 use crate::state::{Function, lock, state};
 
-/// A launch sets it on the copy, by what it needs.
+/// Not repeated: each launch sets this limit on the copy.
 pub(super) const MAX_DYNAMIC_SHARED: c_int =
     sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
 
-/// Repeats a setting for the traced copy of a function, now or when the copy is made. `find` finds the copy.
-/// A setting of a library's kernel is for the device that the program names, whatever context is current.
+/// Repeats a setting on the traced copy of a function, now or when the copy is made. `find` finds the copy. A
+/// setting of a library's kernel applies to the device that the program names, whichever context is current.
 pub(super) fn repeat(
     answer: Answer,
     function: Handle,

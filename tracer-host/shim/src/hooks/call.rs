@@ -1,4 +1,4 @@
-//! A launch of the program, made as it is or with its traced copy.
+//! Launches of the program's kernels or of their traced copies.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
@@ -10,13 +10,14 @@ use super::{Handle, List};
 use crate::driver::{Answer, INVALID};
 use crate::exchange::Kernel;
 
-/// Marks the buffer, its size and the end in the list of a launch whose arguments are in a buffer.
+/// Marks in the list of a launch whose arguments are in a buffer: the buffer's address or its size follows. 0
+/// ends the list.
 const BUFFER: usize = 1;
 const BUFFER_SIZE: usize = 2;
-/// The most bytes of arguments that a kernel takes.
+/// Limit on the bytes of a kernel's arguments.
 const MAX_ARGUMENT_BYTES: usize = 1 << 16;
 
-/// The three ways to launch, with the driver's function.
+/// The three launch calls, each with the driver's function.
 #[derive(Clone, Copy)]
 pub(super) enum DriverCall {
     Plain(PlainLaunch),
@@ -51,7 +52,6 @@ pub(super) type CooperativeLaunch = unsafe extern "C" fn(
 ) -> Answer;
 pub(super) type AttributesLaunch = unsafe extern "C" fn(*const CUlaunchConfig, Handle, List, List) -> Answer;
 
-/// A launch of the program.
 #[derive(Clone, Copy)]
 pub(super) struct Launch {
     pub(super) call: DriverCall,
@@ -59,22 +59,22 @@ pub(super) struct Launch {
     pub(super) grid: [c_uint; 3],
     pub(super) block: [c_uint; 3],
     pub(super) shared: c_uint,
-    /// As the program named it.
+    /// The stream handle that the program passed.
     pub(super) stream: Handle,
-    /// The stream that this is: a null stream may be the thread's own.
+    /// The stream that the handle denotes: a null handle may denote the per-thread default stream.
     pub(super) true_stream: Handle,
     pub(super) parameters: List,
     pub(super) extra: List,
 }
 
 impl Launch {
-    /// Calls the driver with another function, other arguments and other shared memory.
+    /// Calls the driver with another function, other arguments, and another amount of shared memory.
     ///
     /// # Safety
-    /// The arguments are those of the function.
+    /// The arguments are valid for the function.
     unsafe fn call(&self, function: Handle, shared: c_uint, parameters: List, extra: List) -> Answer {
         let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.call {
                 DriverCall::Plain(real) => {
@@ -91,12 +91,12 @@ impl Launch {
         }
     }
 
-    /// Makes the program's own call.
+    /// Makes the program's call unchanged.
     ///
     /// # Safety
-    /// It is the program's own.
+    /// It is the program's own launch.
     pub(super) unsafe fn own(&self) -> Answer {
-        // SAFETY: the caller's promise; an unchanged configuration is the program's own.
+        // SAFETY: guaranteed by the caller. The configuration is the program's own, unchanged.
         unsafe {
             match self.call {
                 DriverCall::Attributes(real, config) => {
@@ -122,7 +122,7 @@ impl Launch {
         let logs: *mut c_void = (&raw const *logs).cast_mut().cast();
         if !self.parameters.is_null() || kernel.parameters.is_empty() {
             let mut parameters = Vec::with_capacity(kernel.parameters.len() + 1);
-            // SAFETY: the program gives an address for each parameter that the kernel has.
+            // SAFETY: the program passes an address for each parameter of the kernel.
             unsafe {
                 for at in 0..kernel.parameters.len() {
                     parameters.push(*self.parameters.add(at));
@@ -134,7 +134,7 @@ impl Launch {
         // SAFETY: the program's own list.
         let Some(mut bytes) = (unsafe { buffer_of(self.extra) }) else { return INVALID };
         bytes.resize(kernel.logs_offset, 0);
-        // SAFETY: a kernel takes as much of the logs as it declares, at most all.
+        // SAFETY: the bytes of a `LaunchLogs`. The kernel takes only the first `logs_bytes`.
         bytes.extend_from_slice(unsafe {
             std::slice::from_raw_parts(logs.cast::<u8>(), size_of::<LaunchLogs>())
         });
@@ -146,7 +146,7 @@ impl Launch {
             (&raw mut size).cast(),
             null_mut(),
         ];
-        // SAFETY: the buffer holds the kernel's arguments at their offsets, and the logs behind them.
+        // SAFETY: the buffer holds the kernel's arguments at their offsets, and the logs after them.
         unsafe { self.call(traced, shared, null_mut(), extra.as_mut_ptr()) }
     }
 
@@ -160,7 +160,7 @@ impl Launch {
         }
     }
 
-    /// Whether it may begin before the kernel ahead of it in the stream has ended.
+    /// Returns true if the launch may begin before the kernel before it in the stream has ended.
     pub(super) fn is_programmatic(&self) -> bool {
         use CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION as PROGRAMMATIC;
         matches!(self.call, DriverCall::Attributes(_, config) if self.has_attribute(config, PROGRAMMATIC))
@@ -168,8 +168,8 @@ impl Launch {
 
     /// Returns true if the launch has an attribute whose value, a number, is not 0.
     fn has_attribute(&self, config: *const CUlaunchConfig, wanted: CUlaunchAttributeID) -> bool {
-        // SAFETY: the program's configuration, with as many attributes as it says. An attribute's id is read as a
-        // number, since a driver may know more of them. Values of the attributes that are asked for begin with an
+        // SAFETY: the program's configuration, with as many attributes as it says. The id is read as a
+        // number, since a driver may have others. The values of the requested attributes begin with an
         // integer.
         unsafe {
             let CUlaunchConfig { attrs, numAttrs: count, .. } = *config;
@@ -182,16 +182,16 @@ impl Launch {
     }
 }
 
-/// Copies the arguments of a launch that gives them in a buffer.
+/// Copies the arguments of a launch that passes them in a buffer.
 ///
 /// # Safety
-/// The list is null, or one that the driver takes.
+/// The list is null, or valid for the driver.
 pub(crate) unsafe fn buffer_of(extra: List) -> Option<Vec<u8>> {
     if extra.is_null() {
         return None;
     }
     let (mut buffer, mut bytes, mut at) = (null_mut::<c_void>(), 0, 0);
-    // SAFETY: pairs of a mark and an address, up to the mark of the end.
+    // SAFETY: the list has pairs of a mark and an address, and ends with the end mark.
     unsafe {
         loop {
             match (*extra.add(at)).addr() {

@@ -1,4 +1,4 @@
-//! Contexts that the program ends: their traces are ended before.
+//! Ends the traces of contexts before the program destroys the contexts.
 
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -10,10 +10,10 @@ use crate::inside::guarded;
 use crate::state::{lock, state};
 use crate::trace;
 
-/// How often each device's primary context is retained: it ends with the last release.
+/// Counts how often the program retains each device's primary context. The last release destroys it.
 static RETAINED: Mutex<Option<HashMap<c_int, u64>>> = Mutex::new(None);
 
-/// Changes how often a device's context is retained, and returns that.
+/// Changes and returns the count of a device.
 fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
     let mut retained = lock(&RETAINED);
     let count = retained.get_or_insert_with(HashMap::new).entry(device).or_default();
@@ -21,7 +21,6 @@ fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
     *count
 }
 
-/// Ends the trace of a context.
 pub(super) fn end(context: Handle) {
     guarded(|| {
         let (_current, _relaxed) = (driver::Current::keep(), driver::Relaxed::enter());
@@ -29,7 +28,6 @@ pub(super) fn end(context: Handle) {
     });
 }
 
-/// Ends the trace of a context that has a part of a device.
 pub(super) fn end_green(green: Handle) {
     if let Some(Some(context)) = guarded(|| driver::context_of_green(green)) {
         end(context);

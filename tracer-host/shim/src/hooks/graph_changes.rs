@@ -1,4 +1,4 @@
-//! What the program changes of graphs that it has made ready.
+//! Follows the program's changes of executable graphs.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
@@ -11,7 +11,7 @@ use crate::graphs::Executable;
 use crate::inside::guarded;
 use crate::state::{State, lock, state};
 
-/// Notes a change of an executable graph, if the driver has made it.
+/// Applies a change to an executable graph, if the driver's call succeeded.
 fn changed(answer: Answer, exec: Handle, change: impl FnOnce(&State, &mut Executable)) -> Answer {
     if answer == SUCCESS {
         guarded(|| {
@@ -25,7 +25,7 @@ fn changed(answer: Answer, exec: Handle, change: impl FnOnce(&State, &mut Execut
     answer
 }
 
-/// Parameters of a node in the first version of the interface.
+/// Layout of version 1 of the driver's kernel node parameters.
 #[repr(C)]
 struct FirstParameters {
     function: Handle,
@@ -34,12 +34,12 @@ struct FirstParameters {
     extra: *mut Handle,
 }
 
-/// Notes a change that needs no state.
+/// Like [`changed`], for changes that need no [`State`].
 pub(super) fn note(answer: Answer, exec: Handle, change: impl FnOnce(&mut Executable)) -> Answer {
     changed(answer, exec, |_, executable| change(executable))
 }
 
-/// Notes a node's parameters in the first version of the interface.
+/// Registers new parameters of a node, in version 1 of the layout.
 ///
 /// # Safety
 /// The driver has read the parameters.
@@ -50,7 +50,7 @@ pub(super) unsafe fn set_parameters(
     parameters: *const c_void,
 ) -> Answer {
     changed(answer, exec, |state, executable| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let FirstParameters { function, sizes, parameters, extra } =
             unsafe { parameters.cast::<FirstParameters>().read() };
         let [gx, gy, gz, bx, by, bz, shared] = sizes;
@@ -68,12 +68,12 @@ pub(super) unsafe fn set_parameters(
             kern: null_mut(),
             ctx: null_mut(),
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { executable.set(state, node, &parameters) };
     })
 }
 
-/// Notes a node's parameters.
+/// Registers new parameters of a node.
 ///
 /// # Safety
 /// The driver has read the parameters.
@@ -83,7 +83,7 @@ pub(super) unsafe fn set_parameters_v2(
     node: Handle,
     parameters: *const c_void,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     changed(answer, exec, |state, executable| unsafe {
         executable.set(state, node, &parameters.cast::<NodeParameters>().read());
     })

@@ -1,5 +1,5 @@
-//! Code that a program links while it runs: where it links a single PTX text, it gets that text instead of
-//! machine code, which the driver takes as well.
+//! Linking at run time. If the only input of a link is PTX, the program gets that text instead of machine
+//! code. The driver loads either.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -10,21 +10,19 @@ use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::{lock, state};
 
-/// The driver's number of PTX as an input.
 const PTX: c_int = 1;
 
-/// What a link was given.
 #[derive(Default)]
 struct Inputs {
     count: usize,
-    /// The only one, if it is PTX. It stays until the link's end: the program reads it.
+    /// The only input, if it is PTX. Kept until the link is destroyed, since the program reads it.
     ptx: Option<CString>,
 }
 
-/// Links that have not ended.
+/// Links that are not destroyed.
 static LINKS: Mutex<Option<HashMap<usize, Inputs>>> = Mutex::new(None);
 
-/// Notes an input that the driver has taken.
+/// Registers an input that the driver has taken.
 fn note(link: Handle, ptx: Option<CString>) {
     let mut links = lock(&LINKS);
     let inputs = links.get_or_insert_with(HashMap::new).entry(link as usize).or_default();
@@ -32,10 +30,10 @@ fn note(link: Handle, ptx: Option<CString>) {
     inputs.ptx = ptx.filter(|_| inputs.count == 1);
 }
 
-/// Notes what a link was given in memory.
+/// Registers an input in memory.
 ///
 /// # Safety
-/// There are as many bytes as the program says, if the driver has read them.
+/// If `answer` is success, `data` is null or has `size` readable bytes.
 pub(super) unsafe fn add_data(
     answer: Answer,
     link: Handle,
@@ -47,7 +45,7 @@ pub(super) unsafe fn add_data(
         guarded(|| {
             state()?;
             let text = (kind == PTX && !data.is_null()).then(|| {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
                 let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(size);
                 CString::new(&bytes[..end]).ok()
@@ -66,16 +64,17 @@ pub(super) fn add_file(answer: Answer, link: Handle) -> Answer {
     answer
 }
 
-/// Gives the program the text that a link was given alone.
+/// Replaces the linked code by the PTX, if that is the only input.
 ///
 /// # Safety
-/// The driver has written code and size if it succeeded.
+/// If `answer` is success, the driver has written code and size.
 pub(super) unsafe fn complete(answer: Answer, link: Handle, code: *mut Handle, size: *mut usize) -> Answer {
     if answer == SUCCESS && !code.is_null() {
         guarded(|| {
             let links = lock(&LINKS);
             let text = links.as_ref()?.get(&(link as usize))?.ptx.as_ref()?;
-            // SAFETY: the caller's promise; the text stays until the link's end, as its code does.
+            // SAFETY: guaranteed by the caller. The text lives until the link is destroyed, as the driver's
+            // code does.
             unsafe {
                 *code = text.as_ptr().cast_mut().cast();
                 if !size.is_null() {

@@ -1,6 +1,6 @@
-//! Images that the program loads. The driver gets them as they are; traced copies of their kernels are made
-//! when they are launched ([`crate::copies`]). Where code uses variables of its module, the driver gets a
-//! text with kernels and copies instead.
+//! Hooks for images that the program loads. The driver gets the program's image, and [`crate::copies`] makes
+//! traced copies at launch. If code uses variables of its module, the driver gets a text with kernels and
+//! copies instead.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -22,23 +22,24 @@ use crate::inside::guarded;
 use crate::names;
 use crate::state::{Code, Owner, lock, state};
 
-/// Larger files of images are loaded as they are.
+/// Limit on the bytes of an image file. Kernels of larger files are not traced.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Loads that take longer are told.
+/// If loading takes at least this long, the summary has a note about it.
 const LONG_LOAD: Duration = Duration::from_millis(250);
 
-/// What becomes of an image.
+/// How an image is loaded.
 enum Fate {
-    /// It is loaded; copies of its kernels are made later.
+    /// The program's image. Copies of its kernels are made later.
     Kept(CopySource),
-    /// This text is loaded instead, which the program's assembler has assembled so, for an architecture.
+    /// Another text: its contents, how the program's machine code was assembled, and the device's
+    /// architecture.
     Exchanged(CString, TracedModule, Assembled, u32),
-    /// It is loaded, and nothing in it is traced.
+    /// The program's image. Its kernels are not traced, for this reason.
     Untraced(String),
 }
 
-/// Decides what becomes of an image; `None` if nothing is traced.
+/// Decides how an image is loaded; `None` if nothing is traced.
 fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
     let decide = || {
         let state = state()?;
@@ -50,11 +51,11 @@ fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
             Ok(found) => found,
             Err(reason) => return Some(Fate::Untraced(reason)),
         };
-        // Points that hardware counts are in the kernels themselves.
+        // Instructions for hardware counters are added to the kernels themselves.
         if !state.settings.spec.marks && exchange::may_stand_alone(&found.ptx).is_ok() {
             return Some(Fate::Kept(CopySource::new(found)));
         }
-        // Ids are given under the lock: no two modules have the same.
+        // Ids are assigned under the lock, so that no two modules share ids.
         let mut registry = lock(&state.registry);
         let Some(first) = registry.first_id() else {
             return Some(Fate::Untraced("all 65,535 location ids are taken by kernels before it".to_owned()));
@@ -73,8 +74,8 @@ fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
     guarded(decide).unwrap_or_else(|| Some(Fate::Untraced("the tracer failed on it".to_owned())))
 }
 
-/// Says what is to be said of a module that was exchanged: that the program runs other code than it would
-/// alone, or waited long for the driver.
+/// Adds notes to the summary about a module that replaced the program's: remarks on its kernels, `more`, and
+/// a long load.
 fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<()> {
     let mut summary = lock(&state()?.summary);
     module.remarks().for_each(|line| summary.note(line));
@@ -93,7 +94,7 @@ fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<(
     Some(())
 }
 
-/// Tells the traces of the memory that the code of a loaded module reaches.
+/// Registers the module's variables as memory of the program. If its code may allocate, memory is incomplete.
 fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()> {
     let state = state().filter(|state| state.records_accesses())?;
     let change = |name: &String| {
@@ -110,11 +111,11 @@ fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()
     Some(())
 }
 
-/// Loads an image, or what it was exchanged for.
+/// Loads an image as `fate` says. Falls back to the program's image.
 ///
 /// # Safety
-/// `load` makes the program's own call with another image or, for `None`, as it is; `handle` is where that
-/// writes.
+/// `load` makes the program's call: with another image, or unchanged for `None`. `handle` is where the driver
+/// writes the handle.
 unsafe fn load(
     fate: Option<Fate>,
     handle: *mut Handle,
@@ -170,24 +171,24 @@ unsafe fn load(
     answer
 }
 
-/// Reads the PTX of an image in memory.
+/// Decides how an image in memory is loaded.
 ///
 /// # Safety
-/// The image is one that the driver takes.
+/// `image` is null or valid for the driver.
 unsafe fn of_image(image: *const c_void) -> Option<Fate> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     fate(|architecture| unsafe { image::ptx_at(image, architecture) }.map_err(|error| error.to_string()))
 }
 
-/// Reads the PTX of an image in a file.
+/// Decides how an image in a file is loaded.
 ///
 /// # Safety
-/// The path is a string.
+/// `path` is null or a C string.
 unsafe fn of_file(path: *const c_char) -> Option<Fate> {
     if path.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let path = OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes());
     fate(|architecture| {
         let bytes = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
@@ -199,31 +200,31 @@ unsafe fn of_file(path: *const c_char) -> Option<Fate> {
     })
 }
 
-/// Values of options as the program gave them: the driver writes some of them, and may be asked twice.
+/// Option values as the program passed them. The driver overwrites some of them, and may be called twice.
 struct Given {
     values: List,
     given: Vec<Handle>,
 }
 
 impl Given {
-    /// Copies them.
+    /// Copies the values.
     ///
     /// # Safety
-    /// There are this many.
+    /// `values` is null or has `count` elements.
     unsafe fn new(values: List, count: c_uint) -> Self {
         let count = if values.is_null() { 0 } else { count as usize };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let given = (0..count).map(|at| unsafe { *values.add(at) }).collect();
         Self { values, given }
     }
 
-    /// Makes them again what they were.
+    /// Writes the values back.
     ///
     /// # Safety
-    /// They are still there.
+    /// The values are still writable.
     unsafe fn restore(&self) {
         for (at, value) in self.given.iter().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { *self.values.add(at) = *value };
         }
     }
@@ -232,7 +233,7 @@ impl Given {
 type ModuleLoadData = unsafe extern "C" fn(*mut Handle, *const c_void) -> Answer;
 
 pub(super) unsafe fn module(real: ModuleLoadData, module: *mut Handle, image: *const c_void) -> Answer {
-    // SAFETY: the program's own call; a text instead of its image is one, too.
+    // SAFETY: the program's own call, possibly with a text as its image.
     unsafe { load(of_image(image), module, Owner::Module, |other| real(module, other.unwrap_or(image))) }
 }
 
@@ -241,7 +242,7 @@ pub(super) unsafe fn module_fatbin(
     module: *mut Handle,
     image: *const c_void,
 ) -> Answer {
-    // SAFETY: as above; a text is loaded by the function that takes any image.
+    // SAFETY: the program's own call. A text is loaded by a function that takes any image.
     unsafe {
         load(of_image(image), module, Owner::Module, |other| match other {
             None => real(module, image),
@@ -255,7 +256,7 @@ pub(super) unsafe fn module_file(
     module: *mut Handle,
     path: *const c_char,
 ) -> Answer {
-    // SAFETY: as above.
+    // SAFETY: the program's own call. A text is loaded by a function that takes any image.
     unsafe {
         load(of_file(path), module, Owner::Module, |other| match other {
             None => real(module, path),
@@ -272,7 +273,7 @@ pub(super) unsafe fn module_with_options(
     options: *mut c_int,
     values: List,
 ) -> Answer {
-    // SAFETY: as above.
+    // SAFETY: the program's own call, possibly with a text as its image.
     unsafe {
         let given = Given::new(values, count);
         load(of_image(image), module, Owner::Module, |other| {
@@ -305,7 +306,7 @@ pub(super) unsafe fn library(
     library_values: List,
     library_count: c_uint,
 ) -> Answer {
-    // SAFETY: as above.
+    // SAFETY: the program's own call, possibly with a text as its image.
     unsafe {
         let given = Given::new(values, count);
         load(of_image(image), library, Owner::Library, |other| {
@@ -339,7 +340,7 @@ pub(super) unsafe fn library_file(
     library_values: List,
     library_count: c_uint,
 ) -> Answer {
-    // SAFETY: as above.
+    // SAFETY: the program's own call. A text is loaded by a function that takes any image.
     unsafe {
         let given = Given::new(values, count);
         load(of_file(path), library, Owner::Library, |other| match other {
@@ -371,8 +372,8 @@ pub(super) unsafe fn unload_library(real: unsafe extern "C" fn(Handle) -> Answer
     unloaded(Owner::Library(library as usize), || unsafe { real(library) })
 }
 
-/// Forgets a module or library that the driver is about to unload. What the driver was given stays until that
-/// is done, and copies in other modules go then.
+/// Removes a module or library, and lets the driver unload it. The image lives until that is done. Copies in
+/// other modules are unloaded afterwards.
 fn unloaded(owner: Owner, unload: impl FnOnce() -> Answer) -> Answer {
     let code: Option<Arc<Code>> =
         guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten();

@@ -1,4 +1,4 @@
-//! Functions and kernels that the program looks up. Traced copies stay hidden from it.
+//! Hooks for functions and kernels that the program looks up. They hide traced copies from the program.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::ptr::null;
@@ -11,10 +11,10 @@ use crate::driver::{self, Answer, Relaxed, SUCCESS};
 use crate::inside::guarded;
 use crate::state::{Owner, Registry, lock, state};
 
-/// The most functions of a module that are listed; more are listed with their copies.
+/// Limit on the functions in a list from which copies are removed. Longer lists contain the copies.
 const MAX_LISTED: c_uint = 1 << 20;
 
-/// Notes what the driver has answered, if it did.
+/// Updates the registry if the driver's call succeeded.
 fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
     if answer == SUCCESS {
         guarded(|| state().map(|state| take(&mut lock(&state.registry))));
@@ -22,17 +22,17 @@ fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
     answer
 }
 
-/// Notes a function of a module.
+/// Registers a function of a module.
 ///
 /// # Safety
-/// The driver has read the name and written the handle if it succeeded.
+/// If `answer` is success, the driver has read the name and written the handle.
 pub(super) unsafe fn module_function(
     answer: Answer,
     function: *const Handle,
     module: Handle,
     name: *const c_char,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         note(answer, |registry| {
             let name = CStr::from_ptr(name).to_string_lossy();
@@ -42,51 +42,49 @@ pub(super) unsafe fn module_function(
     }
 }
 
-/// Notes a kernel of a library.
+/// Registers a kernel of a library.
 ///
 /// # Safety
-/// As above.
+/// Same as [`module_function`].
 pub(super) unsafe fn library_kernel(
     answer: Answer,
     kernel: *const Handle,
     library: Handle,
     name: *const c_char,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     note(answer, |registry| unsafe {
         let name = CStr::from_ptr(name).to_string_lossy();
         registry.found(Owner::Library(library as usize), &name, *kernel as usize);
     })
 }
 
-/// Notes the module of a library.
+/// Registers the module of a library.
 ///
 /// # Safety
-/// The driver has written the handle if it succeeded.
+/// If `answer` is success, the driver has written the handle.
 pub(super) unsafe fn library_module(answer: Answer, module: *const Handle, library: Handle) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     note(answer, |registry| registry.alias(library as usize, unsafe { *module } as usize))
 }
 
-/// Notes the function of a kernel in a context.
+/// Registers the function of a kernel in a context.
 ///
 /// # Safety
-/// As above.
+/// Same as [`library_module`].
 pub(super) unsafe fn kernel_function(answer: Answer, function: *const Handle, kernel: Handle) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     note(answer, |registry| registry.is_function(kernel as usize, unsafe { *function } as usize));
     known(answer, kernel)
 }
 
-/// Loads the traced copy of a function that the program has loaded. The driver loads functions when they are
-/// first used, and waits for all kernels that run: a program whose kernels wait for each other loads them
-/// before.
+/// Loads the traced copy of a function that the program has loaded. The driver waits for all running kernels
+/// when it loads a function. Programs whose kernels wait for each other therefore load them first.
 pub(super) fn loaded(answer: Answer, function: Handle) -> Answer {
     load_copy(answer, function, true)
 }
 
-/// The same of a function that the program has only looked up: its copy is made when it is launched, or is
-/// there.
+/// Like [`loaded`], for a function that the program has only looked up. Loads only an existing copy.
 fn known(answer: Answer, function: Handle) -> Answer {
     load_copy(answer, function, false)
 }
@@ -107,7 +105,7 @@ fn load_copy(answer: Answer, function: Handle, makes: bool) -> Answer {
     answer
 }
 
-/// The same of a kernel that is loaded on this device.
+/// Like [`loaded`], for a kernel. Does nothing if `device` is not the current one.
 pub(super) fn loaded_on(answer: Answer, kernel: Handle, device: c_int) -> Answer {
     let is_here = guarded(driver::current_device) == Some(Some(device));
     if answer == SUCCESS && is_here { loaded(answer, kernel) } else { answer }
@@ -116,7 +114,7 @@ pub(super) fn loaded_on(answer: Answer, kernel: Handle, device: c_int) -> Answer
 type Count = unsafe extern "C" fn(*mut c_uint, Handle) -> Answer;
 type List = unsafe extern "C" fn(*mut Handle, c_uint, Handle) -> Answer;
 
-/// Lists the functions of a module, or the kernels of a library, without the traced copies.
+/// Returns the functions of a module, or the kernels of a library, without the traced copies.
 fn listed(
     owner: Owner,
     count: impl FnOnce(&mut c_uint) -> Answer,
@@ -139,7 +137,7 @@ fn listed(
             if name.is_null() {
                 return true;
             }
-            // SAFETY: the driver's own string.
+            // SAFETY: a string of the driver.
             let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
             let is_copy = name.ends_with(TRACED_SUFFIX);
             if !is_copy {
@@ -166,11 +164,11 @@ fn kernel_name(kernel: Handle) -> *const c_char {
     if answer == SUCCESS { name } else { null() }
 }
 
-/// Lists the functions of a module.
+/// Returns the functions of a module without the traced copies.
 fn functions_of(module: Handle) -> Option<Vec<Handle>> {
     let count: Count = Hook::cuModuleGetFunctionCount.function()?;
     let list: List = Hook::cuModuleEnumerateFunctions.function()?;
-    // SAFETY: the program's own module, and room for as many as are asked for.
+    // SAFETY: the program's own module. The list has room for `all` handles.
     unsafe {
         listed(
             Owner::Module(module as usize),
@@ -181,11 +179,11 @@ fn functions_of(module: Handle) -> Option<Vec<Handle>> {
     }
 }
 
-/// Lists the kernels of a library.
+/// Returns the kernels of a library without the traced copies.
 fn kernels_of(library: Handle) -> Option<Vec<Handle>> {
     let count: Count = Hook::cuLibraryGetKernelCount.function()?;
     let list: List = Hook::cuLibraryEnumerateKernels.function()?;
-    // SAFETY: as above.
+    // SAFETY: the program's own library. The list has room for `all` handles.
     unsafe {
         listed(
             Owner::Library(library as usize),
@@ -196,10 +194,10 @@ fn kernels_of(library: Handle) -> Option<Vec<Handle>> {
     }
 }
 
-/// Returns a list of our own, or what the driver does.
+/// Returns the list `found` to the program, or calls the driver if there is none.
 ///
 /// # Safety
-/// As many handles as `count` says can be written.
+/// `to` is null or has room for `count` handles.
 unsafe fn answer_list(
     found: Option<Vec<Handle>>,
     to: *mut Handle,
@@ -209,7 +207,7 @@ unsafe fn answer_list(
     match found {
         Some(found) if !to.is_null() => {
             for (at, handle) in found.into_iter().take(count as usize).enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { *to.add(at) = handle };
             }
             SUCCESS
@@ -228,10 +226,10 @@ pub(super) unsafe fn library_kernels(real: List, to: *mut Handle, count: c_uint,
     unsafe { answer_list(kernels_of(library), to, count, || real(to, count, library)) }
 }
 
-/// Returns the length of a list of our own, or what the driver does.
+/// Returns the length of `found` to the program, or calls the driver if there is none.
 ///
 /// # Safety
-/// The number can be written.
+/// `count` is null or writable.
 unsafe fn answer_count(
     found: Option<Vec<Handle>>,
     count: *mut c_uint,
@@ -239,7 +237,7 @@ unsafe fn answer_count(
 ) -> Answer {
     match found.map(|found| c_uint::try_from(found.len())) {
         Some(Ok(length)) if !count.is_null() => {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe { *count = length };
             SUCCESS
         }

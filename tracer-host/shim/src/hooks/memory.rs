@@ -1,5 +1,5 @@
-//! Memory that the program gets and gives back: noted for the traces, if they have what kernels access. The
-//! driver's answer stays what it is.
+//! Hooks for memory that the program allocates and frees. Traces with accesses get these changes. The hooks
+//! do not change the driver's result.
 
 use std::ffi::{CStr, c_char};
 
@@ -11,7 +11,7 @@ use crate::driver::{Answer, SUCCESS, is_capturing};
 use crate::inside::guarded;
 use crate::state::{lock, state};
 
-/// Tells the traces of a change, if they have accesses. It is made only then.
+/// Sends a change to the traces. Calls `change` only if they have accesses.
 fn tell(change: impl FnOnce() -> Option<MemoryChange>) {
     guarded(|| {
         let state = state().filter(|state| state.records_accesses())?;
@@ -20,13 +20,13 @@ fn tell(change: impl FnOnce() -> Option<MemoryChange>) {
     });
 }
 
-/// Notes the memory that the driver has written to `address`, if it has given any.
+/// Registers memory whose address the driver has written.
 ///
 /// # Safety
-/// The driver has written there if it succeeded.
+/// If `answer` is success, `address` is null or readable.
 pub(super) unsafe fn got(answer: Answer, address: *const u64, bytes: usize, kind: BufferKind) -> Answer {
     if answer == SUCCESS && !address.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let address = unsafe { *address };
         let name = String::new();
         tell(|| Some(MemoryChange::Got(Memory { address, bytes: bytes as u64, kind, name })));
@@ -34,12 +34,12 @@ pub(super) unsafe fn got(answer: Answer, address: *const u64, bytes: usize, kind
     answer
 }
 
-/// Notes that memory goes; before it does, since another thread may get it at once.
+/// Registers that memory is freed. Called before the driver frees it: another thread may get it at once.
 pub(super) fn goes(address: u64) {
     tell(|| Some(MemoryChange::Gone(address)));
 }
 
-/// Notes that the program has memory that is not known.
+/// Registers that the program has unknown memory.
 pub(super) fn lacks(answer: Answer) -> Answer {
     if answer == SUCCESS {
         tell(|| Some(MemoryChange::Unknown));
@@ -47,28 +47,28 @@ pub(super) fn lacks(answer: Answer) -> Answer {
     answer
 }
 
-/// Notes memory of `height` rows, which are `pitch` bytes apart.
+/// Registers memory of `height` rows of `pitch` bytes.
 ///
 /// # Safety
-/// As [`got`]; the driver has written the pitch, too.
+/// Same as [`got`]. `pitch` is null, or readable if `answer` is success.
 pub(super) unsafe fn got_pitched(
     answer: Answer,
     address: *const u64,
     pitch: *const usize,
     height: usize,
 ) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bytes = if answer == SUCCESS && !pitch.is_null() { (*pitch).saturating_mul(height) } else { 0 };
         got(answer, address, bytes, BufferKind::Device)
     }
 }
 
-/// Notes memory that the program gets in the order of a stream. In a stream that is captured into a graph, the
-/// program gets the memory when the graph is launched, at an address that is not known here.
+/// Registers a stream-ordered allocation. If the stream is captured into a graph, each graph launch allocates
+/// the memory at an unknown address.
 ///
 /// # Safety
-/// As [`got`]; the stream is the program's.
+/// Same as [`got`]. The stream is the program's.
 pub(super) unsafe fn got_in_stream(
     answer: Answer,
     address: *const u64,
@@ -78,23 +78,23 @@ pub(super) unsafe fn got_in_stream(
     if answer == SUCCESS {
         tell(|| is_capturing(stream).then_some(MemoryChange::Unknown));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { got(answer, address, bytes, BufferKind::Pool) }
 }
 
-/// Where the device has another address for memory of the host, that is a buffer, too.
+/// Registers unknown memory if the device has another address for a host buffer.
 ///
 /// # Safety
-/// The driver has written the address if it succeeded.
+/// If `answer` is success, the driver has written the address.
 pub(super) unsafe fn device_pointer(answer: Answer, address: *const u64, host: Handle) -> Answer {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if answer == SUCCESS && unsafe { *address } != host as u64 { lacks(answer) } else { answer }
 }
 
-/// Notes a variable whose address the program asks for. It need not ask for its size.
+/// Registers a variable whose address and size the program requests.
 ///
 /// # Safety
-/// The driver has read the name, and written what was asked for, if it succeeded.
+/// If `answer` is success, the driver has read the name, and written address and size if they are not null.
 pub(super) unsafe fn global(
     answer: Answer,
     address: *const u64,
@@ -102,7 +102,7 @@ pub(super) unsafe fn global(
     name: *const c_char,
 ) -> Answer {
     if answer == SUCCESS && !address.is_null() && !bytes.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let (address, bytes, name) = unsafe { (*address, *bytes as u64, CStr::from_ptr(name)) };
         let (kind, name) = (BufferKind::Variable, name.to_string_lossy().into_owned());
         tell(|| Some(MemoryChange::Got(Memory { address, bytes, kind, name })));
@@ -110,7 +110,7 @@ pub(super) unsafe fn global(
     answer
 }
 
-/// Notes that what was mapped to these addresses goes.
+/// Registers that a range of addresses is unmapped.
 pub(super) fn unmapped(address: u64, bytes: usize) {
     guarded(|| {
         let state = state().filter(|state| state.records_accesses())?;

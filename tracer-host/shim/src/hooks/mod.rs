@@ -1,8 +1,7 @@
-//! The functions of the driver, of NVRTC and of nvJitLink that this library stands in for, by name.
+//! Hooks: functions of this library that replace functions of the driver, NVRTC and nvJitLink, by name.
 //!
-//! Each hook asks for the driver's own function, goes straight to it where the call comes from inside of the
-//! tracer, and else to what the files of this folder make of it. None of them may keep the program from what
-//! it would do without: whatever goes wrong on our side, the driver gets the program's own call.
+//! Each hook looks up the driver's function. Calls from inside the tracer go straight to it. Other calls go
+//! to the modules of this folder. If a hook fails, the driver gets the program's own call.
 
 mod attributes;
 mod call;
@@ -33,13 +32,12 @@ use crate::state::Function;
 pub(crate) use call::buffer_of;
 use launch::per_thread;
 
-/// A handle of the driver's, whatever it is of.
 type Handle = *mut c_void;
-/// An array of options, or of addresses.
+/// An array of option values or addresses.
 type List = *mut *mut c_void;
 
-/// Makes the body of a hook: a function that gets the driver's function; an expression after or before the
-/// program's own call; or the same call for the traced copy of a function.
+/// Makes the body of a hook: a call of a function that gets the driver's function; an expression before or
+/// after the program's call; or the program's call, repeated for the traced copy of a function.
 macro_rules! call {
     ([$body:path] [] $real:ident $args:tt) => {
         call!(@with $body, $real, $args)
@@ -68,7 +66,7 @@ macro_rules! call {
 
 macro_rules! hooks {
     ($($name:ident = $($body:path)? $([$($how:tt)*])?, ($($arg:ident: $ty:ty),*);)*) => {
-        /// A function of the driver that this library stands in for.
+        /// A function for which this library exports a hook.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(non_camel_case_types, reason = "the driver's names")]
         pub(crate) enum Hook {
@@ -84,7 +82,7 @@ macro_rules! hooks {
                 },
             )),*];
 
-            /// The function that stands in for the driver's.
+            /// Returns the function that replaces the driver's.
             fn ours(self) -> *mut c_void {
                 match self {
                     $(Self::$name => {
@@ -95,7 +93,6 @@ macro_rules! hooks {
             }
         }
 
-        /// What the program sees.
         #[allow(non_snake_case, reason = "the driver's names")]
         mod exported {
             use super::*;
@@ -104,7 +101,7 @@ macro_rules! hooks {
                 #[cfg_attr(not(test), unsafe(no_mangle))]
                 pub(super) unsafe extern "C" fn $name($($arg: $ty),*) -> Answer {
                     let Some(real) = Hook::$name.real() else { return NOT_FOUND };
-                    // SAFETY: the driver's function of that name has this signature.
+                    // SAFETY: the driver's function of this name has this signature.
                     let real: unsafe extern "C" fn($($ty),*) -> Answer = unsafe { std::mem::transmute(real) };
                     let inside = Inside::enter();
                     // SAFETY: the program's own call.
@@ -244,16 +241,15 @@ hooks! {
     nvJitLinkCreate = nvjitlink::create, (link: *mut Handle, count: c_uint, options: *const *const c_char);
 }
 
-/// The driver's own functions, as far as they are known.
+/// The driver's functions; null until they are looked up.
 static REAL: [AtomicPtr<c_void>; Hook::ALL.len()] = [const { AtomicPtr::new(null_mut()) }; Hook::ALL.len()];
 
-/// Finds the hook of a name.
 pub(crate) fn named(name: &[u8]) -> Option<Hook> {
     Hook::ALL.iter().find(|(_, known)| known.to_bytes() == name).map(|(hook, _)| *hook)
 }
 
 impl Hook {
-    /// Keeps the driver's function, and returns ours.
+    /// Stores the driver's function. Returns the hook.
     pub(crate) fn replace(self, found: *mut c_void) -> *mut c_void {
         let ours = self.ours();
         if found != ours {
@@ -262,17 +258,17 @@ impl Hook {
         ours
     }
 
-    /// The driver's function as a function.
+    /// Returns the driver's function as a function pointer.
     ///
     /// # Panics
-    /// If `F` is not as large as an address.
+    /// Panics if `F` does not have the size of an address.
     fn function<F: Copy>(self) -> Option<F> {
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>(), "a function of the driver is an address");
-        // SAFETY: both are addresses; the caller names the type that the driver's function has.
+        // SAFETY: both are addresses. The caller gives the type of the driver's function.
         self.real().map(|real| unsafe { std::mem::transmute_copy(&real) })
     }
 
-    /// The driver's function; `None` if there is no driver, or an older one.
+    /// Returns the driver's function; `None` if there is no driver, or the driver does not have the function.
     fn real(self) -> Option<*mut c_void> {
         let slot = &REAL[self as usize];
         let known = slot.load(Ordering::Acquire);
@@ -280,8 +276,8 @@ impl Hook {
             return Some(known);
         }
         let (_, name) = Self::ALL[self as usize];
-        // The driver that the program is linked with, or one that was loaded meanwhile.
-        // SAFETY: looks for a library that is loaded, which stays so.
+        // The driver that the program is linked with, or one that is loaded by now.
+        // SAFETY: looks up a symbol in loaded libraries, which stay loaded.
         let found = unsafe {
             let next = real::dlsym(libc::RTLD_NEXT, name);
             match next.is_null() {

@@ -1,4 +1,4 @@
-//! Code that a program links with NVIDIA's library for that: its PTX is kept in it.
+//! Hook for nvJitLink: linked code keeps its PTX.
 
 use std::ffi::{CStr, CString, c_char, c_uint};
 
@@ -7,11 +7,11 @@ use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::state;
 
-/// Options with which the PTX is kept; the first is the one that is added. Code that is optimised as a whole
-/// (`-lto`) keeps it no other way.
+/// Options that keep the PTX. The hook adds the first. With link-time optimization (`-lto`) no other option
+/// keeps it.
 const LINES: [&[u8]; 2] = [b"-lineinfo", b"-g"];
 
-/// Tells whether code that is linked with these options has its PTX.
+/// Returns true if code that is linked with these options keeps its PTX.
 fn keeps_ptx<'a>(mut options: impl Iterator<Item = &'a CStr>) -> bool {
     options.any(|option| LINES.contains(&option.to_bytes()))
 }
@@ -24,16 +24,16 @@ pub(super) unsafe fn create(
 ) -> Answer {
     let with_lines = guarded(|| {
         state()?;
-        // SAFETY: as many strings as the program says.
+        // SAFETY: the program passes `count` strings.
         let mut given: Vec<*const c_char> =
             (0..count as usize).map(|at| unsafe { *options.add(at) }).collect();
-        // SAFETY: as above.
+        // SAFETY: the program passes `count` strings.
         if keeps_ptx(given.iter().map(|option| unsafe { CStr::from_ptr(*option) })) {
             return None;
         }
         let lines = CString::new(LINES[0]).ok()?;
         given.push(lines.as_ptr());
-        // SAFETY: the program's own call, with an option more.
+        // SAFETY: the program's own call, with one more option.
         let answer = unsafe { real(link, c_uint::try_from(given.len()).ok()?, given.as_ptr()) };
         (answer == SUCCESS).then_some(answer)
     });
@@ -49,7 +49,7 @@ mod tests {
     fn lines_are_asked_for_unless_the_program_does() {
         assert!(keeps_ptx([c"-arch=sm_90", c"-lineinfo"].into_iter()));
         assert!(keeps_ptx([c"-g"].into_iter()));
-        // As Numba links.
+        // The options of Numba.
         assert!(!keeps_ptx([c"-arch=sm_90", c"-lto"].into_iter()));
     }
 }

@@ -1,5 +1,5 @@
-//! Code that a program compiles while it runs, with NVRTC: where it asks for machine code, it gets PTX, which
-//! the driver takes as well; and lines of its source are kept in it.
+//! Hooks for NVRTC. If the program asks for machine code, it gets PTX with line info instead. The driver
+//! loads either.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -12,21 +12,21 @@ use crate::inside::guarded;
 use crate::real;
 use crate::state::{lock, state};
 
-/// Names the architecture: followed by `=`, or by another word.
+/// Options that name the architecture. The value follows after `=` or as the next argument.
 const ARCHITECTURE: [&str; 3] = ["-arch", "--gpu-architecture", "--gpu-arch"];
-/// Options with which no PTX is made.
+/// Options with which NVRTC makes no PTX.
 const NO_PTX: [&str; 4] = ["-dlto", "--dlink-time-opt", "-dlto=true", "--dlink-time-opt=true"];
-/// Keeps lines, and is harmless twice.
+/// Options that keep lines. The hook adds the first.
 const LINES: [&str; 2] = ["-lineinfo", "--generate-line-info"];
 
-/// Programs that were asked for machine code and have PTX instead.
+/// NVRTC programs with PTX for which the application asked for machine code.
 static WITHOUT_CUBIN: Mutex<Option<HashSet<usize>>> = Mutex::new(None);
 
 fn is_without_cubin(program: Handle) -> bool {
     lock(&WITHOUT_CUBIN).as_ref().is_some_and(|programs| programs.contains(&(program as usize)))
 }
 
-/// Notes what a program was compiled to.
+/// Registers the kind of code of a compiled program.
 fn note(program: Handle, without_cubin: bool) {
     let mut programs = lock(&WITHOUT_CUBIN);
     let programs = programs.get_or_insert_with(HashSet::new);
@@ -37,8 +37,8 @@ fn note(program: Handle, without_cubin: bool) {
     };
 }
 
-/// Asks for PTX of the architecture whose machine code was asked for, and for lines. `None` if nothing is to
-/// be changed; else also whether machine code was asked for.
+/// Changes options: asks for PTX of an architecture instead of machine code, and for lines. Returns the new
+/// options, and whether the old ones ask for machine code. Returns `None` if nothing changes.
 fn for_ptx(options: &[&str]) -> Option<(Vec<String>, bool)> {
     if options.iter().any(|option| NO_PTX.contains(option)) {
         return None;
@@ -74,7 +74,7 @@ pub(super) unsafe fn compile(
 ) -> Answer {
     let changed = guarded(|| {
         state()?;
-        // SAFETY: as many strings as the program says.
+        // SAFETY: the program passes `count` strings.
         let words: Vec<&str> = unsafe {
             (0..usize::try_from(count).ok()?)
                 .map(|at| CStr::from_ptr(*options.add(at)).to_str().ok())
@@ -102,15 +102,16 @@ pub(super) unsafe fn compile(
     unsafe { real(program, count, options) }
 }
 
-/// The path of an NVRTC that is loaded, wherever: one that only some library of the program sees is not among
-/// those whose functions are looked up by name alone.
+/// Returns the path of a loaded NVRTC. Look-ups by name alone do not find a library that was loaded with
+/// local scope.
 pub(super) fn loaded() -> Option<CString> {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         found: *mut std::ffi::c_void,
     ) -> c_int {
-        // SAFETY: a library's description, whose name is a string, and the caller's variable.
+        // SAFETY: `info` describes a library whose name is null or a C string. `found` is the caller's
+        // variable.
         unsafe {
             let name = (*info).dlpi_name;
             if name.is_null() {
@@ -126,12 +127,14 @@ pub(super) fn loaded() -> Option<CString> {
         }
     }
     let mut found = None::<CString>;
-    // SAFETY: the callback takes what `dl_iterate_phdr` gives, and a variable of the type that it writes.
+    // SAFETY: the callback has the signature that `dl_iterate_phdr` needs, and `found` has the type that it
+    // writes.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found
 }
 
-/// Tells whether the driver takes PTX of this NVRTC: it takes machine code of a later one, but no PTX.
+/// Returns true if the driver supports PTX of this NVRTC's version. It loads machine code of later versions,
+/// but no PTX.
 fn driver_takes_ptx() -> bool {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Answer;
     let Some(version) = beside::<Version>(Hook::nvrtcCompileProgram, c"nvrtcVersion") else { return true };
@@ -141,7 +144,7 @@ fn driver_takes_ptx() -> bool {
     !is_known || driver::version().is_none_or(|driver| 1000 * major + 10 * minor <= driver)
 }
 
-/// Finds another function of the library that has the hook's own.
+/// Returns another function of the library that has the hooked function.
 fn beside<F: Copy>(hook: Hook, name: &CStr) -> Option<F> {
     let mut info = libc::Dl_info {
         dli_fname: null(),
@@ -149,7 +152,7 @@ fn beside<F: Copy>(hook: Hook, name: &CStr) -> Option<F> {
         dli_sname: null(),
         dli_saddr: std::ptr::null_mut(),
     };
-    // SAFETY: asks which library has an address, and opens it once more, which it stays.
+    // SAFETY: the address is in a loaded library. `dlopen` returns that library, which stays loaded.
     let found = unsafe {
         if libc::dladdr(hook.real()?, &raw mut info) == 0 || info.dli_fname.is_null() {
             return None;
@@ -161,7 +164,7 @@ fn beside<F: Copy>(hook: Hook, name: &CStr) -> Option<F> {
         real::dlsym(library, name)
     };
     assert_eq!(size_of::<F>(), size_of_val(&found), "a function is an address");
-    // SAFETY: both are addresses; the caller names the type that the function has.
+    // SAFETY: both are addresses. The caller gives the type of the function.
     (!found.is_null()).then(|| unsafe { std::mem::transmute_copy(&found) })
 }
 
@@ -179,8 +182,8 @@ pub(super) unsafe fn cubin_size(real: Size, program: Handle, size: *mut usize) -
 pub(super) unsafe fn cubin(real: Text, program: Handle, code: *mut c_char) -> Answer {
     let ptx = || is_without_cubin(program).then(|| beside::<Text>(Hook::nvrtcGetCUBIN, c"nvrtcGetPTX"));
     let ask = guarded(ptx).flatten().flatten().unwrap_or(real);
-    // SAFETY: the program's own call, or the same for PTX, for which it has room: it has asked how long it
-    // is.
+    // SAFETY: the program's own call, or the same for PTX. The program has got the size of the PTX from
+    // `cubin_size`.
     unsafe { ask(program, code) }
 }
 

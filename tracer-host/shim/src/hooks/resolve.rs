@@ -1,4 +1,4 @@
-//! `cuGetProcAddress`: how the runtime, and most programs, find the driver's functions.
+//! `cuGetProcAddress`: the runtime and most programs look up the driver's functions with it.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -6,15 +6,15 @@ use super::{Handle, Hook, named};
 use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 
-/// The flag with which a program asks for the functions of per-thread default streams.
+/// Flag that requests functions for per-thread default streams.
 const PER_THREAD: u64 = 2;
-/// The version of CUDA from which on `cuGetProcAddress` and graphs' nodes have their second version.
+/// CUDA version that added version 2 of `cuGetProcAddress` and of functions for graph nodes.
 const CUDA_12: c_int = 12000;
 
-/// Returns our function instead of the driver's, where there is one.
+/// Replaces the driver's function by its hook, if it has one.
 ///
 /// # Safety
-/// The name is a string, and `found` can be read and written, if the call succeeded.
+/// If `answer` is success, `symbol` is null or a C string, and `found` is null or readable and writable.
 pub(super) unsafe fn exchange(
     answer: Answer,
     symbol: *const c_char,
@@ -25,20 +25,20 @@ pub(super) unsafe fn exchange(
     if answer != SUCCESS || symbol.is_null() || found.is_null() {
         return answer;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (symbol, real) = unsafe { (CStr::from_ptr(symbol), *found) };
     if real.is_null() {
         return answer;
     }
     let ours = guarded(|| hook_of(symbol.to_bytes(), version, flags).map(|hook| hook.replace(real)));
     if let Some(ours) = ours.flatten() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *found = ours };
     }
     answer
 }
 
-/// Finds the hook of a function by the name without its version, as this interface takes it.
+/// Returns the hook of a function, by its name without a version suffix.
 fn hook_of(symbol: &[u8], version: c_int, flags: u64) -> Option<Hook> {
     if flags & PER_THREAD != 0
         && let Some(hook) = named(&[symbol, b"_ptsz"].concat())
@@ -50,7 +50,7 @@ fn hook_of(symbol: &[u8], version: c_int, flags: u64) -> Option<Hook> {
     }
     let second = named(&[symbol, b"_v2"].concat());
     match second {
-        // Their first versions are older than this interface is, or than what asks for them.
+        // Version 1 of all other functions is older than `cuGetProcAddress`.
         Some(
             Hook::cuGetProcAddress_v2 | Hook::cuGraphExecKernelNodeSetParams_v2 | Hook::cuGraphExecUpdate_v2,
         ) if version < CUDA_12 => named(symbol),

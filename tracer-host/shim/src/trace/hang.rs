@@ -1,8 +1,8 @@
-//! Launches that do not end: who asks where their warps are, and when it is said.
+//! Launches that do not end: a thread detects them and ends the traces.
 //!
-//! One thread of the process looks for signals, for a file by which `warptrace run` asks, and for launches
-//! that have run for too long. The program's threads may all wait for the driver. Then it ends the traces:
-//! what has been recorded is in the file, with the positions of warps.
+//! All of the program's threads may wait for the driver, so one more thread of the process polls for signals,
+//! for a file with which `warptrace run` asks, and for launches above the time limit. When it ends the
+//! traces, the files contain the records so far, with the positions of warps.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -17,35 +17,35 @@ use crate::inside::{Inside, guarded};
 use crate::settings::report_folder;
 use crate::state::{State, lock};
 
-/// How often it is looked.
+/// Polling interval.
 const EVERY: Duration = Duration::from_millis(50);
-/// A launch that is asked about hangs if it has not ended after this time.
+/// Time after a question until its launches count as hanging.
 const HANGS_AFTER: Duration = Duration::from_millis(500);
-/// So long the lock of traces is waited for when a signal has come.
+/// How long the thread waits for the lock of all traces after a signal.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Signals that end a program which does not handle them.
+/// Signals that end a program without a handler.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT];
 
-/// The signal that came; 0 if none has.
+/// The received signal; 0 if none.
 static CAME: AtomicI32 = AtomicI32::new(0);
-/// The process whose thread looks for it.
+/// Id of the process with the polling thread; 0 if it does not run.
 static WATCHED: AtomicU32 = AtomicU32::new(0);
-/// Held while traces are ended.
+/// Locked while traces are ended.
 static ENDING: Mutex<()> = Mutex::new(());
 
-/// Notes a signal. A second one, and one that comes where no thread looks for it, ends the process.
+/// Stores a signal for the polling thread. A second signal ends the process, as does any signal without that
+/// thread.
 extern "C" fn note(signal: libc::c_int) {
-    // SAFETY: `getpid` may be called in a handler.
+    // SAFETY: `getpid` is async-signal-safe.
     let process = unsafe { libc::getpid() }.cast_unsigned();
     if WATCHED.load(Ordering::Relaxed) != process || CAME.swap(signal, Ordering::Relaxed) != 0 {
         end_by(signal);
     }
 }
 
-/// Ends the process by a signal.
 fn end_by(signal: libc::c_int) {
-    // SAFETY: these may be called in a handler.
+    // SAFETY: these functions are async-signal-safe.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         let mut set = std::mem::zeroed();
@@ -56,7 +56,7 @@ fn end_by(signal: libc::c_int) {
     }
 }
 
-/// Starts the thread, once. Signals that the program handles or ignores stay its own.
+/// Starts the thread, once. Does not change signals that the program handles or ignores.
 pub(super) fn watch(state: &'static State) {
     static STARTED: AtomicBool = AtomicBool::new(false);
     if STARTED.swap(true, Ordering::Relaxed) {
@@ -68,13 +68,13 @@ pub(super) fn watch(state: &'static State) {
         WATCHED.store(0, Ordering::Relaxed);
     };
     WATCHED.store(std::process::id(), Ordering::Relaxed);
-    // Without this thread nothing is said of a launch that hangs.
+    // Without this thread, hanging launches are not detected.
     if std::thread::Builder::new().name("warptrace watch".to_owned()).spawn(watch).is_err() {
         WATCHED.store(0, Ordering::Relaxed);
         return;
     }
     for signal in SIGNALS {
-        // SAFETY: the structures are the system's own; the handler does what handlers may.
+        // SAFETY: the structures have the system's types. The handler is async-signal-safe.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut before);
@@ -88,24 +88,22 @@ pub(super) fn watch(state: &'static State) {
     }
 }
 
-/// Waits while traces are ended.
+/// Waits until traces that are being ended have ended.
 pub(super) fn wait() {
     drop(lock(&ENDING));
 }
 
-/// Launches that it is asked about.
+/// A question of `warptrace run`.
 struct Asked {
     since: Instant,
-    /// Those that ran then.
+    /// The launches that ran at that time, with their recorders.
     running: Vec<(Arc<Recorder>, u32)>,
 }
 
-/// What the thread knows.
 struct Watch {
     state: &'static State,
-    /// What the file held last by which it is asked.
+    /// Last known contents of the question file.
     known: String,
-    /// What it is asked about.
     asked: Option<Asked>,
     said_at: Instant,
 }
@@ -128,7 +126,7 @@ impl Watch {
         }
     }
 
-    /// Looks for what is asked, and for launches that have run for too long.
+    /// Checks for a question, and for launches above the time limit.
     fn look(&mut self) {
         let Some(recorders) = self.recorders(Duration::ZERO) else { return };
         if self.said_at.elapsed() >= Recorder::LONG {
@@ -161,7 +159,7 @@ impl Watch {
         }
     }
 
-    /// The recorders of the process, unless the lock is held for longer than this.
+    /// Returns the process's recorders; `None` if the lock is not free within `patience`.
     fn recorders(&self, patience: Duration) -> Option<Vec<Arc<Recorder>>> {
         let started = Instant::now();
         loop {
@@ -174,14 +172,14 @@ impl Watch {
         }
     }
 
-    /// Ends traces now; returns whether there were any.
+    /// Ends traces now. Returns true if there were any.
     fn end(&self, which: impl Fn(&Arc<Recorder>) -> bool) -> bool {
         let _ending = lock(&ENDING);
         let mut recorders = self.recorders(LOCK_PATIENCE).unwrap_or_default();
         recorders.retain(|recorder| !recorder.is_over() && which(recorder));
         recorders.iter().for_each(|recorder| recorder.launches().end_now());
         for recorder in &recorders {
-            // What the driver has goes with the process.
+            // The process's end frees the driver's objects.
             std::mem::forget(recorder.finish(self.state));
         }
         !recorders.is_empty()
@@ -198,7 +196,7 @@ impl Traces {
     }
 }
 
-/// Reads the file by which it is asked.
+/// Reads the question file of the report folder.
 fn read_asked() -> String {
     let read = report_folder().and_then(|folder| std::fs::read_to_string(folder.join(ASKED)).ok());
     read.unwrap_or_default()

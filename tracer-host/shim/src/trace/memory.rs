@@ -1,4 +1,4 @@
-//! The program's memory: traces get all of it when they begin, and then its changes.
+//! The program's memory. A trace gets all of it when it starts, and changes afterwards.
 
 use warptrace_format::file::BufferKind;
 use warptrace_host::{AddressMap, Ending, Launches, Memory, MemoryChange};
@@ -6,23 +6,22 @@ use warptrace_host::{AddressMap, Ending, Launches, Memory, MemoryChange};
 use super::{Context, Traces};
 use crate::driver;
 
-/// Memory of the program, and the device whose it is: `None` if all devices can reach it, or that is not
-/// known.
+/// Memory of the program and the device that owns it. `None`: all devices can access it, or the owner is
+/// unknown.
 type Known = (Memory, Option<u32>);
 
-/// Memory that the program has.
 #[derive(Debug, Default)]
 pub(super) struct ProgramMemory {
-    /// Each with its turn.
+    /// Each entry has its sequence number.
     live: AddressMap<(u64, Known)>,
     next: u64,
     lacks: bool,
 }
 
 impl ProgramMemory {
-    /// Sends all memory to a trace that begins.
+    /// Sends all memory to a trace that starts.
     pub(super) fn tell_all<E: Ending>(&self, launches: &Launches<E>, device: u32) {
-        // Numbers are given in the order in which the program got it.
+        // In order of allocation: buffers get their numbers in this order.
         let mut all: Vec<&(u64, Known)> = self.live.iter().map(|(.., known)| known).collect();
         all.sort_unstable_by_key(|(turn, _)| *turn);
         let got = |(_, known): &(u64, Known)| MemoryChange::Got(seen_from(device, known));
@@ -33,8 +32,8 @@ impl ProgramMemory {
     }
 }
 
-/// Names memory as kernels of a device see it: that of another device, which they can reach if the program
-/// lets them, as such. Addresses are the same on all devices.
+/// Returns memory as kernels of a device see it. Memory of another device, which the program may make
+/// accessible, has that device in its name. Addresses are the same on all devices.
 fn seen_from(device: u32, (memory, owner): &Known) -> Memory {
     let mut memory = memory.clone();
     if let Some(owner) = owner.filter(|owner| *owner != device) {
@@ -45,12 +44,12 @@ fn seen_from(device: u32, (memory, owner): &Known) -> Memory {
 }
 
 impl Traces {
-    /// Notes a change of the program's memory, and tells all traces.
+    /// Applies a change to the program's memory, and sends it to all traces.
     pub(crate) fn change_memory(&mut self, change: MemoryChange) {
         let mut owner = None;
         match &change {
             MemoryChange::Got(memory) => {
-                // The program may ask for a variable's address again and again.
+                // A program may request the address of a variable many times.
                 let known = self.memory.live.get(memory.address);
                 if memory.bytes == 0 || known.is_some_and(|(_, (known, _))| known == memory) {
                     return;
@@ -79,7 +78,7 @@ impl Traces {
         }
     }
 
-    /// Notes that what was mapped to `bytes` bytes from `address` on goes.
+    /// Removes all mappings that begin within `bytes` bytes from `address`.
     pub(crate) fn unmap_memory(&mut self, address: u64, bytes: u64) {
         let begins_there = |at: u64| (address..address.saturating_add(bytes)).contains(&at);
         let mapped = self

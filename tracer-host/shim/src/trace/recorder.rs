@@ -25,84 +25,77 @@ use crate::settings::Settings;
 use crate::state::{Code, State, lock};
 use crate::summary::MAX_NAME_CHARS;
 
-/// How long a launch in another stream waits for a kernel of which it is not known yet how much it records.
+/// Maximum wait of a launch for a kernel in another stream whose need for memory is still unknown.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
-/// Kernels that are named for launches that are not traced; a file has room for twice as many.
+/// Limit on kernels that the file names for untraced launches: half of the file's limit on kernels.
 const MAX_NOTED_KERNELS: usize = MAX_KERNELS / 2;
-/// The number of the next recorder.
 static SERIAL: AtomicU32 = AtomicU32::new(1);
 
 type Output = BufWriter<TraceOutput>;
 
-/// The tracer's view of a context. It is closed before that ends, or lives as long as the process.
+/// The tracer's view of a context. Closed before the context is destroyed, or kept until the process ends.
 pub(super) struct ForeignDevice {
     device: CudaDevice,
     brackets: Brackets,
 }
 
 impl ForeignDevice {
-    /// Takes a context of the program.
     pub(super) fn open(context: *mut c_void) -> Result<Self, String> {
-        // SAFETY: the program's context; what is made here is closed before it ends.
+        // SAFETY: the program's context. The device is closed before the context is destroyed.
         let device = unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
         Ok(Self { device, brackets: Brackets::default() })
     }
 
-    /// Returns the device's number within the process.
     pub(super) fn ordinal(&self) -> u32 {
         self.device.facts().ordinal.unwrap_or(0)
     }
 
-    /// Gives back what it has of the driver's.
+    /// Destroys the driver's objects in this view.
     pub(super) fn close(self) {
         let Self { device, brackets } = self;
-        // SAFETY: the context is alive, since the device is.
+        // SAFETY: the context exists, since the device does.
         unsafe { brackets.destroy() };
         drop(device);
     }
 }
 
-/// What launches of a context need besides their room, all of it known at once.
+/// Kernels that the file knows, and streams in use. One lock guards all of it.
 #[derive(Default)]
 struct ContextRecords {
-    /// Numbers of the modules that the file knows.
     modules: HashSet<usize>,
-    /// Numbers of the file's kernels, by their module's number and their name.
+    /// Numbers of the file's kernels, by module and kernel name.
     numbers: HashMap<(usize, &'static str), u32>,
-    /// Numbers of kernels with launches that are not traced, by their names.
+    /// Numbers of kernels with untraced launches, by name.
     noted: HashMap<Arc<str>, u32>,
-    /// Kernels that were recorded.
     recorded: HashSet<&'static str>,
-    /// Streams of the launches that may still run.
+    /// Streams of launches that may still run.
     streams: HashSet<usize>,
 }
 
-/// The recording of a context, for all threads of the program.
+/// The recording of a context, shared by all threads of the program.
 pub(super) struct Recorder {
     launches: Launches<Bracket>,
     brackets: Brackets,
-    /// A number of its own, from 1.
     serial: u32,
-    /// The context, as a number.
     context: usize,
-    /// The device's number within the process.
+    /// The device's number in the process.
     pub(super) device: u32,
     pub(super) path: PathBuf,
-    /// Whether a file of that name is still there.
+    /// Tells whether an earlier file of this name is unchanged.
     earlier: Earlier,
     told: Mutex<ContextRecords>,
     is_sync: bool,
-    /// Whether the report says already why the trace has ended.
+    /// True if the summary already has the reason for the trace's end.
     is_said: Arc<AtomicBool>,
-    /// Whether the trace has ended, or fails.
+    /// True if the trace has ended or failed.
     is_over: AtomicBool,
-    /// Drains, and ends the trace.
+    /// Drains records, and ends the trace.
     thread: Mutex<Option<JoinHandle<Ended<CudaDevice, Output>>>>,
 }
 
 impl Recorder {
-    /// How long a launch runs before the report names it, and how often it is looked for.
+    /// Running time after which the summary names a launch, and the interval of this check.
     pub(super) const LONG: Duration = Duration::from_secs(1);
 
     pub(super) fn start(
@@ -115,7 +108,7 @@ impl Recorder {
         let (number, ForeignDevice { device, brackets }) = (device.ordinal(), device);
         let mut spec = settings.spec.recording.clone();
         spec.memory = memory.or(spec.memory);
-        // Kernels that were not asked for have no traced copy.
+        // Kernels that the user excluded have no traced copy, so the session need not filter by name.
         spec.window.kernels.clear();
         spec.properties.push((PROGRAM.to_owned(), command_line()));
         spec.properties.push((POINTS.to_owned(), settings.spec.points.to_string()));
@@ -153,13 +146,12 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Whether its trace has ended.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Says which launch has run for long, in case that the process is killed: the recorder's own thread may
-    /// wait for that launch.
+    /// Writes the longest running launch to the summary, in case the process is killed. Not called by the
+    /// recorder's thread, which may wait for that launch.
     pub(super) fn say_unfinished(&self, state: &State) {
         let line = self.unfinished();
         let mut summary = lock(&state.summary);
@@ -168,7 +160,7 @@ impl Recorder {
         }
     }
 
-    /// What is said of the trace if the process ends now.
+    /// Returns the trace's line in the summary if the process ended now.
     fn unfinished(&self) -> String {
         let mut line = "the process ended before its trace did".to_owned();
         if let Some(oldest) = self.launches.oldest().filter(|oldest| oldest.since.elapsed() >= Self::LONG) {
@@ -182,7 +174,7 @@ impl Recorder {
         line
     }
 
-    /// What the recorder's thread does.
+    /// Returns the main function of the recorder's thread.
     fn drains(
         self: &Arc<Self>,
         state: &'static State,
@@ -206,10 +198,11 @@ impl Recorder {
         }
     }
 
-    /// Makes a launch, or those of a graph, with logs.
+    /// Makes a launch, or a graph launch, with logs.
     ///
     /// # Errors
-    /// Why it was not made so; or, once it was made, why the trace has ended.
+    /// Returns the reason why the launch was not recorded, or, for a launch that was made, why the trace has
+    /// ended.
     pub(super) fn record<L>(&self, request: Request<'_, L>, settings: &Settings) -> Result<(), SessionError>
     where
         L: FnOnce(&[Option<warptrace_abi::log::LaunchLogs>]) -> driver::Answer,
@@ -226,16 +219,16 @@ impl Recorder {
             if self.launches.is_idle() {
                 told.streams.clear();
             }
-            // What is behind a kernel in its stream does not keep that from its end; what is in another one
-            // may.
+            // Launches in the same stream do not delay the end of a kernel before them. Launches in another
+            // stream may: the kernel may wait for them.
             let is_behind = told.streams.iter().all(|other| *other == stream as usize);
             told.streams.insert(stream as usize);
             (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
         };
         let patience = Patience { short: wait, unknown };
         let Reserved { ticket, logs } = self.launches.reserve(&launches, &ranges::name(), patience)?;
-        // SAFETY: the program's own launch, on a stream of its own, of copies that were spliced for this way
-        // of recording. The program's context is current.
+        // SAFETY: the program's own launch on its stream, with copies that were spliced for this recording.
+        // The program's context is current.
         match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {
             Ok(bracket) => self.launches.launched(ticket, bracket),
             Err(code) => {
@@ -247,8 +240,8 @@ impl Recorder {
         if self.is_sync { self.launches.flush() } else { Ok(()) }
     }
 
-    /// Notes a launch that is not traced. Where the file takes no more of them, they are only counted. `known` is
-    /// the kernel's number and that of the recorder that has given it.
+    /// Adds an untraced launch. If the file has no room, it is only counted. `known` caches the kernel's
+    /// number, with this recorder's serial number in the upper half.
     pub(super) fn note(
         &self,
         kernel: &Arc<str>,
@@ -267,14 +260,14 @@ impl Recorder {
         let _ = self.launches.note(number, shape, name, true);
     }
 
-    /// The same of a launch that was made before the trace began.
+    /// Like [`Self::note`], for a launch before the start of the trace.
     pub(super) fn note_late(&self, kernel: &Arc<str>, shape: &LaunchShape, name: &LaunchName) {
         if let Some(number) = self.number_of(kernel) {
             let _ = self.launches.note(number, shape, name, false);
         }
     }
 
-    /// Returns the number of a kernel that is not traced, by its name; `None` if the file does not take it.
+    /// Returns the number of an untraced kernel, by name; `None` if the file has no room for it.
     fn number_of(&self, kernel: &Arc<str>) -> Option<u32> {
         let mut told = lock(&self.told);
         if let Some(number) = told.noted.get(kernel) {
@@ -289,7 +282,7 @@ impl Recorder {
         Some(number)
     }
 
-    /// Returns the number of a kernel of a module, of which the file is told once.
+    /// Returns the number of a kernel in a module. Adds the module to the file at first use.
     fn tell(
         &self,
         told: &mut ContextRecords,
@@ -321,12 +314,11 @@ impl Recorder {
         })
     }
 
-    /// Where its launches get room.
     pub(super) const fn launches(&self) -> &Launches<Bracket> {
         &self.launches
     }
 
-    /// Gives the trace up, and leaves its memory to whatever writes there.
+    /// Abandons the trace. Does not free its memory, to which kernels may still write.
     pub(super) fn abandon(&self, why: &str) {
         self.launches.abandon(why);
     }
@@ -336,7 +328,7 @@ impl Recorder {
         self.launches.end(PATIENCE);
     }
 
-    /// Ends the trace; returns the device, unless launches still run.
+    /// Ends the trace. Returns the device, unless launches still run.
     pub(super) fn finish(&self, state: &State) -> Option<ForeignDevice> {
         self.end();
         let thread = lock(&self.thread).take()?;
@@ -369,18 +361,15 @@ impl Recorder {
         device.map(|device| ForeignDevice { device, brackets: self.brackets.clone() })
     }
 
-    /// What the trace holds, in words.
     fn described(&self, report: &LaunchReport) -> String {
         described(report, lock(&self.told).recorded.len())
     }
 }
 
-/// What helps where a trace ends early.
 pub(super) const fn hint(sync: bool) -> &'static str {
     if sync { "" } else { "; with --sync more of what came before is kept" }
 }
 
-/// Why a launch is not recorded, in words.
 pub(super) fn reason_of(error: &SessionError) -> String {
     match error {
         SessionError::Memory { streams, needed: Some(needed), .. } => {
@@ -394,7 +383,6 @@ pub(super) fn reason_of(error: &SessionError) -> String {
     }
 }
 
-/// What a trace holds, in words.
 fn described(report: &LaunchReport, kernels: usize) -> String {
     let counted = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let of_launches = |count| counted(count, "launch").replace("launchs", "launches");

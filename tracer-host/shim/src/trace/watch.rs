@@ -1,4 +1,4 @@
-//! The end of the process, and the signals of threads that are started here.
+//! The handler for the end of the process, and the signal masks of threads of the shim.
 
 use std::sync::TryLockError;
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use super::{PATIENCE, Traces};
 use crate::inside::{Inside, guarded};
 use crate::state::{lock, state};
 
-/// While this lives, the thread gets no signals, nor do threads that it starts, ever.
+/// Blocks all signals for this thread while it lives. Threads started meanwhile keep all signals blocked.
 pub(super) struct Signals(libc::sigset_t);
 
 impl Signals {
     pub(super) fn block() -> Self {
-        // SAFETY: both sets are the system's own type, which it fills.
+        // SAFETY: both sets have the system's type, and the system fills them.
         unsafe {
             let (mut all, mut before) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigfillset(&raw mut all);
@@ -24,13 +24,13 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // SAFETY: the mask that the thread had.
+        // SAFETY: restores the thread's mask.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
     }
 }
 
-/// Ends all traces of the process. The thread in which the process ends has lost its own variables, which
-/// libraries need: so the recorders' own threads end them.
+/// Ends all traces of the process. The exiting thread has already freed its thread-local data, which
+/// libraries need, so the recorders' threads end the traces.
 pub(super) extern "C" fn at_exit() {
     let Some(_inside) = Inside::enter() else { return };
     let _ = guarded(|| {
@@ -41,13 +41,13 @@ pub(super) extern "C" fn at_exit() {
             match state.traces.try_lock() {
                 Ok(mut traces) => break traces.close(),
                 Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().close(),
-                // A trace begins.
+                // Another thread is starting a trace.
                 Err(TryLockError::WouldBlock) if started.elapsed() > PATIENCE => break Vec::new(),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
             }
         };
         super::hang::wait();
-        // What the driver has goes with the process.
+        // The process's end frees the driver's objects.
         std::mem::forget(Traces::finish(state, recorders));
         lock(&state.summary).write();
     });

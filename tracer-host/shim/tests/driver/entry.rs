@@ -16,7 +16,6 @@ use crate::memory;
 use crate::modules::{self, Function, Image, say};
 use crate::streams::{self, Copy};
 
-/// Success, and the errors that are used here.
 const OK: u32 = 0;
 const INVALID: u32 = 1;
 const OUT_OF_MEMORY: u32 = 2;
@@ -25,30 +24,30 @@ const NO_SYMBOL: u32 = 500;
 
 const NOT_READY: u32 = 600;
 
-/// When each event that was recorded is ready, by its handle.
+/// The time at which each recorded event is ready, by handle.
 static READY: Mutex<BTreeMap<usize, Instant>> = Mutex::new(BTreeMap::new());
 
-/// Milliseconds that each event takes: as if kernels ran so long.
+/// Milliseconds from the record of an event until it is ready: simulates long kernels.
 fn slowness() -> u64 {
     std::env::var("TEST_DRIVER_MILLISECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// What a failed kernel leaves: every later call fails so.
+/// The error of a failed kernel, which every later call returns.
 static STICKY: AtomicU32 = AtomicU32::new(OK);
-/// Handles of streams and events.
+/// The next handle of a stream or event.
 static HANDLES: AtomicU64 = AtomicU64::new(0x5000);
-/// The first device's primary context, and how far apart those of devices are.
+/// Handle of the first device's primary context, and the distance between handles of devices.
 const CONTEXT: usize = 0x7000;
 const CONTEXT_BYTES: usize = 16;
-/// How often each device's primary context is retained.
+/// Number of retains of each device's primary context.
 static RETAINED: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
-/// The contexts of modules, streams and events, by their handles.
+/// Contexts of modules, streams and events, by handle.
 static OWNERS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 const INVALID_HANDLE: u32 = 400;
 /// `CU_MEMHOSTALLOC_DEVICEMAP`.
 const DEVICEMAP: c_uint = 2;
 
-/// How many devices there are, as `TEST_DRIVER_DEVICES` says.
+/// Returns the number of devices, from `TEST_DRIVER_DEVICES`.
 fn devices() -> c_int {
     std::env::var("TEST_DRIVER_DEVICES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
@@ -57,13 +56,13 @@ fn context_of(device: c_int) -> *mut c_void {
     std::ptr::without_provenance_mut(CONTEXT + CONTEXT_BYTES * device as usize)
 }
 
-/// Notes that a handle is of the current context.
+/// Registers a handle of the current context.
 fn owned(handle: *mut c_void) -> *mut c_void {
     OWNERS.lock().expect("nothing panics with it").insert(handle.addr(), CURRENT.get().addr());
     handle
 }
 
-/// Whether a handle is of another context than the current one.
+/// Returns true if a handle belongs to another context than the current one.
 fn is_foreign(handle: usize) -> bool {
     let owners = OWNERS.lock().expect("nothing panics with it");
     owners.get(&handle).is_some_and(|owner| *owner != CURRENT.get().addr())
@@ -84,14 +83,14 @@ fn sticky() -> u32 {
 macro_rules! entry_points {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
         $(
-            /// The driver's function of that name.
+            /// The driver's function of this name.
             ///
             /// # Safety
-            /// As the driver's interface says.
+            /// Same as the driver's function.
             #[unsafe(no_mangle)]
             #[allow(non_snake_case, unused_unsafe, clippy::too_many_arguments, reason = "the driver's names")]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> u32 {
-                // SAFETY: the driver's interface.
+                // SAFETY: the caller follows the driver's interface.
                 unsafe { $body }
             }
         )*
@@ -109,13 +108,13 @@ type Handle = *mut c_void;
 type List = *mut *mut c_void;
 
 unsafe fn name_of<'a>(name: *const c_char) -> &'a str {
-    // SAFETY: the caller gives a string.
+    // SAFETY: the caller passes a C string.
     unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default()
 }
 
-/// Reads an image: a text up to its zero, or what a fatbin's header says.
+/// Reads an image: a text up to its zero byte, or as many bytes as its header says.
 unsafe fn image_at(image: *const c_void) -> &'static Image {
-    // SAFETY: the caller gives an image.
+    // SAFETY: the caller passes an image.
     unsafe {
         let mut image = image;
         if image.cast::<u32>().read_unaligned() == fatbin::WRAPPER_MAGIC {
@@ -137,12 +136,12 @@ unsafe fn load_to(to: *mut Handle, image: *const c_void) -> u32 {
     if CURRENT.get().is_null() {
         return NO_CONTEXT;
     }
-    // SAFETY: as the driver's interface says.
+    // SAFETY: the caller follows the driver's interface.
     unsafe {
         if image.is_null() {
             return INVALID;
         }
-        // PTX that the environment forbids is refused, as a driver may refuse what it cannot assemble.
+        // With this variable, the driver refuses traced PTX, as if it could not compile it.
         let found = image_at(image);
         let is_refused = std::env::var_os("TEST_DRIVER_REFUSES").is_some() && !found.is_code;
         if is_refused && found.text.contains("$traced") {
@@ -157,10 +156,10 @@ unsafe fn load_to(to: *mut Handle, image: *const c_void) -> u32 {
 }
 
 unsafe fn function_to(to: *mut Handle, image: Handle, name: *const c_char) -> u32 {
-    // SAFETY: as the driver's interface says.
+    // SAFETY: the caller follows the driver's interface.
     unsafe {
         let image: &'static Image = &*image.cast();
-        // A driver that loads lazily may compile a text when something in it is looked up.
+        // With this variable, the driver refuses traced PTX at look-up, as with lazy loading.
         let is_late = std::env::var_os("TEST_DRIVER_REFUSES_LATE").is_some() && !image.is_code;
         if is_late && image.text.contains("$traced") {
             return 218;
@@ -186,17 +185,17 @@ unsafe fn launched(
     if sticky() != OK {
         return sticky();
     }
-    // SAFETY: as the driver's interface says.
+    // SAFETY: the caller follows the driver's interface.
     let image = unsafe { std::ptr::from_ref((*function.cast::<Function>()).image) };
     if is_foreign(image.addr()) {
         return INVALID_HANDLE;
     }
-    // SAFETY: as the driver's interface says.
+    // SAFETY: the caller follows the driver's interface.
     let answer = unsafe {
         launch::launch(&*function.cast::<Function>(), grid, block, (shared, stream.addr()), parameters, extra)
     };
     if answer == FAILED {
-        // A kernel fails when it runs: the launch itself has succeeded.
+        // A kernel fails when it runs. Its launch succeeds.
         STICKY.store(FAILED, Ordering::Relaxed);
         return OK;
     }
@@ -219,7 +218,7 @@ entry_points! {
     }
     fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) {
         let answer = cuDeviceGetUuid(uuid, device);
-        // A part of a GPU has a name of its own.
+        // The UUID of a part of a GPU differs from the GPU's.
         if std::env::var_os("TEST_DRIVER_MIG").is_some() { (*uuid)[0] = 0xff; }
         answer
     }
@@ -329,7 +328,7 @@ entry_points! {
         sticky()
     }
     fn cuStreamIsCapturing(stream: Handle, status: *mut c_uint) {
-        // The stream that a test says it captures.
+        // A stream that tests use as a captured stream.
         *status = c_uint::from(stream.addr() == 0x77);
         OK
     }
@@ -339,7 +338,7 @@ entry_points! {
     fn cuEventRecord(event: Handle, stream: Handle) {
         if is_foreign(event.addr()) || is_foreign(stream.addr()) { return INVALID_HANDLE; }
         streams::record(event as usize, stream.addr());
-        // Behind a kernel that never ends it never comes.
+        // An event after a kernel that never ends is never ready.
         let milliseconds = if launch::is_stuck(stream.addr()) { 1 << 40 } else { slowness() };
         let ready = Instant::now() + Duration::from_millis(milliseconds);
         READY.lock().expect("nothing panics with it").insert(event as usize, ready);
@@ -403,7 +402,7 @@ entry_points! {
         _library_options: *mut c_int, _library_values: List, _library_count: c_uint
     ) {
         let answer = load_to(library, image);
-        // It is of all contexts.
+        // A library belongs to all contexts.
         if answer == OK { OWNERS.lock().expect("nothing panics with it").remove(&(*library).addr()); }
         answer
     }
@@ -432,7 +431,7 @@ entry_points! {
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut c_int, function: Handle, _threads: c_int, _shared: usize
     ) {
-        // A test may say that fewer blocks fit of copies, unless few registers are asked for.
+        // With this variable, fewer blocks of copies fit, unless the copy has few registers.
         let function = &*function.cast::<Function>();
         let is_large = function.name.ends_with("$traced") && !function.image.text.contains(".maxnreg 32");
         *blocks = if is_large && std::env::var_os("TEST_DRIVER_LARGE").is_some() { 1 } else { 2 };
@@ -500,7 +499,7 @@ entry_points! {
         _options: *mut c_int, _values: List
     ) { OK }
     fn cuLinkComplete(_link: Handle, code: *mut Handle, size: *mut usize) {
-        // As long as the header that readers expect.
+        // Has as many bytes as an ELF header.
         static CODE: [u8; 64] = { let mut code = [0; 64]; code[0] = 0x7f; code[1] = b'E'; code[2] = b'L'; code[3] = b'F'; code };
         (*code, *size) = (CODE.as_ptr().cast_mut().cast(), CODE.len());
         OK
@@ -521,7 +520,7 @@ entry_points! {
     fn cuGetProcAddress(symbol: *const c_char, found: *mut Handle, _version: c_int, flags: u64) {
         let name = name_of(symbol);
         let ends: &[&str] = if flags & 2 != 0 { &["_ptsz", "_v2", ""] } else { &["_v2", ""] };
-        // That of CUDA 12 takes flags.
+        // Since CUDA 12 this name denotes the version with flags.
         let name = if name == "cuGraphInstantiate" { "cuGraphInstantiateWithFlags" } else { name };
         *found = ends.iter().map(|end| address_of(&format!("{name}{end}"))).find(|at| !at.is_null()).unwrap_or(null_mut());
         if (*found).is_null() { NO_SYMBOL } else { OK }

@@ -1,4 +1,4 @@
-//! Graphs of kernels, launched in the order in which these were added.
+//! Graphs of kernels, launched in the order in which the nodes were added.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_uint, c_void};
@@ -9,11 +9,11 @@ use crate::modules::{Function, say};
 
 type Handle = *mut c_void;
 
-/// Launches a function: its grid and block, shared memory, arguments, and arguments in a buffer.
+/// Launches a function. Arguments: function, grid, block, shared memory and stream, parameters, extra.
 pub type Launch =
     unsafe fn(Handle, [c_uint; 3], [c_uint; 3], (c_uint, Handle), *mut Handle, *mut Handle) -> u32;
 
-/// A kernel node's parameters, as the second version of the driver's interface has them.
+/// Version 2 of the driver's kernel node parameters.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Parameters {
@@ -25,7 +25,7 @@ pub struct Parameters {
     pub context: Handle,
 }
 
-/// A node, or what an executable graph has in its place. Arguments are the driver's own copies.
+/// A node of a graph or of an executable graph. Has copies of the arguments.
 #[derive(Clone)]
 pub struct Node {
     function: usize,
@@ -33,7 +33,6 @@ pub struct Node {
     arguments: Vec<Vec<u8>>,
 }
 
-/// All graphs, nodes, and executable graphs by their handles.
 #[derive(Default)]
 pub struct All {
     next: usize,
@@ -44,7 +43,6 @@ pub struct All {
 
 static ALL: Mutex<Option<All>> = Mutex::new(None);
 
-/// Calls `with` with all graphs.
 pub fn with<T>(with: impl FnOnce(&mut All) -> T) -> T {
     let mut all: MutexGuard<'_, Option<All>> = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     with(all.get_or_insert_with(All::default))
@@ -54,9 +52,9 @@ impl Node {
     /// Copies parameters.
     ///
     /// # Safety
-    /// The caller's, of a loaded function.
+    /// The parameters are valid for the driver, and name a loaded function.
     pub unsafe fn new(parameters: &Parameters) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let arguments = unsafe {
             let handle = if parameters.function.is_null() { parameters.kernel } else { parameters.function };
             let function = &*handle.cast::<Function>();
@@ -72,20 +70,19 @@ impl Node {
         Self { function: handle as usize, sizes: parameters.sizes, arguments }
     }
 
-    /// Addresses of the arguments.
     fn addresses(&self) -> Vec<Handle> {
         self.arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
     }
 
-    /// Launches the node's kernel.
+    /// Launches the kernel of the node.
     ///
     /// # Safety
-    /// Its arguments name memory that it may use.
+    /// The arguments name memory that the kernel may use.
     pub unsafe fn launch(&self, launch: Launch) -> u32 {
         let [gx, gy, gz, bx, by, bz, shared] = self.sizes;
         let mut list = self.addresses();
         let function = self.function as Handle;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             launch(function, [gx, gy, gz], [bx, by, bz], (shared, null_mut()), list.as_mut_ptr(), null_mut())
         }
@@ -98,14 +95,12 @@ impl All {
         0x9000 + self.next
     }
 
-    /// Makes an empty graph.
     pub fn create(&mut self) -> Handle {
         let handle = self.handle();
         self.graphs.insert(handle, Vec::new());
         handle as Handle
     }
 
-    /// Adds a node.
     pub fn add(&mut self, graph: Handle, node: Node) -> Option<Handle> {
         let handle = self.handle();
         self.graphs.get_mut(&(graph as usize))?.push(handle);
@@ -113,12 +108,11 @@ impl All {
         Some(handle as Handle)
     }
 
-    /// The handles of a graph's nodes.
     pub fn nodes(&self, graph: Handle) -> Option<&[usize]> {
         self.graphs.get(&(graph as usize)).map(Vec::as_slice)
     }
 
-    /// A node's parameters. The list of addresses lives as long as the process.
+    /// Returns the parameters of a node. The list of addresses is leaked.
     pub fn parameters(&self, node: Handle) -> Option<Parameters> {
         let node = self.nodes.get(&(node as usize))?;
         let arguments = Box::leak(node.addresses().into_boxed_slice()).as_mut_ptr();
@@ -127,7 +121,6 @@ impl All {
         Some(Parameters { function, sizes: node.sizes, arguments, extra: null_mut(), kernel, context })
     }
 
-    /// Makes a graph executable.
     pub fn instantiate(&mut self, graph: Handle) -> Option<Handle> {
         let nodes = self.graphs.get(&(graph as usize))?.clone();
         let nodes = nodes.into_iter().map(|handle| (handle, self.nodes[&handle].clone())).collect();
@@ -136,19 +129,18 @@ impl All {
         Some(handle as Handle)
     }
 
-    /// Changes what an executable graph has in a node's place. The node's graph must be there.
+    /// Changes a node of an executable graph. The node's graph must exist.
     pub fn set(&mut self, exec: Handle, node: Handle, to: Node) -> Option<()> {
         self.nodes.get(&(node as usize))?;
         *self.executable.get_mut(&(exec as usize))?.get_mut(&(node as usize))? = to;
         Some(())
     }
 
-    /// What an executable graph launches.
+    /// Returns the nodes of an executable graph.
     pub fn executable(&self, exec: Handle) -> Option<Vec<Node>> {
         Some(self.executable.get(&(exec as usize))?.values().cloned().collect())
     }
 
-    /// Destroys a graph with its nodes.
     pub fn destroy(&mut self, graph: Handle) -> Option<()> {
         for node in self.graphs.remove(&(graph as usize))? {
             self.nodes.remove(&node);
@@ -157,7 +149,6 @@ impl All {
         Some(())
     }
 
-    /// Destroys an executable graph.
     pub fn destroy_executable(&mut self, exec: Handle) -> Option<()> {
         self.executable.remove(&(exec as usize)).map(drop)
     }

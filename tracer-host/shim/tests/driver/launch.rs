@@ -1,4 +1,4 @@
-//! Launches: kernels of programs are interpreted, those of the tracer run natively.
+//! Launches. The driver interprets the program's kernels, and runs most kernels of the tracer natively.
 
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -15,16 +15,16 @@ use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Schedule,
 use crate::memory;
 use crate::modules::{Function, say};
 
-/// `CUDA_ERROR_INVALID_VALUE`, `CUDA_ERROR_LAUNCH_FAILED`.
+/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_LAUNCH_FAILED`.
 const INVALID: u32 = 1;
 pub const FAILED: u32 = 719;
-/// Instructions of a launch.
+/// Limit on the instructions of a launch.
 const MAX_STEPS: u64 = 50_000_000;
 
-/// Reads the arguments of a launch, each as its bytes.
+/// Copies the arguments of a launch.
 ///
 /// # Safety
-/// They are those of the function.
+/// The arguments are valid for the function.
 unsafe fn arguments(
     function: &Function,
     parameters: *mut *mut c_void,
@@ -32,7 +32,7 @@ unsafe fn arguments(
 ) -> Option<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let (mut buffer, mut bytes) = (std::ptr::null::<u8>(), 0);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         if parameters.is_null() && !extra.is_null() {
             let mut at = 0;
@@ -56,19 +56,18 @@ unsafe fn arguments(
             found.push(std::slice::from_raw_parts(from, size).to_vec());
             offset += size;
         }
-        // A driver refuses a buffer of another length.
+        // The driver refuses a buffer with another length.
         (buffer.is_null() || offset == bytes).then_some(found)
     }
 }
 
-/// The tracer's kernel that reads clocks, which is interpreted.
+/// The tracer's kernel that reads clocks. It is interpreted.
 const CLOCKS: &str = "warptrace_clocks";
 
-/// How many kernels of the program were launched.
 static LAUNCHES: Mutex<u64> = Mutex::new(0);
 static LAUNCHED: Condvar = Condvar::new();
 
-/// Holds back what encodes until the program has made this many launches as `TEST_DRIVER_HOLDS` says.
+/// Waits before encoding until the program has made as many launches as `TEST_DRIVER_HOLDS` says.
 fn hold() {
     let Some(most) = std::env::var("TEST_DRIVER_HOLDS").ok().and_then(|text| text.parse().ok()) else {
         return;
@@ -77,10 +76,10 @@ fn hold() {
     drop(LAUNCHED.wait_while(launches, |launches| *launches < most));
 }
 
-/// Runs a kernel to its end.
+/// Runs a kernel until it ends.
 ///
 /// # Safety
-/// The arguments are those of the function, and name memory that it may use.
+/// The arguments are valid for the function, and name memory that it may use.
 pub unsafe fn launch(
     function: &Function,
     grid: [u32; 3],
@@ -89,11 +88,11 @@ pub unsafe fn launch(
     parameters: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match function.name.as_str() {
             "warptrace_merge" => {
-                // What warms up has no table of launches.
+                // Warm-up launches have no table of launches.
                 if argument::<u64>(parameters, 1) != 0 {
                     hold();
                 }
@@ -107,7 +106,7 @@ pub unsafe fn launch(
         }
     }
     if is_stuck(stream) {
-        // It would run when what is before it has ended.
+        // The kernel would run after the kernel before it has ended.
         return 0;
     }
     if function.name != CLOCKS {
@@ -115,17 +114,17 @@ pub unsafe fn launch(
         LAUNCHED.notify_all();
         say(&format!("launch {} {grid:?} {block:?} {shared}", function.name));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let Some(parameters) = (unsafe { arguments(function, parameters, extra) }) else { return INVALID };
     let allowed = *function.max_dynamic_shared.lock().expect("nothing panics with it");
-    // A test may say that kernels which cannot be interpreted do nothing.
+    // With this variable, kernels that cannot be interpreted do nothing instead of failing.
     let otherwise = if std::env::var_os("TEST_DRIVER_SKIPS").is_some() { 0 } else { FAILED };
     if i64::from(shared) > i64::from(allowed) {
         return INVALID;
     }
     let Some(program) = &function.image.program else { return otherwise };
     let mut known = Memory::new();
-    // SAFETY: allocations that are not freed meanwhile.
+    // SAFETY: the allocations are not freed during the launch.
     let copied = |(address, bytes): (u64, usize)| unsafe {
         (address, std::slice::from_raw_parts(address as *const u8, bytes).to_vec())
     };
@@ -145,10 +144,10 @@ pub unsafe fn launch(
     };
     let outcome = run(program, &launch, &mut known, &mut Schedule::random(3));
     for (address, before) in before {
-        // Only what the kernel has changed: others may use the rest meanwhile.
+        // Writes back only changed bytes: the program may use the others during the launch.
         for (at, (new, old)) in known.region(address).into_iter().flatten().zip(&before).enumerate() {
             if new != old {
-                // SAFETY: as above.
+                // SAFETY: the allocations are not freed during the launch.
                 unsafe { (address as *mut u8).add(at).write(*new) };
             }
         }
@@ -171,30 +170,27 @@ pub unsafe fn launch(
     }
 }
 
-/// Instructions after which a kernel is left as it is, and never ends, as `TEST_DRIVER_ENDLESS` says.
+/// Returns the number of instructions after which a kernel stops and never ends, from `TEST_DRIVER_ENDLESS`.
 fn endless_after() -> Option<u64> {
     std::env::var("TEST_DRIVER_ENDLESS").ok()?.parse().ok()
 }
 
-/// Streams with a kernel that never ends.
 fn stuck() -> MutexGuard<'static, BTreeSet<usize>> {
     static STUCK: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
     STUCK.lock().expect("nothing panics with it")
 }
 
-/// Tells whether a stream has a kernel that never ends.
 pub fn is_stuck(stream: usize) -> bool {
     stuck().contains(&stream)
 }
 
-/// Waits for a stream; for ever if a kernel in it never ends. `None`: for all streams.
+/// Waits for a stream, or for all with `None`. Waits forever if a kernel never ends.
 pub fn wait_for_kernels(stream: Option<usize>) {
     while stream.map_or_else(|| !stuck().is_empty(), is_stuck) {
         std::thread::park();
     }
 }
 
-/// Says what a traced kernel's lanes accessed.
 fn say_accesses(accesses: &[Access]) {
     static LAUNCHES: AtomicU32 = AtomicU32::new(0);
     let launch = LAUNCHES.fetch_add(1, Ordering::Relaxed);
@@ -208,44 +204,44 @@ fn say_accesses(accesses: &[Access]) {
 /// Reads an argument.
 ///
 /// # Safety
-/// There is one of this type.
+/// The launch has an argument with this number and type.
 unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*parameters.add(number)).cast::<T>().read_unaligned() }
 }
 
-/// Where logs, counters and chunks are, and the launches in the table; `None` if there is no table.
+/// Returns the pool, and the launches in the table; `None` without a table.
 ///
 /// # Safety
-/// Arguments as `warptrace_encode::merge_call` and `find_classes_call` give them; addresses are the host's.
+/// `warptrace_encode::merge_call` or `find_classes_call` has made the arguments, with host addresses.
 unsafe fn logged(parameters: *mut *mut c_void) -> Option<(PoolDescriptor, Vec<LoggedLaunch>)> {
-    // SAFETY: the caller's promise. Any numbers are a pool.
+    // SAFETY: guaranteed by the caller. All bit patterns are valid for a pool.
     let (pool, table, count) =
         unsafe { (argument(parameters, 0), argument::<u64>(parameters, 1), argument::<u32>(parameters, 2)) };
     if table == 0 {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let rows = unsafe { std::slice::from_raw_parts(table as *const [u32; 12], count as usize) };
     Some((pool, rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect()))
 }
 
-/// Finds classes.
+/// Finds classes of streams.
 ///
 /// # Safety
-/// As for [`logged`].
+/// Same as [`logged`].
 unsafe fn find_classes(parameters: *mut *mut c_void) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let done = unsafe { logged(parameters).map(|(pool, launches)| native::find_classes(&pool, &launches)) };
     said(done.unwrap_or(Ok(())))
 }
 
-/// Merges and encodes: the kernels that follow have nothing to do.
+/// Merges and encodes. The tracer's later kernels have nothing to do.
 ///
 /// # Safety
-/// As for [`logged`].
+/// Same as [`logged`].
 unsafe fn merge(parameters: *mut *mut c_void) -> u32 {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let done = unsafe {
         let codec = match argument::<u32>(parameters, 4) {
             0 => CodecSpec::Raw,
@@ -267,9 +263,9 @@ fn said(done: Result<(), native::EncodeError>) -> u32 {
     }
 }
 
-/// Packs the used chunks, as the kernel of that name does.
+/// Packs the used chunks, like the kernel of that name.
 unsafe fn gather(parameters: *mut *mut c_void) -> u32 {
-    // SAFETY: arguments as the kernel takes them; addresses are the host's.
+    // SAFETY: the arguments are valid for the kernel, with host addresses.
     unsafe {
         let [from, cursor, target]: [u64; 3] =
             [argument(parameters, 0), argument(parameters, 1), argument(parameters, 2)];

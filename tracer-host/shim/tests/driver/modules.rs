@@ -1,4 +1,4 @@
-//! Images and the functions in them.
+//! Images and their functions.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use warptrace_ptx::interpret::Program;
 use crate::cubin;
 use crate::fatbin;
 
-/// Tells whether PTX is of a later version than a test says that the driver takes.
+/// Returns true if a text has a later PTX version than `TEST_DRIVER_PTX`.
 fn is_too_new(text: &str) -> bool {
     let latest = std::env::var("TEST_DRIVER_PTX").ok();
     let latest = latest.as_deref().and_then(|latest| latest.split_once('.'));
@@ -18,30 +18,28 @@ fn is_too_new(text: &str) -> bool {
     latest.is_some_and(|latest| version > latest)
 }
 
-/// A loaded image. Handles of modules and libraries are its address; none is ever freed.
+/// A loaded image. Its address is the handle of the module or library. Images are leaked.
 pub struct Image {
-    /// PTX, of machine code that which it was made of, if it is there; else empty.
+    /// The PTX; for machine code, the embedded PTX; otherwise empty.
     pub text: String,
-    /// Whether it is machine code.
     pub is_code: bool,
-    /// Whether it is PTX of a later version than this driver takes.
+    /// True if the PTX has a later version than the driver supports.
     pub is_too_new: bool,
     pub program: Option<Program>,
     pub functions: Mutex<Vec<&'static Function>>,
 }
 
-/// A function of an image, or a kernel: a handle is its address.
+/// A function of an image, or a kernel. Its address is the handle.
 pub struct Function {
     pub name: String,
-    /// Names end in zero when the driver tells them.
+    /// The name as a C string, for the driver's interface.
     pub c_name: std::ffi::CString,
     pub image: &'static Image,
-    /// Sizes and alignments of its parameters, in bytes.
+    /// Size and alignment of each parameter in bytes.
     pub parameters: Vec<(usize, usize)>,
     pub max_dynamic_shared: Mutex<i32>,
 }
 
-/// Appends a line to the log.
 pub fn say(line: &str) {
     static LOCK: Mutex<()> = Mutex::new(());
     let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,9 +49,10 @@ pub fn say(line: &str) {
     }
 }
 
-/// Loads PTX; anything else is taken as it is, and its kernels cannot run.
+/// Loads an image. Kernels without PTX cannot run.
 pub fn load(bytes: &[u8]) -> &'static Image {
-    // Of a fatbin the last PTX is taken: the tests' have it in ascending order. Without any, that of its machine code.
+    // Takes the last PTX of a fatbin: the tests' fatbins are sorted by architecture. Without PTX, takes that
+    // in its machine code.
     let in_fatbin = || {
         let entries = fatbin::entries(bytes).ok()?;
         let of = |kind| entries.iter().rfind(|entry| entry.kind == kind);
@@ -64,7 +63,6 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     };
     let is_code = bytes.starts_with(b"\x7fELF");
     let text = if is_code {
-        // The same instructions as the machine code.
         cubin::ptx(bytes).map(|embedded| embedded.text).unwrap_or_default()
     } else if let Some(text) = in_fatbin() {
         text
@@ -80,7 +78,7 @@ pub fn load(bytes: &[u8]) -> &'static Image {
         _ if text.contains("$traced") => "traced PTX",
         _ => "PTX",
     };
-    // What merges and packs runs natively.
+    // Merging and packing run natively.
     let is_tools = text.contains("warptrace_merge") || text.contains("warptrace_gather");
     let program = match (!is_tools).then(|| Program::parse(&text)).transpose() {
         Ok(program) => program,
@@ -91,7 +89,7 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     };
     if !is_tools && !text.contains("warptrace_clocks") {
         say(&format!("image {kind}"));
-        // The tracer's own code has no text.
+        // The tracer's machine code has no text.
         if let Some(path) = std::env::var_os("TEST_DRIVER_KEEP").filter(|_| !text.is_empty()) {
             let _ = std::fs::write(path, &text);
         }
@@ -100,14 +98,14 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     Box::leak(Box::new(Image { text, is_code, is_too_new, program, functions: Mutex::default() }))
 }
 
-/// Finds a function, the same each time.
+/// Returns a function. Later calls return the same one.
 pub fn function(image: &'static Image, name: &str) -> Option<&'static Function> {
     let mut functions = image.functions.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = functions.iter().find(|function| function.name == name) {
         return Some(known);
     }
     let parameters = if image.text.is_empty() {
-        // Of machine code nothing is known; what it is asked for may be there.
+        // Machine code without PTX: any function may exist.
         Vec::new()
     } else {
         let module = Module::parse(&image.text).ok()?;
@@ -126,7 +124,6 @@ pub fn function(image: &'static Image, name: &str) -> Option<&'static Function> 
     Some(function)
 }
 
-/// Names of all kernels.
 pub fn kernels(image: &Image) -> Vec<String> {
     let module = Module::parse(&image.text).ok();
     let entries = module.iter().flat_map(|module| module.definitions()).filter(|entry| entry.is_entry());

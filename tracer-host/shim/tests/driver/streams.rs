@@ -1,28 +1,27 @@
-//! Copies of streams. If `TEST_DRIVER_LATE` says so, each is done when it is waited for, as late as a driver
-//! may.
+//! Copies in streams. If `TEST_DRIVER_LATE` is set, copies run only when the program waits for them, as late
+//! as a driver may run them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A copy that a stream was given.
 pub enum Copy {
     ToDevice { to: u64, bytes: Vec<u8> },
     ToHost { to: usize, from: u64, bytes: usize },
 }
 
-/// What streams have still to do, by their handles.
+/// Copies that have not run, by stream handle.
 static QUEUES: Mutex<BTreeMap<usize, Vec<Copy>>> = Mutex::new(BTreeMap::new());
-/// The stream in which each event was recorded last.
+/// The stream in which each event was last recorded.
 static RECORDED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives a stream a copy.
+/// Adds a copy to a stream.
 ///
 /// # Safety
-/// The memory is there until the stream has been waited for.
+/// The memory exists until the stream has been waited for.
 pub unsafe fn give(stream: usize, copy: Copy) {
     lock(&QUEUES).entry(stream).or_default().push(copy);
     if std::env::var_os("TEST_DRIVER_LATE").is_none() {
@@ -30,10 +29,10 @@ pub unsafe fn give(stream: usize, copy: Copy) {
     }
 }
 
-/// Does what a stream was given.
+/// Runs the copies of a stream.
 pub fn wait(stream: usize) {
     for copy in lock(&QUEUES).remove(&stream).unwrap_or_default() {
-        // SAFETY: promised to `give`.
+        // SAFETY: guaranteed by the caller of `give`.
         unsafe {
             match copy {
                 Copy::ToDevice { to, bytes } => (to as *mut u8).copy_from(bytes.as_ptr(), bytes.len()),
@@ -43,12 +42,12 @@ pub fn wait(stream: usize) {
     }
 }
 
-/// Notes that an event stands behind what a stream was given.
+/// Registers that an event comes after the copies of a stream.
 pub fn record(event: usize, stream: usize) {
     lock(&RECORDED).insert(event, stream);
 }
 
-/// Does what stands before an event.
+/// Runs the copies before an event.
 pub fn wait_for(event: usize) {
     let stream = lock(&RECORDED).get(&event).copied();
     stream.into_iter().for_each(wait);

@@ -1,4 +1,4 @@
-//! The addresses that a program's kernels access.
+//! Tests of recorded accesses.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -10,10 +10,9 @@ use warptrace_spec::{Policy, RunSpec, Spaces};
 
 use super::{ShimRun, both_with, data, spec};
 
-/// By launch, warp, lane and site, in the order in which they were made.
+/// Values in access order, by launch, warp, lane and site.
 type Accesses = BTreeMap<(u32, u32, u32, u16), Vec<u64>>;
 
-/// Those that the driver's interpreter saw.
 fn seen(run: &ShimRun) -> Accesses {
     let mut seen = Accesses::new();
     for line in run.log().lines().filter_map(|line| line.strip_prefix("access ")) {
@@ -24,7 +23,6 @@ fn seen(run: &ShimRun) -> Accesses {
     seen
 }
 
-/// Those in the file.
 fn recorded(trace: &TraceFile) -> Accesses {
     let mut found = Accesses::new();
     for launch in trace.launches().map(|launch| launch.number()).collect::<Vec<_>>() {

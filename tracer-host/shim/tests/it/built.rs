@@ -1,4 +1,4 @@
-//! The programs that the tests run, and the driver beside them.
+//! Compiles the programs that the tests run, and installs the test driver.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the tests run: the compiled programs, and the driver beside them.
+/// The compiled programs with the driver, and the shim.
 pub(crate) struct Built {
     pub(crate) folder: PathBuf,
     pub(crate) shim: PathBuf,
 }
 
-/// Compiles the programs; `None`, and a word, without a C compiler.
+/// Compiles the programs. Prints a message and returns `None` without a C compiler.
 pub(crate) fn built() -> Option<&'static Built> {
     static BUILT: OnceLock<Option<Built>> = OnceLock::new();
     BUILT.get_or_init(build).as_ref()
 }
 
-/// Compiles them into a folder that all tests share, unless another test has.
+/// Compiles the programs into a folder that all tests share, if they are out of date.
 fn build() -> Option<Built> {
     if Command::new("cc").arg("--version").output().is_err() {
         eprintln!("skipped: there is no C compiler, `cc`");
@@ -53,7 +53,7 @@ fn build() -> Option<Built> {
     Some(Built { folder, shim })
 }
 
-/// Tells when a file was changed last, and how long it is.
+/// Returns path, modification time and size of a file.
 fn state_of(path: &Path) -> String {
     let state = path.metadata().expect("cargo builds examples with the tests");
     format!("{} {:?} {}\n", path.display(), state.modified().expect("a time"), state.len())
@@ -64,7 +64,7 @@ fn compile(
     [app, kernels, nvrtc, ranges, memory, devices, hangs, launches]: &[PathBuf; 8],
     [driver, adopted]: &[PathBuf; 2],
 ) {
-    // What is there may run: it is replaced, not changed.
+    // An existing file may be running, so it is replaced and not changed.
     let copied = |from: &Path, to: &str| {
         let part = folder.join("part");
         std::fs::copy(from, &part).expect("a copy");

@@ -1,4 +1,4 @@
-//! The tracer's kernel that reads the device's clocks, interpreted; and what becomes of it in a trace.
+//! Tests of the tracer's kernel that reads the device's clocks, and of clocks in traces.
 #![allow(clippy::unwrap_used, reason = "a failed test says where")]
 
 use warptrace_format::file::{CLOCK_STEP, TIMER_STEP};
@@ -8,12 +8,11 @@ use warptrace_spec::Times;
 
 use crate::{RUN_SPEC, both_with, data, spec};
 
-/// Where the kernel writes.
+/// Address at which the kernel writes.
 const AT: u64 = 1 << 20;
-/// What the clock and the timer begin with.
 const START: u64 = 1 << 30;
 
-/// Steps of the clock and of the timer, and the timer at the end.
+/// Interprets the kernel. Returns the steps of clock and timer, and the timer's value at the end.
 fn interpreted(samples: u32, mut schedule: Schedule) -> [u64; 3] {
     let program = Program::parse(CLOCKS_PTX).unwrap();
     let mut memory = Memory::new();
@@ -35,13 +34,13 @@ fn interpreted(samples: u32, mut schedule: Schedule) -> [u64; 3] {
 
 #[test]
 fn the_kernel_finds_the_steps_of_clocks() {
-    // Instructions take 2 to 6 cycles.
+    // An instruction takes 2 to 6 cycles.
     let [cycles, nanoseconds, timer] = interpreted(200, Schedule::random(1));
     assert_eq!((cycles, nanoseconds), (1, 1));
     assert!(timer > START);
-    // Each takes 3 cycles and a nanosecond.
+    // An instruction takes 3 cycles and one nanosecond.
     assert_eq!(interpreted(200, Schedule::switches(&[], true))[..2], [3, 1]);
-    // Without samples it reads the timer alone.
+    // Without samples, the kernel only reads the timer.
     let [cycles, nanoseconds, timer] = interpreted(0, Schedule::random(1));
     assert!(cycles == 0 && nanoseconds == 0 && (START..START + 100).contains(&timer), "{timer}");
 }

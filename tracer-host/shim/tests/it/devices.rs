@@ -1,4 +1,4 @@
-//! Several devices of one process, each with a thread that launches: a file for each, and nothing mixed.
+//! Tests of processes with several devices, each with a launching thread. Each device has a separate file.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,16 @@ use warptrace_spec::{RunSpec, Spaces};
 
 use super::{ShimRun, built, command_of, data, run_command, spec};
 
-/// With two, the next device is also the one before.
+/// Three devices: with two, the next device would also be the previous one.
 const FEW: u32 = 3;
 
-/// Records the kernel that is launched: others would take time to splice, on each device.
+/// Records only the launched kernel. Splicing the others would take time, on each device.
 fn of_one_kernel(spec: &mut RunSpec) {
     spec.recording.window.kernels = vec!["transpose".to_owned()];
 }
 
-/// Runs the program without and with the shim on so many devices, the same comes out; `name` is that of the trace.
+/// Runs the program without and with the shim, and checks that the output is the same. `name` is the name of
+/// the trace.
 fn record(
     devices: u32,
     name: &str,
@@ -43,7 +44,7 @@ fn record(
     Some((traced, files))
 }
 
-/// The traces in a folder, each of which is whole.
+/// Returns the traces in a folder. Checks that each is complete.
 fn traces(folder: &tempfile::TempDir) -> Vec<(PathBuf, TraceFile)> {
     let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -57,8 +58,8 @@ fn traces(folder: &tempfile::TempDir) -> Vec<(PathBuf, TraceFile)> {
     paths.into_iter().map(open).collect()
 }
 
-/// Which device a trace is of. As many launches as the program makes on that are in it, one more than the
-/// number of the device.
+/// Returns the device of a trace. Checks its number of launches: the program launches once more than the
+/// device's number.
 fn device_of(trace: &TraceFile) -> u32 {
     let origin = trace.metadata().origin.as_deref().expect("it is told");
     let device = origin.device.expect("a device");
@@ -77,7 +78,7 @@ fn check_files(count: u32) {
         assert!(path.ends_with(format!("t.{device}.wtrc")), "{}", path.display());
         assert_eq!(device_of(trace), device);
     }
-    // Without the device in the name the files are numbered as they begin.
+    // Without the device in the name, files are numbered in order of their start.
     let Some((_, files)) = record(count, "t.wtrc", "", &spec) else { return };
     let found = traces(&files);
     let mut devices: Vec<u32> = found.iter().map(|(_, trace)| device_of(trace)).collect();
@@ -130,7 +131,7 @@ fn check_memory_of_others(count: u32) {
         for (_, trace) in traces(&files) {
             let device = device_of(&trace);
             let found = accesses(&trace, &Selection::default()).expect("sound");
-            // No access is of memory that nothing is known of, and only that of the next device is read there.
+            // All accessed memory is known. With `peer`, a device reads memory of the next device.
             assert_eq!(found.unknown_buffer, Some(0));
             assert!(found.outside.is_empty(), "{device}: {:?}", found.outside);
             let touched = found.buffers.iter().filter(|buffer| buffer.accesses > 0);

@@ -1,4 +1,4 @@
-//! Ways in which kernels, traces and processes end.
+//! Tests of failed kernels, of traces that end early, and of processes that end.
 
 use warptrace_analysis::words::early_end;
 use warptrace_decoder::Problem;
@@ -8,7 +8,7 @@ use super::*;
 
 #[test]
 fn a_kernel_that_fails_leaves_what_came_before_it() {
-    // The program's own launch succeeds, and what follows says what is wrong, as without the shim.
+    // The launch succeeds, and later calls return the error, as without the shim.
     for sync in [false, true] {
         let words = ["proc", &data("kernels.ptx"), "fail-last"];
         let Some(traced) = both_with(&words, &[(RUN_SPEC, &spec(|spec| spec.sync = sync))]) else { return };
@@ -16,7 +16,7 @@ fn a_kernel_that_fails_leaves_what_came_before_it() {
         let report = traced.report();
         assert!(report[0].contains("it ends early"), "{report:?}");
         let trace = traced.trace();
-        // Without the option, what came before may not have been read yet.
+        // Without the option, records of earlier launches may be lost.
         assert!((1..=2).contains(&trace.launches().count()));
         assert_eq!(report[0].contains("--sync"), !sync, "{report:?}");
         if sync {
@@ -35,7 +35,8 @@ fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
     let Some(traced) = both_with(&["proc", &data("kernels.ptx"), "fail-last"], &variables) else { return };
     let trace = TraceFile::open(&file).expect("a trace");
     assert!(trace.launches().count() > 0, "{:?}", traced.report());
-    // The driver for tests cannot run what this kernel calls: nothing is recorded before the failure.
+    // The test driver cannot run a function that this kernel calls, so nothing is recorded before the
+    // failure.
     let Some(built) = built() else { return };
     std::fs::write(&file, "an earlier trace").expect("a file");
     let words = ["module", &data("parts/while.fatbin"), "5", "_Z5halveyPiS_", "1", "32"];
@@ -67,7 +68,7 @@ fn logs_in_the_hosts_memory_outlive_a_kernel_that_fails() {
             said.ends_with("; 1 warp (block 0 warp 0): 31 lanes are at kernels.cu:52, 1 lane is at kernels.cu:54; none of 1 warp has ended"),
             "{said}"
         );
-        // The launch before is as that of a program that does not fail.
+        // The first launch is recorded as in a program that does not fail.
         for track in 0..trace.metadata().tracks.len() as u32 {
             let [whole, trace] = [&whole, &trace].map(|trace| {
                 assert!(trace.losses(0, track).expect("accounts").losses.is_empty());
@@ -88,7 +89,7 @@ fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
     let words = ["proc", &*data("kernels.ptx")];
     let limited = || {
         let mut command = Command::new("sh");
-        // 1 KiB, which SIGXFSZ guards.
+        // The limit is 1 KiB. Exceeding it raises SIGXFSZ.
         command.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]).arg(built.folder.join("app")).args(words);
         command
     };
@@ -109,7 +110,7 @@ fn the_report_of_a_killed_process_names_the_launch_that_hung() {
     let Some(built) = built() else { return };
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "5"]).arg(built.folder.join("app")).args(["proc", &data("kernels.ptx")]);
-    // No launch ends, and who waits for one does so for ever.
+    // No launch ends, and waiting for one never returns.
     let hangs = [("TEST_DRIVER_MILLISECONDS", "1000000"), ("TEST_DRIVER_HANGS", "1")];
     let report = run_command(built, true, &mut command, &hangs).report();
     if report.iter().any(|line| line.contains("carries no GPU code")) {
@@ -136,7 +137,7 @@ fn a_process_that_ends_without_a_word_leaves_its_frames() {
         let trace = traced.trace();
         assert!(trace.verify().events > 100, "{action}: {:?}", traced.report());
     }
-    // The context's end is the trace's, also where a destructor ends it.
+    // The trace ends with its context, even if a destructor destroys that.
     let Some(built) = built() else { return };
     let words = ["proc", &data("kernels.ptx"), "parts", "late-reset"];
     let traced = run(built, true, &words, &[]);

@@ -1,5 +1,4 @@
-//! Kernels as frameworks give them to the driver: machine code, with the PTX that the assembler has left in
-//! it.
+//! Tests of images of frameworks: machine code with the embedded PTX.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,7 +9,7 @@ use warptrace_abi::run::RUN_PTXAS;
 
 use super::{Built, ShimRun, built, command_of, data, run_command};
 
-/// Threads of a block, and bytes of dynamic shared memory, of Triton's kernels in `data/triton`.
+/// Name, threads per block, and bytes of dynamic shared memory of Triton's kernels in `data/triton`.
 const KERNELS: [(&str, &str, &str); 5] = [
     ("softmax", "128", "16"),
     ("layer_norm", "128", "2048"),
@@ -20,7 +19,7 @@ const KERNELS: [(&str, &str, &str); 5] = [
 ];
 
 fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> ShimRun {
-    // The driver says that it is of CUDA 13.0.
+    // The test driver reports CUDA 13.0.
     run_command(
         built,
         traced,
@@ -29,8 +28,8 @@ fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str
     )
 }
 
-/// Runs the program without and with the shim; the same comes out. `None`, and a word, where nothing can be
-/// traced.
+/// Runs the program without and with the shim, and checks that the output is the same. Prints a message and
+/// returns `None` if nothing can be traced.
 fn both(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let plain = kernels(built, false, words, variables);
@@ -48,10 +47,10 @@ fn cubin(name: &str) -> String {
     data(&format!("triton/{name}.cubin"))
 }
 
-/// The kernel of `data/cute`, as CuTe DSL calls it.
+/// Name of the kernel in `data/cute`, made by CuTe DSL.
 const CUTE: &str = "kernel_cutlass_collatz_tensorptri32gmemo10241_tensorptri32gmemo10241___0";
 
-/// Steps of Collatz's sequence down to 1.
+/// Returns the number of Collatz steps until 1.
 fn steps(mut value: u64) -> u64 {
     let mut count = 0;
     while value > 1 {
@@ -61,7 +60,7 @@ fn steps(mut value: u64) -> u64 {
     count
 }
 
-/// What the program prints of a kernel that counts steps.
+/// Returns the program's output for a kernel that counts steps.
 fn all_steps() -> String {
     (1..=70).map(|at| format!("{} ", steps(at))).collect::<String>().trim_end().to_owned()
 }
@@ -83,7 +82,7 @@ fn a_kernel_of_cute_dsl_is_traced_at_its_lines_of_python() {
         let locations = &trace.metadata().locations;
         let of_source = locations.iter().filter(|found| found.file == "/kernels/collatz.py");
         let lines: BTreeSet<u32> = of_source.map(|found| found.line).collect();
-        // The kernel's head, and the loop or what stands in it.
+        // Lines of the kernel's head, and of the loop or its body.
         assert!(lines.contains(&16) && lines.range(24..=29).count() > 0, "{locations:?}");
     }
 }
@@ -97,18 +96,18 @@ fn a_kernel_of_tritons_is_traced_at_its_lines_of_python() {
         };
         assert_eq!(traced.stdout().trim_end(), all_steps());
         let log = traced.log();
-        // The program's own kernel stays as it is, and so does its image.
+        // The driver gets the program's image unchanged.
         assert!(log.starts_with("image machine code\n"), "{log}");
-        // The driver takes PTX of CUDA 13.0, and Triton's is of 13.4.
+        // The driver supports PTX of CUDA 13.0. Triton's PTX is of CUDA 13.4.
         assert_eq!(log.matches("image traced PTX").count(), 1, "{log}");
         assert_eq!(log.matches("launch collatz$traced").count(), 2, "{log}");
         assert!(!log.contains("launch collatz ["), "{log}");
-        // What the program sets before the first launch, and after.
+        // Attributes that the program sets before and after the first launch.
         for value in [50, 60] {
             assert!(log.contains(&format!("attribute 9 {value} of collatz$traced\n")), "{log}");
         }
         if prefix.is_empty() {
-            // It goes with the program's module.
+            // The copy is unloaded with the program's module.
             assert!(log.contains("unload collatz$traced"), "{log}");
         }
         let (launches, events) = traced.verified();
@@ -117,7 +116,7 @@ fn a_kernel_of_tritons_is_traced_at_its_lines_of_python() {
         let trace = traced.trace();
         let lines: BTreeSet<(String, u32)> =
             trace.metadata().locations.iter().map(|found| (found.file.clone(), found.line)).collect();
-        // A block of which the compiler gave no line has that of the text, which is kept.
+        // A block without a line from the compiler has a line of the PTX, which the trace keeps.
         let of_text = lines.iter().filter(|(file, _)| file != "/kernels/kernels.py");
         assert!(of_text.clone().count() <= 1, "{lines:?}");
         assert!(
@@ -136,7 +135,8 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
     let assembler = assembler();
     let folder = tempfile::tempdir().expect("a folder");
     let kept = folder.path().join("copy.ptx");
-    // They compute floating point, which the driver for tests does not: what reaches it is looked at.
+    // The kernels compute in floating point, which the test driver does not. The test checks the driver's
+    // input.
     for (name, threads, shared) in KERNELS {
         let variables =
             [("TEST_DRIVER_SKIPS", "1"), ("TEST_DRIVER_KEEP", kept.to_str().expect("a plain name"))];
@@ -144,7 +144,7 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
         let log = traced.log();
         assert_eq!(log.matches("image traced PTX").count(), 1, "{name}: {log}");
         assert!(log.contains(&format!("launch {name}$traced [3, 1, 1] [{threads}, 1, 1]")), "{name}: {log}");
-        // The copy is alone in its module, asks for what the kernel asks for, and assembles.
+        // The copy has a separate module, has the kernel's attributes, and assembles.
         let copy = std::fs::read_to_string(&kept).expect("the driver keeps it");
         assert_eq!(copy.matches(".entry").count(), 1, "{name}");
         assert!(copy.contains(".version 9.0") && copy.contains(&format!(".reqntid {threads}")), "{name}");
@@ -166,7 +166,7 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
 #[test]
 fn of_many_kernels_only_those_that_are_launched_get_copies() {
     let mut text = ".version 8.0\n.target sm_80\n.address_size 64\n".to_owned();
-    // The program launches the first, the middle one and the last.
+    // The program launches the first, a middle, and the last kernel.
     for at in 0..100 {
         let _ = write!(
             text,
@@ -187,7 +187,7 @@ fn of_many_kernels_only_those_that_are_launched_get_copies() {
     assert_eq!(names, ["k0", "k50", "k99"]);
 }
 
-/// Finds an assembler of the toolchain, or says that there is none.
+/// Returns a `ptxas`. Prints a message and returns `None` if none exists.
 fn assembler() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let own = root.join(".toolchain/cuda/nvidia/cu13/bin/ptxas");
@@ -206,7 +206,7 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
     let (Some(built), Some(tool)) = (built(), assembler()) else { return };
     let cache = tempfile::tempdir().expect("a folder");
     let path = cache.path().to_str().expect("a plain name");
-    // The assembler says so in a file.
+    // This assembler logs its calls.
     let counting = cache.path().join("ptxas");
     let script = format!("#!/bin/sh\necho \"$@\" >> {path}/calls\nexec {tool} \"$@\"\n");
     std::fs::write(&counting, script).expect("a file");
@@ -227,7 +227,7 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
         assert_eq!(calls.lines().count(), 1, "round {round}: {calls}");
         assert!(calls.contains("-arch sm_90a"), "{calls}");
     }
-    // Without one, the kernel runs as it is, and what helps is said.
+    // Without an assembler the kernel runs untraced, and the report has a hint.
     let variables = [("TEST_DRIVER_REFUSES", "1"), (RUN_PTXAS, "/nowhere/ptxas"), ("XDG_CACHE_HOME", path)];
     let traced = kernels(built, true, &words, &variables);
     assert!(traced.log().contains("launch collatz ["), "{}", traced.log());
@@ -240,7 +240,7 @@ fn an_assembler_that_the_program_starts_keeps_the_text_and_makes_the_same_code()
     let (Some(built), Some(tool)) = (built(), assembler()) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
-    // With `.loc` the text is kept anyway.
+    // With `.loc` the assembler keeps the text in any case.
     let bare: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with(".loc")).collect();
     let ptx = folder.path().join("bare.ptx");
     std::fs::write(&ptx, bare.join("\n")).expect("a file");

@@ -1,4 +1,4 @@
-//! Programs that launch graphs of kernels.
+//! Tests of programs that launch graphs.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ fn launches_of_graphs_are_recorded_kernel_by_kernel() {
         for (way, kind) in [("proc", "module"), ("dlsym", "library")] {
             let words = [way, &data("kernels.ptx"), "graph", change, kind];
             let Some(traced) = both(&words) else { return };
-            // One launch by itself, and each of the graph's of two kernels.
+            // One plain launch, and for each graph launch two kernels.
             assert_eq!(traced.verified().0, blocks.len() as u64, "{:?}", traced.report());
             let (log, trace) = (traced.log(), traced.trace());
             assert!(!log.contains("launch walk ["), "{log}");
             let found: Vec<u32> = trace.launches().map(|launch| launch.grid()[0]).collect();
             assert_eq!(found, blocks);
-            // What was made of it is destroyed before.
+            // The graph is destroyed before its executable graph.
             assert!(log.contains("graph destroyed"), "{log}");
         }
     }

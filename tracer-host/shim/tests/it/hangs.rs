@@ -1,7 +1,7 @@
-//! Kernels that never end: where their warps are.
+//! Tests of kernels that never end: positions of their warps.
 //!
-//! The driver double runs a kernel for so many instructions and leaves it as it is. So what is said of it
-//! does not depend on when it is asked.
+//! The test driver stops a kernel after a number of instructions. Therefore the positions do not depend on
+//! the time of the question.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -15,10 +15,10 @@ use warptrace_spec::OnHang;
 
 use super::*;
 
-/// Instructions after which a kernel is left as it is.
+/// Instructions after which the driver stops a kernel.
 const STEPS: (&str, &str) = ("TEST_DRIVER_ENDLESS", "20000");
 
-/// Checks a trace of which one launch had not ended; returns what is said of that, and the report.
+/// Checks a trace with one unfinished launch. Returns the description of that launch, and the verify report.
 fn said(path: &Path) -> (String, VerifyReport) {
     let trace = TraceFile::open(path).expect("a trace");
     assert_eq!(trace.launches().count(), 3);
@@ -33,15 +33,15 @@ fn said(path: &Path) -> (String, VerifyReport) {
     (said.clone(), report)
 }
 
-/// The command that runs a kernel of `hangs.cu` in the second of three streams; another thread ends the
-/// process after so many seconds.
+/// Returns a command that runs a kernel of `hangs.cu` in the second of three streams. Another thread ends the
+/// process after `seconds`.
 fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Command> {
     let mut command = Command::new(built()?.folder.join("hangs"));
     command.arg(data("hangs.ptx")).args([kernel, &grid.to_string(), &block.to_string(), seconds]);
     Some(command)
 }
 
-/// Runs it, and sends it a signal when it has made all launches. It ends by that, in time.
+/// Runs the command, and sends a signal after its launches. Checks that the signal ends the process in time.
 fn interrupted(mut hangs: Command, signal: i32, variables: &[(&str, &str)]) -> Option<ShimRun> {
     let folder = prepare(built()?, true, &mut hangs, variables);
     let mut child = hangs.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
@@ -62,7 +62,7 @@ fn interrupted(mut hangs: Command, signal: i32, variables: &[(&str, &str)]) -> O
     Some(run)
 }
 
-/// Runs it, and sends it SIGINT after so many seconds. It ends by that.
+/// Runs the command, and sends SIGINT after a number of seconds. Checks that the signal ends the process.
 fn interrupted_after(hangs: &Command, after: &str, variables: &[(&str, &str)]) -> Option<ShimRun> {
     let mut command = Command::new("timeout");
     command.args(["--foreground", "-k", "20", "-s", "INT", after]).arg(hangs.get_program());
@@ -71,7 +71,7 @@ fn interrupted_after(hangs: &Command, after: &str, variables: &[(&str, &str)]) -
         eprintln!("skipped: built without a device compiler");
         return None;
     }
-    // `timeout` says that it has sent the signal; it would be 137 if the program had to be killed.
+    // `timeout` exits with 124 if its signal ended the program, and with 137 if it had to kill the program.
     assert_eq!(run.output.status.code(), Some(124), "{:?} {:?}", run.output, run.report());
     Some(run)
 }
@@ -149,7 +149,7 @@ fn positions_are_known_where_logs_are_full() {
     let expected = "launch 1 of kernel `two_ways` had not ended: 4 warps go round the loop at hangs.cu:168 \
                     (first: block 0 warp 0); none of 4 warps has ended";
     assert_eq!(said, expected);
-    // Three million instructions are more events than there is memory for.
+    // Three million instructions make more events than fit into the memory.
     assert!((1_000..60_000).contains(&report.events), "{report}");
 }
 
@@ -161,7 +161,7 @@ fn a_program_that_is_asked_goes_on() {
     let asks = std::thread::spawn(move || {
         for number in 0..4 {
             std::thread::sleep(Duration::from_millis(1000));
-            // The folder goes with the test.
+            // The folder may be gone if the test has failed.
             let _ = std::fs::write(&asked, number.to_string());
         }
     });
@@ -206,7 +206,7 @@ fn a_signal_at_any_time_ends_the_program_in_time() {
         let after = format!("0.{milliseconds:03}");
         let Some(run) = interrupted_after(&command, &after, &[STEPS]) else { return };
         let path = run.folder.path().join("t.wtrc");
-        // It may have been made just then.
+        // The file may have just been created.
         if path.metadata().is_ok_and(|file| file.len() > 0) {
             TraceFile::open(&path).expect("a trace");
         }

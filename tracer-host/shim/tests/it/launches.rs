@@ -1,4 +1,4 @@
-//! Programs of many launches, and of launches that take long.
+//! Tests of programs with many launches, and with long launches.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn launches_are_not_waited_for() {
-    // Each kernel takes so long that all are launched before the first one has ended.
+    // Each kernel runs until after all launches are made.
     let words = ["proc", &data("kernels.ptx"), "twice"];
     for (wait, milliseconds) in [(10, "0"), (10, "300"), (0, "300")] {
         let spec = spec(|spec| spec.wait = Duration::from_secs(wait));
@@ -17,7 +17,7 @@ fn launches_are_not_waited_for() {
     }
 }
 
-/// Records this many launches, where nothing is encoded before the program has made `held` of them.
+/// Records `launches` launches. Encoding starts only after `held` launches.
 fn many(launches: u64, held: u64) -> Option<ShimRun> {
     let (launches, held) = (launches.to_string(), held.to_string());
     let spec = spec(|spec| {
@@ -27,7 +27,7 @@ fn many(launches: u64, held: u64) -> Option<ShimRun> {
     both_with(&["proc", &data("kernels.ptx"), "many"], &variables)
 }
 
-/// How many launches waited for room, by the report.
+/// Returns the number of launches that waited for memory, from the report.
 fn waited_for_room(run: &ShimRun) -> u64 {
     let report = run.report();
     let Some((_, rest)) = report[0].split_once(" ms in all, ") else { return 0 };
@@ -36,13 +36,12 @@ fn waited_for_room(run: &ShimRun) -> u64 {
 
 #[test]
 fn launches_go_on_while_encoding_is_held_back() {
-    // All of them are made before anything is encoded: a launch that waited for that would wait for ever.
+    // All launches are made before encoding starts. A launch that waited for encoding would never return.
     let Some(traced) = many(24, 24) else { return };
     assert_eq!(traced.verified().0, 24, "{:?}", traced.report());
     assert_eq!(waited_for_room(&traced), 0, "{:?}", traced.report());
 }
 
-/// Checks that none of so many launches is lost or out of order.
 fn check_many(launches: u64) {
     let Some(traced) = many(launches, 24) else { return };
     assert_eq!(traced.verified().0, launches, "{:?}", traced.report());
@@ -50,7 +49,7 @@ fn check_many(launches: u64) {
     assert!(report.iter().all(|line| !line.contains("not traced") && !line.contains("lost")), "{report:?}");
     let trace = traced.trace();
     assert!((0..).zip(trace.launches()).all(|(number, launch)| launch.number() == number));
-    // What the kernel does is the same each time.
+    // The kernel does the same in each launch.
     let events = |launch| trace.totals(launch, 0).events;
     assert!((0..launches as u32).all(|launch| events(launch) == events(0) && events(0) > 0));
 }
@@ -68,7 +67,7 @@ mod full {
         super::check_many(10_000);
     }
 
-    // The tool waits five seconds for it.
+    // Slow: the shim waits five seconds for the kernel.
     #[test]
     fn a_process_that_does_not_wait_for_its_kernels_has_a_file_that_says_so() {
         let variables = [("TEST_DRIVER_MILLISECONDS", "60000")];

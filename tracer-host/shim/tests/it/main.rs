@@ -1,5 +1,5 @@
-//! Programs that use a driver, run with the shim in them: the same output and exit code as without, and
-//! traces that are whole. The driver is a double (`driver/lib.rs`), which interprets the kernels.
+//! Runs programs with the shim. They must have the same output and exit code as without it, and their traces
+//! must be complete. The driver is a test double (`driver/lib.rs`) that interprets kernels.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod accesses;
@@ -31,7 +31,6 @@ use warptrace_spec::{MemorySize, RunSpec};
 
 use crate::built::{Built, built};
 
-/// One run of the program.
 struct ShimRun {
     folder: TempDir,
     output: Output,
@@ -42,12 +41,11 @@ impl ShimRun {
         String::from_utf8(self.output.stdout.clone()).expect("text")
     }
 
-    /// What reached the driver.
     fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// What the processes reported, without the lines that name them.
+    /// Returns the lines of the processes' reports, without those that name the processes.
     fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).expect("a folder").flatten() {
@@ -63,7 +61,7 @@ impl ShimRun {
         TraceFile::open(self.folder.path().join("t.wtrc")).expect("a trace")
     }
 
-    /// Checks that the trace is whole, and returns its launches and events.
+    /// Checks that the trace is complete. Returns its launches and events.
     fn verified(&self) -> (u64, u64) {
         let trace = self.trace();
         let report = trace.verify();
@@ -77,7 +75,7 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The specification of a recording in little memory, as text.
+/// Returns the specification of a recording with little memory, as text.
 fn spec(change: impl FnOnce(&mut RunSpec)) -> String {
     let mut spec = RunSpec::default();
     spec.recording.memory = Some(MemorySize(8 << 20));
@@ -91,19 +89,17 @@ fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) 
     run_command(built, traced, command_of(built, program).args(words), variables)
 }
 
-/// One of the compiled programs.
 fn command_of(built: &Built, program: &str) -> Command {
     Command::new(built.folder.join(program))
 }
 
-/// Runs a command, with the shim if `traced`.
 fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> ShimRun {
     let folder = prepare(built, traced, command, variables);
     let output = command.output().expect("it runs");
     ShimRun { folder, output }
 }
 
-/// Sets the environment of a command; returns the folder for what it writes.
+/// Sets the environment of a command. Returns the folder for its files.
 fn prepare(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     command
@@ -122,12 +118,12 @@ fn prepare(built: &Built, traced: bool, command: &mut Command, variables: &[(&st
     folder
 }
 
-/// Runs the program without and with the shim; the same comes out.
+/// Runs the program without and with the shim, and checks that output and exit code are the same.
 fn both(words: &[&str]) -> Option<ShimRun> {
     both_with(words, &[])
 }
 
-/// The same with more of the environment.
+/// Like [`both`], with more environment variables.
 fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let plain = run(built, false, words, variables);
@@ -135,7 +131,7 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     assert_eq!(plain.stdout(), traced.stdout(), "{words:?}: {:?}", traced.report());
     assert_eq!(plain.output.status, traced.output.status, "{words:?}");
     assert_eq!(String::from_utf8_lossy(&traced.output.stderr), "", "{words:?}");
-    // The tracer's own kernels need a device compiler when this is built.
+    // The tracer's kernels need a device compiler at build time.
     if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
         eprintln!("skipped: built without a device compiler");
         return None;
@@ -143,7 +139,7 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     Some(traced)
 }
 
-/// Returns how many launches a trace has, which is whole.
+/// Checks that a trace is complete. Returns its number of launches.
 fn launch_count(path: &Path) -> usize {
     let trace = TraceFile::open(path).expect("a trace");
     assert!(trace.verify().is_ok());
@@ -153,7 +149,7 @@ fn launch_count(path: &Path) -> usize {
 #[test]
 fn what_a_device_reads_comes_behind_what_an_adopted_stream_was_given() {
     let Some(built) = built() else { return };
-    // Copies are done when they are waited for: those of another stream would come before.
+    // Copies run only when they are waited for. Copies of another stream would run earlier.
     let run = run_command(built, false, &mut command_of(built, "adopted"), &[("TEST_DRIVER_LATE", "1")]);
     let errors = String::from_utf8_lossy(&run.output.stderr);
     assert_eq!((run.stdout().as_str(), run.output.status.code()), ("in order\n", Some(0)), "{errors}");
@@ -183,12 +179,12 @@ fn where_the_source_has_no_lines_the_trace_keeps_the_ptx() {
     let trace = TraceFile::open(traced.folder.path().join("t.wtrc")).expect("a trace");
     let location = &trace.metadata().locations[0];
     let Ok(KeptText::Whole(kept)) = trace.text(&location.file, usize::MAX) else { panic!("it is kept") };
-    // Other kernels leave empty lines.
+    // Lines of other kernels are empty.
     assert_eq!(kept.text.lines().count(), bare.lines().count());
     assert!(kept.text.lines().zip(bare.lines()).all(|(kept, own)| kept == own || kept.is_empty()));
     assert!(kept.text.contains(".entry walk(") && !kept.text.contains(".entry fail("));
     assert!(location.line > 0 && kept.text.lines().count() >= location.line as usize);
-    // With lines of the source locations lie there.
+    // If the PTX has source lines, locations refer to them.
     let Some(traced) = both(&["dlsym", &data("kernels.ptx")]) else { return };
     let trace = TraceFile::open(traced.folder.path().join("t.wtrc")).expect("a trace");
     assert!(trace.metadata().locations.iter().any(|location| location.file.ends_with(".cu")));
@@ -201,7 +197,8 @@ fn images_of_all_kinds_are_traced_or_said_not_to_be() {
         ("kernels-speed.fatbin", "library"),
         ("kernels-size.fatbin", "extra"),
     ] {
-        // They have PTX of sm_80 at most, and machine code of sm_90 with its own PTX, which is taken.
+        // The fatbins have PTX for at most sm_80, and machine code for sm_90 with embedded PTX. The shim
+        // takes the latter.
         for prefix in ["", "wrapped:"] {
             let Some(traced) = both(&["dlsym", &format!("{prefix}{}", data(image)), more]) else { return };
             assert!(traced.verified().1 > 100, "{image}: {:?}", traced.report());
@@ -218,7 +215,7 @@ fn images_of_all_kinds_are_traced_or_said_not_to_be() {
         lines[1].contains("not traced: 1 launch of walk: only machine code; build with -gencode"),
         "{lines:?}"
     );
-    // The launch is in a file all the same.
+    // The file nevertheless lists the launch.
     assert_eq!(traced.verified(), (1, 0));
 }
 
@@ -234,7 +231,7 @@ fn what_a_program_compiles_to_machine_code_is_traced_from_ptx() {
     let words = ["dlsym", &data("kernels.ptx"), "nvrtc"];
     let plain = run(built, false, &words, &[]);
     let traced = run(built, true, &words, &[]);
-    // The driver for tests cannot run machine code: without the shim the launch fails.
+    // The test driver cannot run machine code, so the launch fails without the shim.
     assert!(plain.log().contains("image machine code") && plain.stdout().contains("compiled: yes"));
     assert!(traced.log().contains("image traced PTX") && traced.stdout().contains("compiled: yes"));
 }
@@ -245,7 +242,7 @@ fn a_single_text_that_a_program_links_is_traced() {
     for (action, is_traced) in [("link", true), ("link-two", false)] {
         let traced = run(built, true, &["proc", &data("kernels.ptx"), action], &[]);
         let log = traced.log();
-        // The program's image comes first; behind it are the copy and the tracer's own.
+        // The first image is the program's. The copy and the tracer's image follow.
         let first = log.lines().find(|line| line.starts_with("image "));
         let expected = if is_traced { "image PTX" } else { "image machine code" };
         assert_eq!(first, Some(expected), "{action}: {log}");
@@ -299,12 +296,12 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
     let log = traced.log();
     assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
     assert!(traced.report()[1] == "not traced, as asked: 1 launch", "{:?}", traced.report());
-    // The other one is in the file, without events.
+    // The file lists the other launch without events.
     let recorded = |launch: &&LaunchInfo| launch.is_recorded();
     assert_eq!((traced.verified().0, traced.trace().launches().filter(recorded).count()), (2, 1));
 }
 
-/// The tests' kernels, with more at the end of `walk`.
+/// Returns the PTX of the tests' kernels, with more instructions at the end of `walk`.
 fn longer_walk(more: &str) -> String {
     let text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
     let (before, walk) = text.split_at(text.find(".entry walk(").expect("it is there"));
@@ -333,7 +330,7 @@ fn a_location_says_which_blocks_always_follow_it() {
 #[test]
 fn what_a_codec_cannot_name_runs_untraced() {
     let Some(built) = built() else { return };
-    // The codec `ecl` has 255 locations.
+    // The codec `ecl` supports 255 locations.
     let blocks: String =
         (0..260).map(|number| format!("\t@%p1 bra $more{number};\n$more{number}:\n")).collect();
     let text = longer_walk(&blocks);
@@ -401,7 +398,7 @@ fn one_process_writes_a_file() {
 fn programs_without_cuda_never_notice() {
     let Some(built) = built() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    // No driver is found there.
+    // Without the variable, no driver is found.
     let app = built.folder.join("app");
     for (program, words) in
         [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]

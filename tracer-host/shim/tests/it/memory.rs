@@ -1,4 +1,4 @@
-//! Which buffers a program's kernels access, and the examples of docs/users/memory.md: each figure against a
+//! Tests of accesses by buffer. They check each figure of the examples in docs/users/memory.md against a
 //! formula.
 
 use warptrace_abi::run::RUN_SPEC;
@@ -9,11 +9,11 @@ use warptrace_spec::Spaces;
 
 use super::{ShimRun, built, command_of, data, run_command, spec};
 
-/// As in the program: rows and columns of the matrix, and all values.
+/// Rows and columns of the matrix, and number of values, as in the program.
 const SIDE: u64 = 64;
 const COUNT: u64 = SIDE * SIDE;
 
-/// Runs the program without and with the shim; the same comes out.
+/// Runs the program without and with the shim, and checks that the output is the same.
 fn record(kernel: &str) -> Option<ShimRun> {
     let built = built()?;
     let all = spec(|spec| spec.recording.accesses = Some(Spaces::ALL));
@@ -29,7 +29,7 @@ fn record(kernel: &str) -> Option<ShimRun> {
         return None;
     }
     traced.verified();
-    // For the page's outputs, and to look at.
+    // Keeps the traces, for the outputs on the page and for inspection.
     if let Some(folder) = std::env::var_os("WARPTRACE_KEEP_TRACES") {
         let to = std::path::Path::new(&folder).join(format!("{kernel}.wtrc"));
         std::fs::copy(traced.folder.path().join("t.wtrc"), to).expect("a copy");
@@ -48,7 +48,7 @@ fn sites<'f>(found: &'f Accesses, kind: &str, space: &str) -> Vec<&'f SiteFigure
     found.sites.iter().filter(|site| (site.kind, site.space) == (kind, space)).collect()
 }
 
-/// Sectors and passes of the only site of a kind, in each request.
+/// Returns sectors and passes per request, for the only site of a kind.
 fn each(found: &Accesses, kind: &str, space: &str) -> (u64, u64) {
     let [site] = sites(found, kind, space)[..] else { panic!("one site: {:?}", found.sites) };
     let counts = &site.counts;
@@ -56,7 +56,7 @@ fn each(found: &Accesses, kind: &str, space: &str) -> (u64, u64) {
     (counts.sectors / counts.requests, counts.passes / counts.requests)
 }
 
-/// What the program has allocated: what is read and what is written.
+/// Returns the program's two buffers: input and output.
 fn in_and_out(found: &Accesses) -> [&BufferFigures; 2] {
     let mut buffers: Vec<&BufferFigures> = found.buffers.iter().collect();
     buffers.sort_by_key(|buffer| buffer.buffer);
@@ -107,11 +107,11 @@ fn a_histogram_has_hot_bins() {
         let Some(traced) = record(kernel) else { return };
         let found = found(&traced.trace());
         let [_, written] = in_and_out(&found);
-        // 4 of the 256 bins are in each 64th.
+        // Each 64th of the buffer has 4 of the 256 bins.
         let mut heat = vec![0; 64];
         match block {
             None => bins.iter().enumerate().for_each(|(bin, count)| heat[bin / 4] += count),
-            // Each of the two blocks adds each bin that it has once.
+            // Each of the two blocks adds to each of its bins once.
             Some(_) => {
                 let of_block = |block| {
                     (0..COUNT)
@@ -138,14 +138,14 @@ fn what_is_in_no_buffer_is_found() {
         .iter()
         .map(|site| (site.kind, site.accesses, site.warp, site.lane, site.nearest, site.distance))
         .collect();
-    // The word before the first one, by the first lane, and the one behind the last one, by the last.
+    // The first lane reads the word before the buffer, and the last lane reads the word after it.
     let last = (COUNT / 32 - 1) as u32;
     let [read, written] = in_and_out(&found);
     let nearest = Some(read.buffer);
     assert_eq!(outside, [("load", 1, 0, 0, nearest, Some(-4)), ("load", 1, last, 31, nearest, Some(4))]);
     assert!(found.outside.iter().all(|site| site.line > 0 && site.file.ends_with("memory.cu")));
     assert_eq!((read.loads, written.stores), (3 * COUNT - 2, COUNT));
-    // A request of which a lane is outside has its sectors.
+    // The sectors of a request count for the buffer even if a lane is outside.
     let all: u64 = sites(&found, "load", "global").iter().map(|site| site.counts.sectors).sum();
     assert_eq!(read.sectors, all - 2);
     let Some(traced) = record("stencil_guarded") else { return };
@@ -178,7 +178,7 @@ fn buffers_live_from_launch_to_launch() {
     assert_eq!(lives(BufferKind::Host), [(100, 0, None)]);
     let found = found(&trace);
     assert_eq!(found.outside, []);
-    // 32 rows and columns each.
+    // The kernel accesses 32 rows and columns.
     let by_kind = |kind: &str| -> Vec<(u64, u64)> {
         let mut all: Vec<_> = found.buffers.iter().filter(|buffer| buffer.kind == kind).collect();
         all.sort_by_key(|buffer| buffer.buffer);

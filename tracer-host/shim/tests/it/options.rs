@@ -1,4 +1,4 @@
-//! The options of a recording, in programs that launch their kernels themselves.
+//! Tests of recording options.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use warptrace_spec::{RunSpec, Times};
 
 use super::{both_with, built, data, run, spec};
 
-/// By launch and warp, the locations that each lane came to. Which lanes meet there, and the order of those
-/// that have parted, differ from run to run.
+/// Locations that each lane executed, by launch and warp. Reconvergence and the order of diverged lanes
+/// differ from run to run.
 type Warps = BTreeMap<(u32, u32), Vec<Vec<u16>>>;
 
-/// What a trace has of each launch and warp that was recorded, on a track.
+/// Returns the locations in a trace for each recorded launch and warp, on a track.
 fn warps(trace: &TraceFile, track: u32) -> Warps {
     let mut warps = BTreeMap::new();
     for launch in trace.launches() {
@@ -34,7 +34,7 @@ fn warps(trace: &TraceFile, track: u32) -> Warps {
     warps
 }
 
-/// Records the program, which launches `walk` twice, as a specification says.
+/// Records the program, which launches `walk` twice, with changes to the specification.
 fn recorded(change: impl FnOnce(&mut RunSpec)) -> Option<TraceFile> {
     let words = ["dlsym", &data("kernels.ptx"), "twice"];
     let traced = both_with(&words, &[(RUN_SPEC, &spec(change))])?;
@@ -61,20 +61,20 @@ fn a_window_has_what_the_whole_trace_has_of_its_warps() {
     let Some(trace) = recorded(|spec| spec.recording.window.warps = "1".parse().unwrap()) else { return };
     assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| warp % per_block == 1));
     assert!(trace.metadata().properties.iter().any(|(name, what)| name == "window" && what == "warps 1"));
-    // The trace says how it was made.
+    // The trace has the recording's properties.
     assert_eq!(trace.metadata().counting(), Some(Counting::Proven));
     for name in [PROGRAM, COMMAND] {
         let line = trace.metadata().property(name).expect("a command line");
         assert!(line.contains(" dlsym ") && line.ends_with("kernels.ptx twice"), "{line}");
     }
-    // The first launch has more events than this.
+    // The first launch has more events than the limit.
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(10)) else { return };
     assert_eq!(warps(&trace, 0), of(&|launch| launch == 0, &|_| true));
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(1 << 40)) else { return };
     assert_eq!(warps(&trace, 0), whole);
 }
 
-/// What `walk` does first in this test: warps other than the second wait for that at a barrier.
+/// The first instructions of `walk` in this test. The second warp delays the others at a barrier.
 const LATE: &str = "{
     .reg .pred %other;
     .reg .b32 %turn<2>;
@@ -121,14 +121,14 @@ fn who_comes_late_to_a_barrier_is_known() {
         assert_eq!(wait.waits, warps);
         let arrivals = wait.arrivals.expect("they are compared");
         assert_eq!((arrivals.compared, arrivals.last_warp, arrivals.last), (blocks, 1, blocks));
-        // Each other warp waits for at least one cycle for each of 1,500 instructions.
+        // Each other warp waits at least one cycle for each of 1,500 instructions.
         assert!(wait.cycles > (warps - blocks) * 1_400 && arrivals.alone_cycles > blocks * 1_400, "{wait:?}");
         let said = words::time(&trace, &analysis, &Names::new(&trace)).unwrap();
         assert!(said.contains(" bar.sync 0") && said.contains("warp 1 of its block comes last"), "{said}");
     }
 }
 
-/// Warps of the blocks that the program launches.
+/// Returns the warps per block of the program's launches.
 fn warps_per_block() -> u32 {
     let trace = recorded(|_| ()).expect("it was recorded before");
     trace.launches().next().expect("a launch").warps_per_block()
@@ -146,7 +146,7 @@ fn a_dual_recording_has_everything_twice() {
 fn lanes_are_recorded_from_a_visit_on() {
     let Some(trace) = recorded(|_| ()) else { return };
     let whole = warps(&trace, 0);
-    // The location that comes most often: that of a loop.
+    // The most frequent location, which is in a loop.
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     whole.values().flatten().flatten().for_each(|location| *counts.entry(*location).or_default() += 1);
     let (location, _) = counts.into_iter().max_by_key(|(_, count)| *count).expect("a location");
@@ -163,7 +163,7 @@ fn lanes_are_recorded_from_a_visit_on() {
         let mut pairs = whole.iter().zip(lanes);
         assert!(pairs.all(|(whole, lane)| whole.ends_with(lane)), "{warp:?}");
     }
-    // Of a location that is not there nothing is traced, and the report says so.
+    // With an unknown location nothing is traced, and the report says so.
     let Some(built) = built() else { return };
     let nowhere = spec(|spec| spec.recording.window.after = Some("NOWHERE:3".parse().unwrap()));
     let traced = run(built, true, &["dlsym", &data("kernels.ptx")], &[(RUN_SPEC, &nowhere)]);

@@ -1,4 +1,4 @@
-//! Programs that say themselves which part of them is recorded.
+//! Tests of programs that begin and end the recording themselves.
 
 use std::process::{Command, Output};
 
@@ -29,11 +29,11 @@ fn a_program_says_which_part_of_it_is_recorded() {
         assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
         std::fs::remove_file(&own).expect("it was made");
     }
-    // Without a name of its own, into the one that was asked for, and the next one of that name.
+    // Without a name from the program, traces have the name from the settings, with numbers.
     let traced = run(built, true, &words, &[]);
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
     assert_eq!(launch_count(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
-    // What cannot be written is said, and the program runs on.
+    // The report names a file that cannot be written, and the program continues.
     let traced = run(built, true, &words, &[("OWN_TRACE", "/nowhere/own.wtrc")]);
     assert_eq!(traced.stdout(), plain.stdout());
     assert!(

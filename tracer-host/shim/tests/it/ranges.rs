@@ -1,4 +1,4 @@
-//! Launches in ranges of NVTX: what they are called, and that only some of them are recorded.
+//! Tests of launches in NVTX ranges: their labels, and recording of selected ranges.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,8 @@ use super::{ShimRun, built, command_of, data, run_command, spec};
 
 const INJECTION: &str = "NVTX_INJECTION64_PATH";
 
-/// The folder of NVTX's own header, which `cargo xtask setup --tests` installs; `None`, and a word, without it.
+/// Returns the folder of NVTX's header, which `cargo xtask setup --tests` installs. Prints a message and
+/// returns `None` without it.
 fn header() -> Option<PathBuf> {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolchain/readers/nvidia/nvtx/include");
     if !include.join("nvtx3/nvToolsExt.h").is_file() {
@@ -20,13 +21,13 @@ fn header() -> Option<PathBuf> {
     Some(include)
 }
 
-/// The programs: with functions of its own, and with the header's, if that is there.
+/// Returns the programs: one without NVTX's header and, if the header exists, one with it.
 fn programs() -> Vec<String> {
     let Some(built) = built() else { return Vec::new() };
     let mut programs = vec!["ranges".to_owned()];
     if let Some(include) = header() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/ranges.c");
-        // Tests that run beside this one make the same.
+        // Other tests compile the same program at the same time.
         let name = format!("ranges-nvtx-{}", std::process::id());
         let mut cc = Command::new("cc");
         cc.args(["-w", "-DHAS_NVTX", "-pthread", "-o"]).arg(built.folder.join(&name)).arg(source);
@@ -58,7 +59,7 @@ fn labels(trace: &TraceFile) -> Vec<Option<&str>> {
     trace.launches().map(|launch| trace.label(launch.number())).collect()
 }
 
-/// What launches of the program are called. Of a text from the program nothing reaches a terminal as it is.
+/// Labels of the program's launches. Control characters are escaped, since labels are printed to a terminal.
 const LABELS: [Option<&str>; 9] = [
     None,
     Some("step 1"),
@@ -96,7 +97,7 @@ fn launches_within_a_range_are_recorded_alone() {
                 spec.recording.window.nvtx = names.iter().map(|&name| name.to_owned()).collect();
             });
             let Some(traced) = run(&program, "", &[(RUN_SPEC, &text)]) else { return };
-            // The last of `step 1` comes behind the inner ranges.
+            // One launch in `step 1` comes after the inner ranges.
             let more = match names[0] {
                 "step 1" => &LABELS[5..6],
                 "*@own" => &LABELS[6..7],
@@ -119,7 +120,7 @@ fn launches_within_a_range_are_recorded_alone() {
 #[test]
 fn of_a_graph_launches_within_a_range_are_recorded_alone() {
     for program in programs() {
-        // The first launch of the graph only.
+        // Only the first graph launch.
         let text = spec(|spec| spec.recording.window.nvtx = vec!["step 2".to_owned()]);
         let Some(graph) = run(&program, "graph", &[(RUN_SPEC, &text)]) else { return };
         assert_eq!(labels(&graph.trace()), [Some("step 2"); 2], "{:?}", graph.report());

@@ -1,5 +1,5 @@
-//! A program with a stream of its own, which a device adopts: what the device reads comes behind what the
-//! stream was given, however much it is.
+//! Checks an adopted stream: reads of the device come after the copies in the stream, however large the
+//! copies are.
 #![expect(clippy::unwrap_used, reason = "a program of a test that cannot go on has failed")]
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
@@ -7,20 +7,20 @@ use std::ptr::null_mut;
 
 use warptrace_host::{CudaDevice, Device, MemoryType};
 
-/// Finds a function of the driver.
+/// Returns a function of the driver.
 ///
 /// # Safety
-/// `T` is its type.
+/// `T` is the type of the function.
 unsafe fn function<T>(driver: *mut c_void, name: &CStr) -> T {
-    // SAFETY: a loaded library and a name.
+    // SAFETY: a loaded library and a C string.
     let found = unsafe { libc::dlsym(driver, name.as_ptr()) };
     assert!(!found.is_null(), "{name:?}");
-    // SAFETY: the caller's promise; both are addresses.
+    // SAFETY: guaranteed by the caller. Both are addresses.
     unsafe { std::mem::transmute_copy(&found) }
 }
 
 fn main() {
-    // SAFETY: these are the driver's functions, called as it says; all memory outlives what is done with it.
+    // SAFETY: functions of the driver, called as its interface requires. All memory outlives its use.
     unsafe {
         let driver = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
         let (mut context, mut stream): (*mut c_void, *mut c_void) = (null_mut(), null_mut());

@@ -1,9 +1,13 @@
-// A program that uses the driver as users' programs do, found in one of several ways:
+// Uses the driver like users' programs. WAY selects how it finds the driver's functions:
 //   app WAY IMAGE [ACTION...]
-// WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if compiled so).
-// IMAGE: a file of PTX or a fatbin; `wrapped:FILE` behind a wrapper, as nvcc's programs have it; `file:FILE` by name.
-// ACTIONS, before the end: block (one block of all warps), library, extra, twice, capture, nvrtc, link, link-two, graph, change, fail-last, fork, early-fork, exit (without any handler), abort, reset, late-reset, list, parts (only the later ones of three launches), many (as many as TEST_LAUNCHES says, of one small block).
-// Prints the results of kernel `walk`, one line of sums, and what went wrong.
+// WAY: dlsym, dlvsym, proc (cuGetProcAddress), thread (the same, with per-thread streams), linked (if
+// compiled so).
+// IMAGE: a file with PTX or a fatbin. `wrapped:FILE` passes a fatbin wrapper, as programs of nvcc do.
+// `file:FILE` loads the file by name.
+// ACTIONS: block (one block with all warps), library, extra, twice, capture, nvrtc, link, link-two, graph,
+// change, fail-last, fork, early-fork, exit (without exit handlers), abort, reset, late-reset, list, parts
+// (records only the second and third of three launches), many (TEST_LAUNCHES launches of one small block).
+// Prints the results of kernel `walk`, their sum, and errors.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -53,7 +57,7 @@ static Function find(const char *name, const char *plain)
         if (resolve == NULL) {
             resolve = dlsym(library, "cuGetProcAddress_v2");
         }
-        // The function that the program goes on with is that of the driver's own look-up.
+        // Continues with the function that `cuGetProcAddress` returns for its own name.
         void *again = NULL;
         resolve("cuGetProcAddress", &again, 12000, 0, &status);
         if (again != NULL) {
@@ -98,7 +102,7 @@ int main(int count, char **words)
 {
     way = words[1];
     if (has(count, words, "early-fork")) {
-        // The child is the one that works.
+        // The child does the work.
         const pid_t child = fork();
         if (child != 0) {
             int status = 0;
@@ -128,7 +132,7 @@ int main(int count, char **words)
     const int by_name = strncmp(path, "file:", 5) == 0, wrapped = strncmp(path, "wrapped:", 8) == 0;
     path += by_name ? 5 : wrapped ? 8 : 0;
     if (has(count, words, "nvrtc")) {
-        // What a program compiles while it runs, to machine code.
+        // Compiles machine code at run time.
         void *compiler = dlopen("libnvrtc-test.so", RTLD_NOW);
         const char *options[] = {"-arch=sm_90"};
         size_t bytes = 0;
@@ -200,7 +204,7 @@ int main(int count, char **words)
     unsigned threads = is_many ? 2 : THREADS - 3;
     void *parameters[] = {&input, &output, &sum, &threads};
     struct { Address input, output, sum; unsigned threads; } buffer = {input, output, sum, threads};
-    // As long as its members: a compiler adds bytes behind them.
+    // Without the padding at the end of the structure.
     size_t size = offsetof(__typeof__(buffer), threads) + sizeof threads;
     void *extra[] = {(void *)1, &buffer, (void *)2, &size, NULL};
     const int has_extra = has(count, words, "extra");
@@ -209,7 +213,7 @@ int main(int count, char **words)
     const int launches = is_many ? atoi(getenv("TEST_LAUNCHES")) : has(count, words, "parts") ? 3 : has(count, words, "twice") ? 2 : 1;
     for (int round = 0; round < launches; round++) {
         if (has(count, words, "parts")) {
-            // The second one into a file of its own, and the third one into that of all.
+            // The second launch is recorded into a separate file, the third into the file of the settings.
             const int answer = round == 0 ? warptrace_end() : warptrace_begin(round == 1 ? getenv("OWN_TRACE") : NULL);
             fprintf(stderr, "told %d\n", answer);
         }
@@ -217,7 +221,7 @@ int main(int count, char **words)
               "launch");
     }
     if (has(count, words, "graph")) {
-        // Two kernels, launched three times, the second of them with fewer blocks at last.
+        // Two kernels, launched twice or three times. The third launch has fewer blocks of the second kernel.
         struct { void *function; unsigned sizes[7]; void **parameters, **extra; void *kernel, *context; }
             node = {function, {3, 1, 1, 32, 1, 1, 0}, parameters, NULL, NULL, NULL};
         void *graph = NULL, *nodes[2], *ready = NULL;
@@ -228,7 +232,7 @@ int main(int count, char **words)
         check(find("cuGraphInstantiateWithFlags", "cuGraphInstantiate")(&ready, graph, 0L), "instantiate");
         const int is_changed = has(count, words, "change");
         if (!is_changed) {
-            // What was made of it runs on.
+            // The executable graph stays valid.
             check(find("cuGraphDestroy", "cuGraphDestroy")(graph), "destroy");
         }
         Function go = find("cuGraphLaunch", "cuGraphLaunch");
@@ -248,7 +252,7 @@ int main(int count, char **words)
         check(launch(fails, 1, 1, 1, 32, 1, 1, 0, NULL, values, NULL), "launch");
     }
     if (has(count, words, "fork") && fork() == 0) {
-        // A forked child cannot use the driver: what it calls must not touch the parent's trace.
+        // A forked child cannot use the driver. Its calls must not change the parent's trace.
         launch(function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
         exit(0);
     }
@@ -263,7 +267,7 @@ int main(int count, char **words)
     }
     printf("\nsum %u\n", total);
     if (has(count, words, "late-reset")) {
-        // After the variables of this thread are gone.
+        // Runs after this thread's thread-local data is freed.
         late_reset = find("cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxReset");
         atexit(reset_late);
     }
@@ -272,7 +276,7 @@ int main(int count, char **words)
     }
     fflush(stdout);
     if (has(count, words, "exit") || has(count, words, "abort")) {
-        // On a busy machine what was recorded is still being written.
+        // On a busy machine, records are still being written.
         usleep(500000);
     }
     if (has(count, words, "exit")) {

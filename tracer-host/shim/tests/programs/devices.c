@@ -1,8 +1,9 @@
-// A process with several devices, each with a thread of its own that launches kernels of memory.cu:
+// A process with several devices. A separate thread for each device launches kernels of memory.cu:
 //   devices IMAGE DEVICES [again|peer]
-// Each thread launches `transpose` as often as its device's number says, and once more. `again`: the context of the
-// first device ends and another one does the same. `peer`: the kernel of each device reads memory of the next one.
-// Prints a sum for each device, and what went wrong.
+// Each thread launches `transpose` once more than its device's number. `again`: resets the first device's
+// context, and repeats the work in a new one. `peer`: the kernel of each device reads memory of the next
+// device.
+// Prints a sum for each device, and errors.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

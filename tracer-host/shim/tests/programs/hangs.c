@@ -1,5 +1,5 @@
-// Launches a kernel that never ends between others, each in a stream of its own, and waits for all. Another thread goes
-// on, and ends the process.
+// Launches a kernel that never ends between two others, each in a separate stream, and waits for all of them.
+// Another thread continues, and ends the process.
 //   hangs PTX KERNEL GRID BLOCK SECONDS
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,9 @@
-// A program that launches kernels as Triton's programs do:
-//   kernels IMAGE NAME THREADS SHARED     one kernel, launched twice with attributes, and so much dynamic shared memory
-//   kernels IMAGE many                    of the kernels k0 to k99, which it looks up, the first, a middle and the last
-// IMAGE: a file. `library:FILE` loads it as a library. Prints what a kernel with `collatz` in its name computes.
+// Launches kernels like Triton's programs:
+//   kernels IMAGE NAME THREADS SHARED  launches one kernel twice, with attributes and dynamic shared memory
+//   kernels IMAGE many                 looks up the kernels k0 to k99, and launches the first, a middle, and
+//                                      the last
+// IMAGE: a file. `library:FILE` loads it as a library. Prints the results of a kernel with `collatz` in its
+// name.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -56,7 +58,7 @@ int main(int count, char **words)
     } else {
         CALL(cuModuleLoadData, &module, image);
     }
-    // What was loaded need not stay where it was.
+    // Programs may free an image after loading. The shim must not read it later.
     memset(image, 0, 4 << 20);
     Address in = 0, out = 0;
     CALL(cuMemAlloc_v2, &in, (size_t)ROOM);
@@ -81,7 +83,7 @@ int main(int count, char **words)
     } else {
         const unsigned threads = atoi(words[3]), shared = atoi(words[4]);
         void *collatz[] = {&in, &out, &length, &limit, &in, &in};
-        // Nothing reads them: the driver for tests computes no floating point.
+        // The values are not used: the test driver computes no floating point.
         void *others[16];
         for (int at = 0; at < 16; at++) {
             others[at] = &in;

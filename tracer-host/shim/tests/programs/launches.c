@@ -1,4 +1,5 @@
-// Loads an image and launches its kernels, one after the other; each has an address of integers and a number.
+// Loads an image and launches its kernels one after the other. Arguments of each: an address of integers, and
+// a number.
 //   launches module|library IMAGE NUMBER [KERNEL GRID BLOCK]...
 #include <stdio.h>
 #include <stdlib.h>

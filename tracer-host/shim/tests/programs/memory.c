@@ -1,6 +1,6 @@
-// A program whose kernels access memory in good and in bad ways, those of memory.cu:
-//   memory IMAGE KERNEL               launches one of them on values of its own, and prints a sum of what it computes
-//   memory IMAGE lives                gets memory in all ways, gives some back, and launches `transpose` meanwhile
+// Launches the kernels of memory.cu, which access memory in good and in bad ways:
+//   memory IMAGE KERNEL  launches one of them on generated values, and prints a sum of the results
+//   memory IMAGE lives   allocates memory in all ways, frees some, and launches `transpose` in between
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 typedef int (*Function)();
 typedef unsigned long long Address;
 
-// Rows and columns of the matrix; values of other kernels.
+// Rows and columns of the matrix, number of values, and bins of a histogram.
 enum { SIDE = 64, COUNT = SIDE * SIDE, BINS = 256 };
 
 static void *driver;
@@ -46,7 +46,7 @@ int main(int count, char **words)
     CALL(cuModuleGetFunction, &function, module, is_lives ? "transpose" : kernel);
     static unsigned values[COUNT], results[COUNT];
     for (unsigned at = 0; at < COUNT; at++) {
-        // Two of three values are 7.
+        // Two thirds of the values are 7.
         values[at] = at % 3 != 0 ? 7 : at * 5 % BINS;
     }
     Address in = 0, out = 0;
@@ -62,7 +62,7 @@ int main(int count, char **words)
         CALL(cuMemFree_v2, pitched);
         launch(function, 1, 1, 32, managed, pool, 32);
         CALL(cuMemFreeAsync, pool, NULL);
-        // Most likely where the first one was.
+        // Probably at the address of the first buffer.
         CALL(cuMemAlloc_v2, &out, (size_t)pitch * SIDE);
         launch(function, 1, 1, 32, managed, out, 32);
         launch(function, 1, 1, 32, out, managed, 32);
@@ -89,7 +89,7 @@ int main(int count, char **words)
     CALL(cuCtxSynchronize);
     CALL(cuMemcpyDtoH_v2, results, out, bytes);
     unsigned sum = 0;
-    // Beyond its ends there is anything.
+    // Without the first and last value: one kernel computes them from memory beyond the ends of its input.
     for (unsigned at = 1; at < COUNT - 1; at++) {
         sum = sum * 31 + results[at];
     }

@@ -1,5 +1,5 @@
-// A library like NVRTC, for tests: it "compiles" to the PTX of a file, NVRTC_PTX, and has machine code only if it was
-// asked for that.
+// A test double of NVRTC. It "compiles" to the PTX in the file NVRTC_PTX, and has machine code only if the
+// options ask for it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

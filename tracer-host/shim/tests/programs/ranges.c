@@ -1,8 +1,8 @@
-// A program that opens ranges of NVTX around launches of the kernel `walk`:
+// Opens NVTX ranges around launches of the kernel `walk`:
 //   ranges IMAGE [ACTION...]
-// ACTIONS: graph (the last launches are a graph's), none (no range is opened), many (a range for each of TEST_LAUNCHES
-// launches).
-// With NVTX's own header (-DHAS_NVTX), or with as much of it as the program needs.
+// ACTIONS: graph (the last launches are in a graph), none (opens no range), many (one range for each of
+// TEST_LAUNCHES launches).
+// Uses NVTX's header with -DHAS_NVTX. Otherwise declares the parts that it needs.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ typedef struct {
 enum { NVTX_VERSION = 3, NVTX_EVENT_ATTRIB_STRUCT_SIZE = sizeof(nvtxEventAttributes_t) };
 enum { NVTX_MESSAGE_TYPE_ASCII = 1, NVTX_MESSAGE_TYPE_UNICODE = 2, NVTX_MESSAGE_TYPE_REGISTERED = 3 };
 
-// The tables of functions, which the injected library fills.
+// Tables of functions, filled by the injected library.
 static void *core[16], *core2[16];
 static void **core_slots[16], **core2_slots[16];
 
@@ -111,7 +111,7 @@ static void *current;
 
 static void *elsewhere(void *unused)
 {
-    // The ranges of another thread are not this one's.
+    // Ranges of another thread do not apply to this thread.
     check(find("cuCtxSetCurrent")(current), "set current");
     run();
     return unused;

@@ -82,7 +82,7 @@ async def waits():
 
 
 def in_thread():
-    # The context of a thread is its own.
+    # Each thread has a separate current context.
     cuda.cuCtxSetCurrent(context)
     launch()
 

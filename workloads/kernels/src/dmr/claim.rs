@@ -1,12 +1,12 @@
-//! Phases 2 and 3 of a round: who has won?
+//! Phases 2 and 3 of a round: find the winners.
 //!
-//! An item wins if it owns every triangle of its cavity, and if no triangle across its frontier is claimed
-//! with a smaller key. Two winners are then neither overlapping nor adjacent: were they adjacent, each would
-//! see the other's claim across its frontier, and one of the two keys is smaller. Winners may share a
-//! triangle outside of both: each writes another of its links, and the mesh stays Delaunay, since only edges
-//! between two new triangles of different winners could fail, and there are none.
+//! An item wins if it owns every triangle of its cavity, and no triangle across its frontier has a claim with
+//! a smaller key. Two winners neither overlap nor touch: if they touched, each would see the other's claim
+//! across its frontier, and one of the two keys is smaller. Winners may have a common neighbour: each writes
+//! another of its links. The mesh stays Delaunay: only an edge between new triangles of two winners could
+//! violate it, and no such edge exists.
 //!
-//! The item with the smallest key of a round always wins, so that a round with a cavity makes progress.
+//! The item with the smallest key of a round always wins. Therefore a round with a cavity makes progress.
 
 use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
@@ -18,15 +18,15 @@ use super::scan::{BlockSums, tally};
 mod kernels {
     use super::*;
 
-    /// Whether the item with `key` wins.
+    /// Returns true if the item with `key` wins.
     ///
     /// # Safety
-    /// The item has a cavity in its scratch, and its arrays are valid.
+    /// The scratch of the item contains a cavity, and its arrays are valid.
     #[inline(always)]
     unsafe fn holds(mesh: &DmrMesh, work: &DmrWork, round: &DmrRound, item: u32, key: u64) -> bool {
         let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-        // SAFETY: the cavity's words were written by the item itself and name living triangles; the owners
-        // are read with atomics.
+        // SAFETY: the item itself has written the words of its cavity, which name living triangles. The
+        // owners are read with atomics.
         unsafe {
             let [triangles, edges, ..] = unpack(work.metas.get(u64::from(item)));
             let mut i = 0;
@@ -56,17 +56,17 @@ mod kernels {
         }
     }
 
-    /// First check: items that hold their claim win, and mark their triangles as taken.
+    /// First check. An item that still holds its claim wins, and marks its triangles as taken.
     ///
-    /// The mark is smaller than any claim of the round. An item that reads it instead of the claim loses
-    /// either way: a winner's key is smaller than those of the items that touch it.
+    /// The mark is smaller than any claim of the round. An item that reads the mark instead of the claim
+    /// loses in both cases: a winner's key is smaller than the keys of all items that touch it.
     ///
-    /// Launched as `dmr_mark`.
+    /// Launched with the same shape as `dmr_mark`.
     #[kernel]
     pub fn dmr_check(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace!("CHECK" = 70);
         let item = simt::global_thread_x();
-        // SAFETY: the item's own words, and owners by atomics.
+        // SAFETY: the item's own words, and owners with atomics.
         unsafe {
             if item >= round.items || work.states.get(u64::from(item)) != state::CLAIMED {
                 trace!("CHECK_IDLE");
@@ -95,20 +95,20 @@ mod kernels {
         }
     }
 
-    /// Second claim, of the losers that touch no winner. Without it, a lane that lost to a loser would wait.
+    /// Second claim, by losers that touch no winner. Without it, a lane that lost to a loser would wait.
     ///
-    /// Claims of this launch are smaller than those of the first, which therefore do not stand in the way any
-    /// more; they are larger than a winner's mark.
+    /// Claims of this launch are smaller than the first claims, which now have no effect, and larger than a
+    /// mark.
     ///
-    /// Launched as `dmr_mark`.
+    /// Launched with the same shape as `dmr_mark`.
     #[kernel]
     pub fn dmr_reclaim(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace!("RECLAIM" = 80);
         let item = simt::global_thread_x();
         let word = |position: u32| u64::from(position) * u64::from(round.items) + u64::from(item);
-        // A mark of this round is below, anything older is not, and so are the claims of this round.
+        // Marks of this round are below. Claims of this round and everything older are not.
         let firm_below = stage(round.round, 1);
-        // SAFETY: as in `dmr_check`.
+        // SAFETY: same as `dmr_check`.
         unsafe {
             if item >= round.items || work.states.get(u64::from(item)) != state::LOST {
                 trace!("RECLAIM_IDLE");
@@ -159,15 +159,15 @@ mod kernels {
         }
     }
 
-    /// Second check; then each warp counts its winners.
+    /// Second check. Then each warp counts its winners.
     ///
-    /// Launched as `dmr_mark`.
+    /// Launched with the same shape as `dmr_mark`.
     #[kernel]
     pub fn dmr_verify(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace!("VERIFY" = 95);
         let item = simt::global_thread_x();
         let mut won = false;
-        // SAFETY: as in `dmr_check`; nothing writes owners in this launch.
+        // SAFETY: same as `dmr_check`. This launch does not write owners.
         unsafe {
             let mut was = state::DROPPED;
             if item < round.items {

@@ -1,7 +1,7 @@
-//! What a round leaves for the next: new bad triangles, and items that wait.
+//! Fills the worklist for the next round: new bad triangles, and items that wait.
 //!
-//! Each slot has at most one entry on the worklist, which its [`QUEUED`] flag says. A triangle that is
-//! replaced hands flag and entry over to the triangle that takes its slot.
+//! The worklist has at most one entry for each slot, which the slot's [`QUEUED`] flag shows. A triangle that
+//! is replaced passes flag and entry to the triangle that takes its slot.
 
 use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;
@@ -11,14 +11,14 @@ use super::layout::{
 };
 use super::scan::{BlockSums, before, over_lanes, tally};
 
-/// The slot of an item's entry.
+/// Returns the slot of an item's entry.
 ///
 /// # Safety
 /// `item` is an item of the round.
 #[inline(always)]
 unsafe fn entry(work: &DmrWork, round: &DmrRound, item: u32) -> u32 {
     let mask = work.queue.len() as u32 - 1;
-    // SAFETY: within the ring.
+    // SAFETY: the index is within the ring.
     unsafe { work.queue.get(u64::from(round.head.wrapping_add(item) & mask)) }
 }
 
@@ -26,15 +26,15 @@ unsafe fn entry(work: &DmrWork, round: &DmrRound, item: u32) -> u32 {
 mod kernels {
     use super::*;
 
-    /// Takes slots that need no entry off the worklist, and counts the entries that each warp will append.
+    /// Removes slots that need no entry from the worklist. Counts the entries that each warp will append.
     ///
-    /// Launched as `dmr_mark`.
+    /// Launched with the same shape as `dmr_mark`.
     #[kernel]
     pub fn dmr_count(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace!("COUNT");
         let item = simt::global_thread_x();
         let mut entries = 0;
-        // SAFETY: the item's own words; flags of a slot are written by the item that has its only entry.
+        // SAFETY: the item's own words. Only the item with a slot's entry writes the slot's flags.
         unsafe {
             if item >= round.items {
                 trace!("COUNT_OUTSIDE");
@@ -52,7 +52,7 @@ mod kernels {
                     atomic::add_u32(work.counters.at(counter::TOO_LARGE), 1);
                 } else if state == state::SHORT || state == state::UNSURE {
                     trace!("COUNT_SKIP");
-                    // A triangle of this round has one of its new points.
+                    // A triangle that was made in this round has a new point of this round.
                     if a.max(b).max(c) >= round.points {
                         trace!("COUNT_REPLACED");
                     } else {
@@ -79,15 +79,15 @@ mod kernels {
 
     /// Appends the entries to the worklist, in the order of the items.
     ///
-    /// Launched as `dmr_mark`. The ring has room for them beside the entries of the round.
+    /// Launched like `dmr_mark`. The ring has room for the new entries and the round's entries.
     #[kernel]
     pub fn dmr_emit(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         trace!("EMIT" = 165);
         let item = simt::global_thread_x();
         let mask = work.queue.len() as u32 - 1;
         let (mut slot, mut fresh, mut again) = (0, 0, false);
-        // SAFETY: the item's own words; flags are only read in this launch; each entry has a place of its
-        // own.
+        // SAFETY: the item's own words. This launch only reads flags. Each entry has a separate place in the
+        // ring.
         unsafe {
             if item >= round.items {
                 trace!("EMIT_OUTSIDE");

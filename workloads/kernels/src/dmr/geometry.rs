@@ -1,9 +1,9 @@
-//! Plane geometry in f64, one fixed order of operations, no fused multiply-add: the bits are the same on
-//! every device.
+//! Plane geometry in f64. The order of operations is fixed, without fused multiply-add, so results are equal
+//! on all devices to the bit.
 //!
-//! The predicates answer "certainly" or "not certainly": a determinant counts only when it passes the bound
-//! on its rounding error (Shewchuk 1997, the first filter of his adaptive predicates). The kernels choose,
-//! for each use, the side on which "not certainly" cannot break the mesh.
+//! The predicates return true only if the result is certain: the determinant exceeds the bound on its
+//! rounding error (Shewchuk 1997, the first filter of his adaptive predicates). Each use in the kernels takes
+//! the side on which an uncertain result cannot break the mesh.
 
 use super::layout::{BAD, SKIP_CORNER, SKIP_SHORT};
 
@@ -12,7 +12,7 @@ const ORIENTATION_ERROR: f64 = 3.330_669_073_875_471_6e-16;
 /// Rounding error of `incircle` relative to its permanent: (10 + 96 e) e.
 const IN_CIRCLE_ERROR: f64 = 1.110_223_024_625_157_7e-15;
 
-/// Whether `a`, `b`, `p` certainly turn counter-clockwise: `p` is strictly to the left of the edge.
+/// Returns true if `a`, `b`, `p` certainly turn counter-clockwise: `p` is strictly to the left of the edge.
 #[inline(always)]
 pub fn is_left(a: [f64; 2], b: [f64; 2], p: [f64; 2]) -> bool {
     let left = (a[0] - p[0]) * (b[1] - p[1]);
@@ -20,7 +20,7 @@ pub fn is_left(a: [f64; 2], b: [f64; 2], p: [f64; 2]) -> bool {
     left - right > ORIENTATION_ERROR * (left.abs() + right.abs())
 }
 
-/// Whether `p` is certainly inside the circle through the counter-clockwise triangle `a`, `b`, `c`.
+/// Returns true if `p` is certainly inside the circumcircle of the counter-clockwise triangle `a`, `b`, `c`.
 #[inline(always)]
 pub fn is_in_circle(a: [f64; 2], b: [f64; 2], c: [f64; 2], p: [f64; 2]) -> bool {
     let (ax, ay) = (a[0] - p[0], a[1] - p[1]);
@@ -35,7 +35,7 @@ pub fn is_in_circle(a: [f64; 2], b: [f64; 2], c: [f64; 2], p: [f64; 2]) -> bool 
     determinant > IN_CIRCLE_ERROR * permanent
 }
 
-/// Centre of the circle through three points. Not finite where they lie on a line.
+/// Returns the centre of the circle through three points. It is not finite if they are collinear.
 #[inline(always)]
 pub fn circumcentre(a: [f64; 2], b: [f64; 2], c: [f64; 2]) -> [f64; 2] {
     let (bx, by) = (b[0] - a[0], b[1] - a[1]);
@@ -46,21 +46,22 @@ pub fn circumcentre(a: [f64; 2], b: [f64; 2], c: [f64; 2]) -> [f64; 2] {
     [a[0] + (cy * b2 - by * c2) * half, a[1] + (bx * c2 - cx * b2) * half]
 }
 
-/// Square of the distance of two points.
+/// Returns the square of the distance between two points.
 #[inline(always)]
 pub fn distance_squared(a: [f64; 2], b: [f64; 2]) -> f64 {
     let (x, y) = (b[0] - a[0], b[1] - a[1]);
     x * x + y * y
 }
 
-/// Whether `p` lies inside the circle that has the segment as its diameter.
+/// Returns true if `p` is inside the circle whose diameter is the segment.
 #[inline(always)]
 pub fn encroaches(a: [f64; 2], b: [f64; 2], p: [f64; 2]) -> bool {
     (a[0] - p[0]) * (b[0] - p[0]) + (a[1] - p[1]) * (b[1] - p[1]) < 0.0
 }
 
-/// Whether the angle at `corner` between `u` and `v` is under the bound: its cosine is positive and its
-/// square over `cos_squared`. The same operations, in the same order, as the checker's on the host.
+/// Returns true if the angle at `corner` between `u` and `v` is below the bound: its cosine is positive, and
+/// the cosine's square exceeds `cos_squared`. The checker on the host has the same operations in the same
+/// order.
 #[inline(always)]
 fn is_sharp(corner: [f64; 2], u: [f64; 2], v: [f64; 2], cos_squared: f64) -> bool {
     let u = [u[0] - corner[0], u[1] - corner[1]];
@@ -70,14 +71,15 @@ fn is_sharp(corner: [f64; 2], u: [f64; 2], v: [f64; 2], cos_squared: f64) -> boo
     product > 0.0 && product * product > cos_squared * squares
 }
 
-/// [`BAD`], or why a triangle with a sharp angle is left alone, or 0. `segments` has bit `e` for edge `e`.
+/// Returns [`BAD`], the reason why a triangle with a sharp angle is left alone, or 0. Bit `e` of `segments`
+/// is set if edge `e` is a segment.
 #[inline(always)]
 pub fn classify(corners: [[f64; 2]; 3], segments: u32, cos_squared: f64, floor_squared: f64) -> u32 {
     let [a, b, c] = corners;
     let sharp = is_sharp(a, b, c, cos_squared) as u32
         | (is_sharp(b, c, a, cos_squared) as u32) << 1
         | (is_sharp(c, a, b, cos_squared) as u32) << 2;
-    // Corner i lies between edges i and i - 1.
+    // Corner i is between edges i and i - 1.
     let before = (segments << 1 | segments >> 2) & 0b111;
     let between_segments = segments & before;
     let shortest = distance_squared(a, b).min(distance_squared(b, c)).min(distance_squared(c, a));
@@ -92,9 +94,10 @@ pub fn classify(corners: [[f64; 2]; 3], segments: u32, cos_squared: f64, floor_s
     }
 }
 
-/// Where a segment is split: in the middle, or, if two segments meet at an acute angle at just one of its
-/// ends, at a power of two from that end (Ruppert's concentric shells). Splits of both segments then lie on
-/// the same circles around the corner, and do not encroach upon each other for ever.
+/// Returns the point at which a segment is split. If two segments meet at an acute angle at exactly one of
+/// its ends, the distance from that end is a power of two (Ruppert's concentric shells). Splits of both
+/// segments are then on the same circles around the corner, and do not encroach upon each other forever.
+/// Otherwise the point is the middle.
 #[inline(always)]
 pub fn split_point(a: [f64; 2], b: [f64; 2], acute_a: bool, acute_b: bool) -> [f64; 2] {
     let squared = distance_squared(a, b);
@@ -112,8 +115,8 @@ pub fn split_point(a: [f64; 2], b: [f64; 2], acute_a: bool, acute_b: bool) -> [f
     }
 }
 
-/// `1 / sqrt(x)` to a few units in the last place, by Newton's method from a guess made of the bits; only
-/// multiplications and subtractions, so that every device finds the same.
+/// Returns `1 / sqrt(x)`, accurate to a few units in the last place. Uses Newton's method with a first guess
+/// from the bits. Only multiplies and subtracts, so results are equal on all devices.
 #[inline(always)]
 fn inverse_sqrt(x: f64) -> f64 {
     let mut y = f64::from_bits(0x5fe6_eb50_c7b5_37a9 - (x.to_bits() >> 1));
@@ -171,7 +174,7 @@ mod tests {
     fn triangles_are_told_apart() {
         let thin = [[0.0, 0.0], [10.0, 0.0], [9.0, 1.0]];
         assert_eq!(classify(thin, 0, 0.75, 0.0), BAD);
-        // The sharp corner is corner 0, between edge 0 and edge 2.
+        // The sharp corner is corner 0, between edges 0 and 2.
         assert_eq!(classify(thin, 0b101, 0.75, 0.0), SKIP_CORNER);
         assert_eq!(classify(thin, 0b011, 0.75, 0.0), BAD);
         assert_eq!(classify(thin, 0, 0.75, 4.0), SKIP_SHORT);

@@ -1,4 +1,4 @@
-//! Before the first round: find the bad triangles and put them on the worklist.
+//! Before the first round: finds the bad triangles and adds them to the worklist.
 
 use warptrace_device::simt;
 use warptrace_macros::kernels;
@@ -9,13 +9,13 @@ use super::layout::{
 };
 use super::scan::{BlockSums, before, tally};
 
-/// The triangles `first..end` of this warp: equal shares, in the order of the warps.
+/// Returns the triangles `first..end` of this warp: equal shares, in the order of the warps.
 #[inline(always)]
 fn share(triangles: u32) -> (u32, u32) {
     let warps = simt::grid_threads_x() / simt::WARP_LANES;
     let warp = simt::global_thread_x() / simt::WARP_LANES;
-    // Whole groups of 32, so that a warp's loads are aligned. `max` rules the division by 0 out for the
-    // compiler.
+    // Whole groups of 32 triangles, so that a warp's loads are aligned. `max` shows the compiler that the
+    // division is not by 0.
     let groups = triangles.div_ceil(simt::WARP_LANES).div_ceil(warps.max(1));
     let size = u64::from(groups) * u64::from(simt::WARP_LANES);
     let first = (u64::from(warp) * size).min(u64::from(triangles));
@@ -23,7 +23,7 @@ fn share(triangles: u32) -> (u32, u32) {
     (first as u32, end as u32)
 }
 
-/// Where card `index` of `cards` lies after they were dealt to `hands` hands, and the hands put together.
+/// Returns the place of card `index` of `cards` after dealing them to `hands` hands and joining the hands.
 #[inline(always)]
 fn deal(index: u32, cards: u32, hands: u32) -> u32 {
     let hands = hands.max(1);
@@ -35,10 +35,10 @@ fn deal(index: u32, cards: u32, hands: u32) -> u32 {
 mod kernels {
     use super::*;
 
-    /// Sets the flags of the first `round.triangles` triangles (their segment bits are there already) and
-    /// counts the bad ones a warp.
+    /// Sets the flags of the first `round.triangles` triangles, whose segment bits are already set. Counts
+    /// the bad triangles of each warp.
     ///
-    /// One-dimensional grid, blocks of whole warps, any number of them. `block_counts` is zero.
+    /// One-dimensional grid with any number of blocks of whole warps. `block_counts` is zero.
     #[kernel]
     pub fn dmr_find_bad(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
         let (mut first, end) = share(round.triangles);
@@ -49,7 +49,7 @@ mod kernels {
             let mut bad = false;
             if triangle < u64::from(end) {
                 trace!("FIND_TRIANGLE");
-                // SAFETY: a triangle below the number in use, whose corners are points; one thread each.
+                // SAFETY: a triangle in use, whose corners are points. One thread accesses it.
                 unsafe {
                     let [a, b, c, old] = unpack(mesh.triangles.get(triangle));
                     let corners = [
@@ -74,23 +74,23 @@ mod kernels {
             } else {
                 trace!("FIND_PAST" = 3);
             }
-            // SAFETY: all lanes of a warp go through the same rounds.
+            // SAFETY: all lanes of a warp make the same iterations.
             count += unsafe { simt::ballot(u32::MAX, bad) }.count_ones();
             first += simt::WARP_LANES;
         }
         trace!("FIND_DONE" = 7);
-        // SAFETY: the host has places for the warps and blocks of this launch.
+        // SAFETY: the host has allocated places for the warps and blocks of this launch.
         unsafe { tally(&work, BlockSums::Winners, count, counter::EMITTED) };
     }
 
-    /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds:
-    /// triangles with near numbers tend to be neighbours, and neighbours in one round only stand in each
-    /// other's way.
+    /// Writes the numbers of the bad triangles to the worklist, dealt like cards to `round.items` rounds.
+    /// Triangles with close numbers tend to be neighbours, and neighbours in the same round only compete with
+    /// each other.
     ///
-    /// A launch of the same shape, after `dmr_find_bad`, which counted `round.tail` bad triangles.
+    /// Launched with the same shape after `dmr_find_bad`, which has counted `round.tail` bad triangles.
     #[kernel]
     pub fn dmr_enqueue(mesh: DmrMesh, work: DmrWork, round: DmrRound) {
-        // SAFETY: as in the launch before.
+        // SAFETY: same as `dmr_find_bad`.
         let mut place = unsafe { before(&work, BlockSums::Winners) };
         let (mut first, end) = share(round.triangles);
         while first < end {
@@ -99,18 +99,18 @@ mod kernels {
             let mut bad = false;
             if triangle < end {
                 trace!("ENQUEUE_TRIANGLE");
-                // SAFETY: a triangle in use; nothing writes flags in this launch.
+                // SAFETY: a triangle in use. This launch does not write flags.
                 bad = unsafe { mesh.triangle_words.get(4 * u64::from(triangle) + 3) } & BAD != 0;
             } else {
                 trace!("ENQUEUE_PAST");
             }
-            // SAFETY: all lanes of a warp go through the same rounds.
+            // SAFETY: all lanes of a warp make the same iterations.
             let votes = unsafe { simt::ballot(u32::MAX, bad) };
             if bad {
                 trace!("ENQUEUE_BAD");
                 let below = votes & ((1u32 << simt::lane()) - 1);
                 let to = deal(place + below.count_ones(), round.tail, round.items);
-                // SAFETY: the ring has a place for each triangle, and each bad triangle a place of its own.
+                // SAFETY: the ring has a place for each triangle, and each bad triangle a separate place.
                 unsafe { work.queue.set(u64::from(to), triangle) };
             } else {
                 trace!("ENQUEUE_GOOD");

@@ -1,71 +1,72 @@
 //! Prefix sums of higher order and of tuples, in one pass over the values.
 //!
-//! A sum of order q is q prefix sums one after the other; of a tuple of t, each value is summed with those t
-//! before it. The values are read and written once: a block takes the next chunk, sums it for all orders, and
-//! publishes what the chunk adds to each; then it collects what the chunks before it published, as many at a
-//! time as the block has threads, back to one whose sums from the start are known.
+//! A sum of order q is q prefix sums, one after the other. For tuples of t, each value is added to the values
+//! t, 2t, ... places before it. Each value is read and written once: a block takes the next chunk, sums it
+//! for all orders, and publishes what the chunk adds to each sum. Then it reads what the chunks before it
+//! have published, as many chunks at a time as it has threads, back to a chunk with known sums from the
+//! start.
 //!
 //! Sources: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
-//! PLDI 2016 (SAM): only the computation is iterated; D. Merrill, M. Garland, "Single-pass parallel prefix
-//! scan with decoupled look-back", 2016: how far a block looks. SAM waits for neighbours once for each order.
-//! Here blocks wait once: sum j before reaches sum k behind n values C(n + k - j - 1, k - j) times, whatever
-//! the values are (`warptrace_columns::scan` has the same for the CPU).
+//! PLDI 2016 (SAM): only the computation is iterated. D. Merrill, M. Garland, "Single-pass parallel prefix
+//! scan with decoupled look-back", 2016: how far a block looks back. SAM waits for earlier chunks once for
+//! each order. These blocks wait once: sum j counts C(n + k - j - 1, k - j) times in sum k, n values later,
+//! whatever the values are (`warptrace_columns::scan` has the same for the CPU).
 
 mod kernels;
 
 pub use kernels::*;
 use warptrace_device::{Global, atomic, shared_arrays, simt};
 
-/// Four values that travel in one access of 16 bytes.
+/// Four values that one 16-byte access reads or writes.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Words4(pub [u32; 4]);
 
 /// Threads of a block.
 pub const BLOCK: u32 = 256;
-/// Highest order, and most elements of a tuple, that there is a kernel for.
+/// Highest order, and largest tuple, of the kernels.
 pub const MAX: usize = 4;
 
 const WARPS: u32 = BLOCK / simt::WARP_LANES;
-/// Values of a thread at most.
+/// Limit on the values of a thread.
 const MOST: u32 = 16;
-/// Set in a published word.
+/// Flag of a published word.
 const READY: u64 = 1 << 32;
 const ALL: u32 = u32::MAX;
 
 shared_arrays! {
-    /// A chunk, warp by warp.
+    /// The values of a chunk, by warp.
     fn scan_tile() -> [Words4; BLOCK * MOST / 4];
     /// Sums of the chunk up to the end of each warp.
     fn scan_totals() -> [u32; WARPS * 16];
-    /// Of each warp the lanes that look at chunks whose sums from the start are known.
+    /// For each warp, the lanes whose chunks have known sums from the start.
     fn scan_known() -> [u32; WARPS];
-    /// What the chunks that each warp looks at add.
+    /// Sums that the chunks of each warp add.
     fn scan_added() -> [u32; WARPS * 16];
     /// Number of the block's chunk.
     fn scan_chunk() -> [u32; 1];
 }
 
-/// Values of a thread: as many of each element of the tuple, in whole vectors.
+/// Returns the values of a thread: the same number of each tuple element, in whole vectors.
 const fn values_of(tuple: usize) -> usize {
     if tuple == 3 { 12 } else { 16 }
 }
 
-/// Values of a chunk.
+/// Returns the values of a chunk.
 pub const fn chunk_values(tuple: usize) -> u64 {
     BLOCK as u64 * values_of(tuple) as u64
 }
 
-/// Words that the kernel needs for `values` values, all 0 before the launch: what each chunk adds, and its
-/// sums from the start.
+/// Returns the number of words that the kernel needs for `values` values. For each chunk: its own sums, and
+/// its sums from the start. All are 0 before the launch.
 pub const fn state_words(order: usize, tuple: usize, values: u64) -> u64 {
     2 * (order * tuple) as u64 * values.div_ceil(chunk_values(tuple))
 }
 
-/// Sums of each order, less one, and element of a tuple.
+/// Sums by order (less one) and tuple element.
 type OrderSums<const ORDER: usize, const TUPLE: usize> = [[u32; TUPLE]; ORDER];
 
-/// How often a sum reaches those `0..ORDER` orders above it behind `length` values.
+/// Returns how often a sum counts in the sums `0..ORDER` orders above it, `length` values later.
 #[inline(always)]
 fn ways<const ORDER: usize>(length: u64) -> [u32; ORDER] {
     let mut ways = [1; ORDER];
@@ -82,7 +83,7 @@ fn ways<const ORDER: usize>(length: u64) -> [u32; ORDER] {
     ways
 }
 
-/// `pair * next / 3`, modulo 2^32, where the product is a multiple of 3.
+/// Returns `pair * next / 3` modulo 2^32. The product is a multiple of 3.
 #[inline(always)]
 fn choose3(pair: u64, next: u64) -> u32 {
     let product =
@@ -90,7 +91,7 @@ fn choose3(pair: u64, next: u64) -> u32 {
     product as u32
 }
 
-/// Adds to `sums` what those `before` are behind the values that `sums` are of.
+/// Adds the earlier sums `before` to `sums`. `ways` is [`ways`] of the number of values in `sums`.
 #[inline(always)]
 fn add_before<const ORDER: usize, const TUPLE: usize>(
     sums: &mut OrderSums<ORDER, TUPLE>,
@@ -113,7 +114,7 @@ fn add_before<const ORDER: usize, const TUPLE: usize>(
     }
 }
 
-/// Adds values to `sums`; each becomes the sum of the highest order up to it.
+/// Adds values to `sums`. Replaces each value by the sum of the highest order up to it.
 #[inline(always)]
 fn scan_values<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
     sums: &mut OrderSums<ORDER, TUPLE>,
@@ -132,7 +133,7 @@ fn scan_values<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
     }
 }
 
-/// Calls `each` for all words of sums.
+/// Calls `each` for all words of sums, with their indices.
 #[inline(always)]
 fn for_each<const ORDER: usize, const TUPLE: usize>(
     sums: &mut OrderSums<ORDER, TUPLE>,
@@ -145,17 +146,18 @@ fn for_each<const ORDER: usize, const TUPLE: usize>(
     }
 }
 
-/// Place of vector `vector` of a warp in shared memory: threads that read four vectors each find them on
-/// different banks.
+/// Returns the place of vector `vector` of a warp in shared memory. Threads that read four vectors each
+/// access different banks.
 #[inline(always)]
 fn place<const VALUES: usize>(vector: u32) -> u32 {
     if VALUES == 16 { vector ^ (vector >> 3 & 3) } else { vector }
 }
 
-/// Sums from the start of all chunks before `chunk`, by all threads of a block, which pass barriers in it.
+/// Returns the sums from the start of all chunks before `chunk`. All threads of the block pass its barriers.
 ///
 /// # Safety
-/// All threads of the block come together, `chunk` was given to it, and `states` is as [`state_words`] says.
+/// All threads of the block call it together, the block has taken `chunk`, and [`state_words`] describes
+/// `states`.
 #[inline(always)]
 unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
     states: Global<u64>,
@@ -168,13 +170,13 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
     let mut carry = [[0; TUPLE]; ORDER];
     let mut back = simt::linear_thread();
     loop {
-        // Before the first chunk sums are known: they are 0.
+        // Before the first chunk, sums are known: they are 0.
         let is_there = back < chunk;
         let own = u64::from(chunk.wrapping_sub(1 + back)) * u64::from(2 * words);
         let mut is_whole = !is_there;
         let mut first = 0;
         while first & READY == 0 && is_there {
-            // SAFETY: the first words of a chunk before this one, reached by atomics.
+            // SAFETY: words of a chunk before this one, accessed with atomics.
             let read = unsafe {
                 [atomic::load_u64(states.at(own)), atomic::load_u64(states.at(own + u64::from(words)))]
             };
@@ -184,7 +186,7 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
                 simt::spin_hint();
             }
         }
-        // SAFETY: all threads come together here; each word is read behind the barrier after it was written.
+        // SAFETY: all threads reach the barrier. Each word is read after the barrier that follows its write.
         let (is_covered, is_found, known) = unsafe {
             let known = simt::ballot(ALL, is_whole);
             if lane == 0 {
@@ -201,7 +203,7 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
             }
             (is_covered, is_found, known)
         };
-        // What lies before the nearest chunk whose sums are known is in these.
+        // The nearest chunk with known sums includes everything before it.
         let nearest = known & known.wrapping_neg();
         let counts = is_there && !is_covered && (nearest == 0 || 1 << lane <= nearest);
         let mut shifted = [[0; TUPLE]; ORDER];
@@ -211,7 +213,7 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
             for_each::<ORDER, TUPLE>(&mut found, |at, word| {
                 let mut read = if at == 0 { first } else { 0 };
                 while read & READY == 0 {
-                    // SAFETY: as above.
+                    // SAFETY: words of a chunk before this one, accessed with atomics.
                     read = unsafe { atomic::load_u64(states.at(base + u64::from(at))) };
                 }
                 *word = read as u32;
@@ -221,16 +223,16 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
         for_each::<ORDER, TUPLE>(&mut shifted, |at, word| {
             let mut distance = 16;
             while distance > 0 {
-                // SAFETY: lanes come together here.
+                // SAFETY: all lanes of the warp reach this call.
                 *word = word.wrapping_add(unsafe { simt::shuffle_xor(ALL, *word, distance) });
                 distance /= 2;
             }
             if lane == 0 {
-                // SAFETY: the warp's own word.
+                // SAFETY: only this warp writes the word.
                 unsafe { added_of.set(warp * words + at, *word) };
             }
         });
-        // SAFETY: as above.
+        // SAFETY: all threads of the block reach the barrier.
         unsafe { simt::sync_threads() };
         for_each::<ORDER, TUPLE>(&mut carry, |at, word| {
             let mut other = 0;
@@ -247,10 +249,10 @@ unsafe fn look_back<const ORDER: usize, const TUPLE: usize>(
     }
 }
 
-/// Makes words of a chunk's state known.
+/// Publishes words of a chunk's state.
 ///
 /// # Safety
-/// By one lane; `base` is the first word's place in `states`.
+/// One lane calls it. `base` is the place of the first word in `states`.
 #[inline(always)]
 unsafe fn publish<const ORDER: usize, const TUPLE: usize>(
     states: Global<u64>,
@@ -258,15 +260,15 @@ unsafe fn publish<const ORDER: usize, const TUPLE: usize>(
     sums: &mut OrderSums<ORDER, TUPLE>,
 ) {
     for_each::<ORDER, TUPLE>(sums, |at, word| {
-        // SAFETY: the block's own words, reached by atomics.
+        // SAFETY: only this block writes these words, with atomics.
         unsafe { atomic::store_u64(states.at(base + u64::from(at)), READY | u64::from(*word)) };
     });
 }
 
-/// What a block does: takes chunks until there is none left.
+/// The main function of a block: takes chunks until all are taken.
 ///
 /// # Safety
-/// As of the kernels.
+/// Same as the kernels.
 #[inline(always)]
 unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usize>(
     input: Global<Words4>,
@@ -286,7 +288,7 @@ unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usiz
     let chunks = input.len().div_ceil(u64::from(BLOCK * vectors)) as u32;
     let warp_tile = warp * simt::WARP_LANES * vectors;
     loop {
-        // SAFETY: threads are parted by barriers from what others write; places lie in the arrays.
+        // SAFETY: barriers separate writes from reads by other threads. All places are in the arrays.
         unsafe {
             if thread == 0 {
                 chunk_of.set(0, atomic::add_u32(ticket.at(0), 1));
@@ -324,14 +326,14 @@ unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usiz
                 index += 1;
             }
 
-            // The warp's sums up to each thread, and the chunk's up to each warp.
+            // The warp's sums up to each thread, and the chunk's sums up to each warp.
             let mut sums = [[0; TUPLE]; ORDER];
             scan_values::<ORDER, TUPLE, VALUES>(&mut sums, &mut values.clone());
             add_threads_before::<ORDER, TUPLE>(&mut sums, own, lane, simt::WARP_LANES);
             if lane == simt::WARP_LANES - 1 {
                 for_each::<ORDER, TUPLE>(&mut sums, |at, word| totals.set(warp * words + at, *word));
             }
-            // What lies before the thread in its warp.
+            // The sums before the thread in its warp.
             for_each::<ORDER, TUPLE>(&mut sums, |_, word| {
                 let before = simt::shuffle_up_all(*word, 1);
                 *word = if lane == 0 { 0 } else { before };
@@ -363,7 +365,7 @@ unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usiz
                 publish::<ORDER, TUPLE>(states, base + u64::from(words), &mut chunk_sums);
             }
 
-            // All that lies before the thread, and from there its values once more.
+            // All sums before the thread. Adds the thread's values to them again.
             let mut before_warp = [[0; TUPLE]; ORDER];
             if warp > 0 {
                 for_each::<ORDER, TUPLE>(&mut before_warp, |at, word| {
@@ -400,10 +402,11 @@ unsafe fn scan_chunks<const ORDER: usize, const TUPLE: usize, const VALUES: usiz
     }
 }
 
-/// Adds to the sums of each lane those of the lanes before it, `count` in all, of `own` values each.
+/// Adds to the sums of each lane the sums of the lanes before it. The first `count` lanes have `own` values
+/// each.
 ///
 /// # Safety
-/// All lanes of the warp come to this call.
+/// All lanes of the warp reach this call.
 #[inline(always)]
 unsafe fn add_threads_before<const ORDER: usize, const TUPLE: usize>(
     sums: &mut OrderSums<ORDER, TUPLE>,
@@ -415,7 +418,7 @@ unsafe fn add_threads_before<const ORDER: usize, const TUPLE: usize>(
     while distance < count {
         let mut before = *sums;
         for_each::<ORDER, TUPLE>(&mut before, |_, word| {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *word = unsafe { simt::shuffle_up_all(*word, distance) };
         });
         if lane >= distance {
