@@ -1,6 +1,8 @@
-//! Project budget: compares lines of Rust, crates and the size of the tool with `results/budget.json`.
+//! Project budget: compares lines of Rust, crates, the size of the tool and hard-to-read phrases with
+//! `results/budget.json`.
 
 mod lines;
+mod prose;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +31,8 @@ struct Limit {
 /// Compares the figures with the file. With `build`, builds the tool first to measure its size.
 ///
 /// # Errors
-/// Returns an error if a figure exceeds its limit by more than 2% or a limit was raised without a new reason.
+/// Returns an error if a figure exceeds its limit by more than 2%, a limit was raised without a new reason, or a
+/// folder has more hard-to-read phrases than its limit.
 pub(crate) fn check(build: bool) -> anyhow::Result<Outcome> {
     let text =
         fs::read_to_string(workspace::root().join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
@@ -47,8 +50,10 @@ pub(crate) fn check(build: bool) -> anyhow::Result<Outcome> {
     if let Some(previous) = previous(&text)? {
         faults.extend(raised(&parse(&previous)?, &budget));
     }
+    let phrases = prose::find_all()?;
+    faults.extend(prose::exceeded(&parse_prose(&text)?, &phrases));
     let said: Vec<String> = figures.iter().map(|(name, value)| format!("{value} {name}")).collect();
-    println!("{}, {} comment lines", said.join(", "), lines.comments);
+    println!("{}, {} comment lines, {} hard-to-read phrases", said.join(", "), lines.comments, phrases.len());
     ensure!(faults.is_empty(), "{}", faults.join("; "));
     Ok(Outcome::Passed(match size {
         Some(_) => String::new(),
@@ -67,6 +72,13 @@ fn parse(text: &str) -> anyhow::Result<Budget> {
         Ok((name.clone(), Limit { limit, reason: reason.to_owned() }))
     };
     limits.iter().map(entry).collect()
+}
+
+/// Reads the limits of hard-to-read phrases, by folder.
+fn parse_prose(text: &str) -> anyhow::Result<BTreeMap<String, u64>> {
+    let mut file: Value = serde_json::from_str(text).with_context(|| format!("{FILE} is not JSON"))?;
+    serde_json::from_value(file["prose"].take())
+        .with_context(|| format!("{FILE}: `prose` is not an object of whole numbers"))
 }
 
 /// Lists the figures that exceed their limits.
@@ -172,5 +184,6 @@ mod tests {
         for name in ["production lines", "test lines", "crates", "tool bytes"] {
             assert!(budget.contains_key(name), "{name}");
         }
+        assert!(parse_prose(&text).is_ok());
     }
 }

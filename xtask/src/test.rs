@@ -32,7 +32,7 @@ enum Part {
     Format,
     /// Check the links of all pages
     Links,
-    /// Compare lines, crates and the size of the tool with `results/budget.json`
+    /// Compare lines, crates, the size of the tool and hard-to-read phrases with `results/budget.json`
     Budget,
     /// Build unit and integration tests with Clippy's lints, and run them; with --all, build them without
     Tests,
