@@ -6,7 +6,6 @@ use crate::order::OrderItems;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use warptrace_decoder::{TraceFile, WarpFilter};
-use warptrace_format::Counting;
 use warptrace_format::file::LaunchInfo;
 
 use crate::counts::Counts;
@@ -84,7 +83,7 @@ fn analyse_with(
 ) -> Result<Option<Analysis>, AnalysisError> {
     let launches = selection.launches(trace)?;
     let mut losses = Losses {
-        assumed: trace.metadata().counting().and_then(Counting::assumption),
+        assumed: trace.metadata().assumption(),
         cut_off: trace.completeness().cut_off(),
         not_traced: trace.not_traced(),
         ..Losses::default()

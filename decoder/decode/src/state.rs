@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use rayon::prelude::*;
-use warptrace_format::Counting;
 use warptrace_format::file::{EarlyEnd, LaunchInfo, LossReason, SectionKind, UnrecordedLaunches, fitting};
 
 use crate::accounts::{AccountCursor, Accounted};
@@ -146,7 +145,7 @@ impl TraceFile {
         let lacks_times = self.untimed(self.launches().map(LaunchInfo::number)).describe();
         words.extend(lacks_times.clone());
         words.extend(twin);
-        let assumed = self.metadata().counting().and_then(Counting::assumption);
+        let assumed = self.metadata().assumption();
         let is_complete = words.is_empty();
         let start =
             if is_complete { COMPLETE.to_owned() } else { format!("INCOMPLETE trace: {}", words.join("; ")) };

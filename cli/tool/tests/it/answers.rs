@@ -28,9 +28,20 @@ fn every_view_fits_a_screen_and_says_that_the_trace_is_whole() {
     }
     let finding = run(&["top", text(&path)]).1;
     assert!(
-        finding.lines().next().unwrap().ends_with(" caused by different trip counts of the loop at ITERATE (fractal.rs:44)"),
+        finding
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with(" caused by different trip counts of the loop at ITERATE (fractal.rs:44)"),
         "{finding}"
     );
+    let (_, top, _) = run(&["top", text(&path), "--json"]);
+    let verdict = &json(&["top", text(&path)])["verdict"];
+    assert!(top.trim_start_matches(['{', '\n', ' ']).starts_with("\"verdict\""), "{top}");
+    assert!(verdict.to_string().len() <= 600, "{verdict}");
+    assert_eq!(verdict["certainty"], "measured");
+    assert_eq!((&verdict["function"], &verdict["line"]), (&"fractal".into(), &44.into()), "{verdict}");
+    assert!(verdict["next"].as_str().unwrap().starts_with("warptrace causes "), "{verdict}");
     let none = run(&["top", text(&folder.recorded("full.wtrc", &[]))]).1;
     let none = none.lines().next().unwrap();
     assert!(

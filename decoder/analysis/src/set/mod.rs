@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::prelude::*;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
-use warptrace_format::Counting;
 
 pub use self::odd::{OddFile, OddRow};
 pub use self::part::{FileHead, FilePart};
@@ -186,7 +185,7 @@ impl SetAnalysis {
             Ok(mut found) => {
                 found.rename(&renamed);
                 // The borsh encoding of figures does not include it.
-                found.losses.assumed = metadata.counting().and_then(Counting::assumption);
+                found.losses.assumed = metadata.assumption();
                 figures.whole = found.losses.is_whole();
                 figures.losses = found.losses.clone();
                 figures.launches = found.launches;

@@ -366,6 +366,20 @@ impl Metadata {
         self.property(COUNTING).and_then(Counting::from_name)
     }
 
+    /// Returns what the events cannot show: how loops were counted, or what lies between sparse trace points.
+    pub fn assumption(&self) -> Option<&'static str> {
+        let counted = self.counting().and_then(Counting::assumption);
+        counted.or_else(|| match self.property(POINTS)? {
+            "loops" => Some(
+                "points at loops: divergence inside iterations is not recorded, so idle slots are a lower bound",
+            ),
+            "functions" => Some(
+                "points at functions: divergence inside functions is not recorded, so idle slots are a lower bound",
+            ),
+            _ => None,
+        })
+    }
+
     /// Returns the payload capacity of a chunk in the pool, in bytes.
     pub const fn payload_capacity(&self) -> u32 {
         self.chunk_bytes.saturating_sub(crate::chunk::CHUNK_HEADER_BYTES)

@@ -10,7 +10,9 @@ use super::params::layout;
 use super::sites::{Plan, Site, insert_lines};
 use super::source::{Lines, Sources, positions, users_place};
 use super::waits::keeps_lanes;
-use super::{Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind, PointOptions, PointWait};
+use super::{
+    Implied, KernelInfo, Marked, Point, PointCopy, PointError, PointKind, PointOptions, PointWait, Points,
+};
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
 
@@ -85,7 +87,11 @@ impl<'m> Marking<'m> {
                 _ => self.wait(site, body, registers.as_ref().zip(copies.as_ref()), &lines),
             };
             let of_function = (site.kind == PointKind::Entry).then(|| lines.of_function()).flatten();
-            let (source, inlined_at) = of_function.unwrap_or_else(|| lines.first_of(site.statements.clone()));
+            // With points at blocks, lanes diverge at the branch that ends a block: readers name the block by it.
+            let branch = || site.branch(body, &flow).filter(|_| self.options.points == Points::Blocks);
+            let (source, inlined_at) = of_function
+                .or_else(|| lines.of_branch(branch()?))
+                .unwrap_or_else(|| lines.first_of(site.statements.clone()));
             self.offsets.push(site.offset(body));
             self.marked.points.push(Point {
                 id: id(index),

@@ -102,8 +102,9 @@ pub struct Point {
     pub ptx_line: usize,
     /// Column in characters, from 1.
     pub ptx_column: usize,
-    /// Source position of that instruction, or of the first later instruction in the block that has one.
-    /// `None` if unknown.
+    /// Source position. With [`Points::Blocks`], for an entry, a block or a loop whose block ends with a
+    /// conditional branch, return or exit, the position of that instruction: lanes diverge there. Otherwise
+    /// the position of the block's first instruction that has one. `None` if unknown.
     pub source: Option<SourcePlace>,
     /// The inlined calls that lead to that position, innermost first.
     pub inlined_at: Arc<[CallSite]>,

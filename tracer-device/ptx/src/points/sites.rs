@@ -12,7 +12,7 @@ use super::choose::choose;
 use super::counted::Counted;
 use super::named::name_of;
 use super::{PointKind, PointOptions, Points};
-use crate::{Body, Cfg, Edits, Statement};
+use crate::{Body, Cfg, Edits, Statement, Terminator};
 
 #[derive(Clone, Debug)]
 pub(super) struct Site {
@@ -36,6 +36,25 @@ impl Site {
             }
             _ => name_of(statement).map(Cow::from),
         }
+    }
+
+    /// Returns the statement at which lanes diverge after the point: the conditional branch, return or exit
+    /// that ends its block. `None` for points of other kinds and if the block ends otherwise.
+    pub(super) fn branch(&self, body: &Body<'_>, flow: &Cfg) -> Option<usize> {
+        if !matches!(self.kind, PointKind::Entry | PointKind::Block | PointKind::LoopBody) {
+            return None;
+        }
+        let block = flow.blocks().get(self.block)?;
+        let diverges = match block.terminator {
+            Terminator::Branch { guarded }
+            | Terminator::Return { guarded }
+            | Terminator::Exit { guarded }
+            | Terminator::Trap { guarded } => guarded,
+            Terminator::Indexed { .. } => true,
+            _ => false,
+        };
+        let mut statements = block.statements.clone().filter(|_| diverges);
+        statements.rfind(|index| body.statements[*index].instruction().is_some())
     }
 
     /// Returns the offset of the point in the original text.

@@ -168,6 +168,12 @@ impl Lines {
         self.of_function.as_ref().map(|(place, calls)| (Some(place.clone()), Arc::clone(calls)))
     }
 
+    /// Returns the position of a branch; `None` if unknown.
+    pub(super) fn of_branch(&self, statement: usize) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
+        let (place, calls) = &self.places[(*self.place_of.get(statement)?)?];
+        Some((Some(place.clone()), Arc::clone(calls)))
+    }
+
     /// Returns the first position among the statements, and the inlined calls that lead there.
     pub(super) fn first_of(&self, mut statements: Range<usize>) -> (Option<SourcePlace>, Arc<[CallSite]>) {
         match statements.find_map(|statement| *self.place_of.get(statement)?) {

@@ -46,6 +46,22 @@ fn what_was_inlined_names_its_calls() {
 }
 
 #[test]
+fn a_block_has_the_line_of_the_branch_at_which_lanes_diverge() {
+    let text = kernel(
+        ".loc 1 3 1\n\tmov.u32 %r1, 1;\n\t.loc 1 4 1\n\t@%p1 ret;\n\t.loc 1 5 1\nL: add.u32 %r1, %r1, 1;\n\t\
+         .loc 1 6 1\n\t@%p2 bra L;\n\t.loc 1 7 1\n\tadd.u32 %r2, %r1, 1;\n\t.loc 1 8 1\n\tret;",
+    );
+    let lines = |points| -> Vec<(PointKind, u32)> {
+        let marked = marked(&text, points);
+        marked.points.iter().map(|it| (it.kind, it.source.as_ref().map_or(0, |at| at.line))).collect()
+    };
+    let [entry, body, block] = [PointKind::Entry, PointKind::LoopBody, PointKind::Block];
+    // The last block ends with a return of all lanes.
+    assert_eq!(lines(Points::Blocks), [(entry, 4), (body, 6), (block, 7)]);
+    assert_eq!(lines(Points::Loops), [(entry, 3), (body, 5)]);
+}
+
+#[test]
 fn a_marker_stands_behind_what_speaks_of_its_instructions() {
     let text =
         kernel("L: .pragma \"nounroll\";\n\t.loc 1 2 3\n\tadd.u32 %r1, %r1, 1;\n\t@%p1 bra L;\n\tret;");

@@ -274,6 +274,9 @@ impl Answer {
     }
 }
 
+/// The field that comes first.
+const VERDICT: &str = "verdict";
+
 /// An object whose rows under `name` are created during serialization.
 struct WithRows<'a, R> {
     value: &'a Value,
@@ -285,7 +288,10 @@ impl<R: Iterator<Item = Value>> Serialize for WithRows<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = self.value.as_object().into_iter().flatten();
         let mut object = serializer.serialize_map(None)?;
-        for (name, value) in fields {
+        if let Some(verdict) = self.value.get(VERDICT) {
+            object.serialize_entry(VERDICT, verdict)?;
+        }
+        for (name, value) in fields.filter(|(name, _)| *name != VERDICT) {
             if name == self.name {
                 object.serialize_entry(name, &InTurn(self.rows))?;
             } else {

@@ -1,14 +1,19 @@
 //! `warptrace top`: one screen with the most important findings.
 
 use std::cmp::Reverse;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use warptrace_analysis::{Cause, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang};
+use warptrace_analysis::{
+    Cause, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang, share,
+};
+use warptrace_decoder::TraceFile;
+use warptrace_format::file::fitting;
 
 use super::causes::cause_table;
 use super::lines::line_table;
 use super::words::ratio;
-use super::{Answer, print_table, set, words};
+use super::{Answer, VERDICT, print_table, set, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
@@ -45,7 +50,10 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         lines.truncate(LINES);
         let paths: Vec<_> = analysis.paths.iter().take(LINES).collect();
         let hangs: Vec<Hang> = trace.launches().filter_map(|info| hang(trace, info.number())).collect();
+        let first = hangs.first().map(|hang| words::hang(trace, &answer.names, hang));
+        let outside = accessed.as_ref().and_then(|accessed| accessed.outside.clone());
         let mut figures = json!({
+            VERDICT: verdict(&answer, trace, first.or(outside), command.files.first()),
             "finding": finding,
             "causes": causes,
             "lines": lines,
@@ -124,6 +132,51 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     }
     say!("paths  {}", words::groups(analysis))?;
     print_accessed(accessed.as_ref())
+}
+
+/// Longest texts of the verdict, in bytes. All together stay below 600.
+const SAID: usize = 220;
+const PATH: usize = 80;
+
+/// Returns the main finding, for programs: a hang, an error or else the greatest cause of idle slots.
+fn verdict(answer: &Answer, trace: &TraceFile, error: Option<String>, file: Option<&PathBuf>) -> Value {
+    let analysis = &answer.analysis;
+    let is_error = error.is_some();
+    let what = error.unwrap_or_else(|| words::finding(analysis, &answer.names));
+    let cause = analysis.causes.first().filter(|cause| !is_error && cause.idle > 0);
+    let certainty = match &analysis.losses {
+        losses if !losses.is_whole() || losses.not_traced.is_some() => {
+            "partial: figures are of what was recorded"
+        }
+        losses if losses.assumed.is_some() => "lower bound: see state",
+        _ => "measured",
+    };
+    let file = file.map_or_else(|| "FILE".into(), |file| file.to_string_lossy());
+    let file = if file.len() > PATH { "FILE" } else { &*file };
+    let mut verdict = json!({ "what": fitting(&what, SAID), "certainty": certainty });
+    let (advice, next) = match cause {
+        Some(cause) => {
+            let id = cause.decision();
+            if let Some(info) = trace.metadata().locations.iter().find(|info| info.id == id) {
+                let start = info.file.len().saturating_sub(PATH);
+                verdict["file"] = info.file[info.file.ceil_char_boundary(start)..].into();
+                verdict["line"] = info.line.into();
+                verdict["function"] = fitting(&info.function, PATH).into();
+            }
+            verdict["idle_share"] = share(cause.idle, analysis.counts.slots).into();
+            let advice = if cause.is_of_loop() {
+                "give the lanes of a warp equal trip counts: sort or split the work"
+            } else {
+                "let the lanes of a warp take the same side: group the work, or make the branch short"
+            };
+            (advice, format!("warptrace causes {file} --location {id}"))
+        }
+        None if is_error => ("correct this first", format!("warptrace info {file}")),
+        None => ("look at memory and waits: lanes are not idle", format!("warptrace stats {file}")),
+    };
+    verdict["try"] = advice.into();
+    verdict["next"] = next.into();
+    verdict
 }
 
 /// The most important findings on accesses, one sentence each.
