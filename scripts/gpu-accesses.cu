@@ -1,4 +1,4 @@
-// Kernels whose accesses to memory are known. `gpu-accesses KERNEL [LAUNCHES]` launches one of them, and prints
+// Kernels with known memory accesses. `gpu-accesses KERNEL [LAUNCHES]` launches one of them, and prints
 // `kernel_ms` (the median of its launches) and a checksum.
 #include <algorithm>
 #include <cstdio>
@@ -69,7 +69,7 @@ __global__ void stencil(const float *from, float *to)
     to[y * N + x] = 0.25f * (at[-1] + at[1] + at[-N] + at[N]) - at[0];
 }
 
-// The stencil again, whose results have a name.
+// The stencil with a name for its results.
 __global__ void stencil_named(const float *from, float *to)
 {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

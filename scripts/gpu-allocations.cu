@@ -1,4 +1,4 @@
-// How long allocations take. `gpu-allocations [TIMES]` prints microseconds of each pair of an allocation and its end,
+// Time of allocations. `gpu-allocations [TIMES]` prints the microseconds of one allocation and its release,
 // the median of five rounds.
 #include <algorithm>
 #include <chrono>

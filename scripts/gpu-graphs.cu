@@ -1,6 +1,6 @@
-// Kernels over graphs, whose accesses depend on data. `gpu-graphs KERNEL [LAUNCHES]` launches one of them, and prints
-// `kernel_ms` (the median of its launches) and a checksum. KERNEL is `spmv_row`, `spmv_warp` or `bfs`, `_` and the graph:
-// `road` (read from the file that ROAD names, in the format of DIMACS' shortest paths) or `rmat` (2^17 nodes, made).
+// Kernels over graphs, with accesses that depend on data. `gpu-graphs KERNEL [LAUNCHES]` launches one, and prints
+// `kernel_ms` (the median of its launches) and a checksum. KERNEL is `spmv_row`, `spmv_warp` or `bfs`, then `_` and the graph:
+// `road` (from the file named by ROAD, in the format of DIMACS' shortest paths) or `rmat` (2^17 nodes, generated).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -68,7 +68,7 @@ static unsigned arcs_of(bool is_road, std::vector<std::pair<unsigned, unsigned>>
         while (file && fgets(line, sizeof line, file)) {
             if (sscanf(line, "p %15s %u %u", kind, &nodes, &arcs_said) == 3)
                 continue;
-            // PACE's form has no letter in front of an edge.
+            // In PACE's format, lines of edges begin without a letter.
             if (sscanf(line, "a %u %u", &from, &to) == 2 || sscanf(line, "%u %u", &from, &to) == 2) {
                 arcs.push_back({from - 1, to - 1});
                 arcs.push_back({to - 1, from - 1});

@@ -1,7 +1,7 @@
-// What it costs to learn when each launch ran: by events around it, and by CUPTI's activity records.
+// Cost of measuring the time of each launch: by events around it, and by CUPTI's activity records.
 //   nvcc -O3 -arch=sm_90 -o gpu-launch-times gpu-launch-times.cu -lcuda -ldl
 //   ./gpu-launch-times plain|events|cupti [LIBCUPTI]
-// Prints nanoseconds per launch: of the host's call (no wait between launches, queue not full), and of the whole
+// Prints nanoseconds per launch: of the host's call (no wait between launches, queue not full), and in total
 // with the wait at the end; for a kernel of one warp and one of about 20 us. Medians of 9 repetitions of 500 launches.
 #include <cuda.h>
 #include <cuda_runtime.h>

@@ -1,7 +1,7 @@
-// Whether loading a module waits for kernels that run, and whether a launch of another thread waits for such a load.
+// Tests whether loading a module waits for running kernels, and whether a launch in another thread waits for such a load.
 //   nvcc -O3 -arch=sm_90 -o gpu-loads gpu-loads.cu -lcuda
 //   CUDA_MODULE_LOADING=EAGER CUDA_CACHE_DISABLE=1 ./gpu-loads IMAGE [module|library|none]
-// Images, each made by `nvcc -O3 -arch=sm_90 -cubin` or `nvcc -O3 -arch=compute_90 -ptx` of a file with a line:
+// Images, each made by `nvcc -O3 -arch=sm_90 -cubin` or `nvcc -O3 -arch=compute_90 -ptx` from a file with one of these lines:
 //   plain   extern "C" __global__ void copied(int *p) { p[threadIdx.x] += 1; }
 //   global  __device__ int big[1 << 20]; extern "C" __global__ void copied(int *p) { big[threadIdx.x * 7] += p[0]; p[threadIdx.x] += big[p[1]]; }
 //   print   extern "C" __global__ void copied(int *p) { printf("%d\n", p[threadIdx.x]); }

@@ -1,11 +1,11 @@
-// Ranks of a job without a library of collectives: each works on its card, then all meet in a kernel that writes to and
+// Ranks of a job without a library of collectives: each works on its GPU, then all synchronise in a kernel that writes to and
 // reads from the others' memory.
 //
 //     RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 gpu-ranks FOLDER ROUNDS SLOW     one rank of two processes; the last is slow
-//     gpu-ranks threads ROUNDS                                          one process, a thread for each of its two cards
+//     gpu-ranks threads ROUNDS                                          one process, a thread for each of its two GPUs
 //
-// Prints `kernel_ms`, the sum of what was met, and of rank 0 how far the other card's timer is ahead (`offset_ns`) and
-// how sure that is (`within_ns`), from the quickest of many messages through peer memory.
+// Prints `kernel_ms`, the sum of the exchanged values, and for rank 0 the lead of the other GPU's timer (`offset_ns`) and
+// its error bound (`within_ns`), from the fastest of many messages through peer memory.
 #include "gpu-check.cuh"
 
 #include <chrono>
@@ -19,11 +19,11 @@
 
 static const int BLOCKS = 64, THREADS = 256, PINGS = 2000;
 
-// What a rank lends to the others.
+// Memory of a rank that the other ranks access.
 struct Shared {
     unsigned long long arrived;
     unsigned long long ping, pong;
-    // Of this round, which the other may read until it has come to the next, and of the one before.
+    // Values of this round and the previous one. The other rank may read a round's values until it begins the next.
     unsigned long long values[2][BLOCKS * THREADS];
     unsigned long long sums[BLOCKS * THREADS];
 };
@@ -35,7 +35,7 @@ static __device__ unsigned long long timer()
     return now;
 }
 
-// Steps of the Collatz problem, whose loops are as long as the numbers say.
+// Steps of the Collatz problem: the length of the loops depends on the numbers.
 extern "C" __global__ void work(Shared *own, int round, int times)
 {
     const unsigned at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -50,7 +50,7 @@ extern "C" __global__ void work(Shared *own, int round, int times)
     own->values[round % 2][at] = steps;
 }
 
-// All blocks of one rank have ended when it begins: it says so to the other, waits for it, and adds its values.
+// Runs after all blocks of its rank: signals the other rank, waits for its signal, and adds its values.
 extern "C" __global__ void meet(Shared *own, volatile Shared *other, unsigned long long round)
 {
     if (threadIdx.x == 0) {
@@ -65,7 +65,7 @@ extern "C" __global__ void meet(Shared *own, volatile Shared *other, unsigned lo
         own->sums[at] += own->values[round % 2][at] + other->values[round % 2][at];
 }
 
-// Rank 0 asks what the other's timer shows; the other answers.
+// Rank 0 requests the other rank's timer; the other rank replies.
 extern "C" __global__ void ask(volatile Shared *own, volatile Shared *other, unsigned long long *found)
 {
     unsigned long long best = ~0ull, ahead = 0;
@@ -145,7 +145,7 @@ static int threads(int rounds)
     return failed[0] || failed[1];
 }
 
-// Waits until a file is there in full.
+// Waits until a file is complete.
 static void read_when_there(const std::string &path, void *bytes, size_t size)
 {
     for (;;) {
@@ -180,7 +180,7 @@ int main(int count, char **words)
     read_when_there(name(1 - rank), &handle, sizeof handle);
     CHECK(cudaIpcOpenMemHandle(reinterpret_cast<void **>(&other), handle, cudaIpcMemLazyEnablePeerAccess));
     const int failed = rank_of(rank, own, other, rounds, rank == 1 ? slow : 4);
-    // The memory stays until the other has read it.
+    // The memory remains until the other rank has read it.
     std::ofstream(folder + "/done." + std::to_string(rank)).put('1');
     char done;
     read_when_there(folder + "/done." + std::to_string(1 - rank), &done, 1);

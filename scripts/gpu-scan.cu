@@ -1,9 +1,9 @@
-// Prefix sums of the kernels in a PTX file beside cudaMemcpy and iterated CUB, in one run, and compared word by word.
+// Prefix sums of the kernels in a PTX file, compared with cudaMemcpy and iterated CUB in one run; results are checked word by word.
 //
 //     nvcc -O3 -std=c++17 -arch=native scripts/gpu-scan.cu -lcuda -o gpu-scan && ./gpu-scan KERNELS.ptx [LOG2_WORDS] [ROUNDS]
 //
 // KERNELS.ptx is `target/*/build/warptrace-workloads-*/out/kernels.ptx`. Prints a table: medians of milliseconds, and words
-// a second as a part of cudaMemcpy's. Memory that a scan needs set to 0 is set within the time; so is what CUB sets.
+// per second relative to cudaMemcpy. The time includes setting memory to 0, for the scans and for CUB.
 #include <cub/cub.cuh>
 #include <cuda.h>
 
@@ -72,7 +72,7 @@ static unsigned *ticket;
 static void *scratch;
 static size_t scratch_bytes;
 
-// Of single words CUB's own sum of numbers, for which it is tuned.
+// For single words, CUB's own sum of numbers, for which it is tuned.
 static cudaError_t cub_pass(void *scratch, size_t &bytes, Tuple<1> *from, Tuple<1> *to, long long count) {
   return cub::DeviceScan::InclusiveSum(scratch, bytes, &from->word[0], &to->word[0], count);
 }
@@ -120,7 +120,7 @@ int main(int arguments, char **argument) {
   std::printf("| --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
   for (int order = 1; order <= 4; order++) {
     for (int tuple = 1; tuple <= 4; tuple++) {
-      // Whole vectors of whole tuples.
+      // Complete vectors of complete tuples.
       const size_t words = all / (4 * tuple) * (4 * tuple);
       CUfunction kernel;
       const std::string name = "scan_" + std::to_string(order) + "_" + std::to_string(tuple);

@@ -1,7 +1,7 @@
-// Clocks of a card, and waits of known length. Prints lines `name value...`.
-//   gpu-times clocks [SECONDS]  the step of %globaltimer, the rate of the multiprocessors' clocks against it, and how
-//                               well meetings of two blocks are put on one axis by a pair of readings at each end
-//   gpu-times waits CYCLES      one warp of each block comes CYCLES late to a barrier, ten times
+// Clocks of a GPU, and waits of known length. Prints lines `name value...`.
+//   gpu-times clocks [SECONDS]  the step of %globaltimer, the rate of the multiprocessors' clocks relative to it, and how
+//                               well a pair of readings at each end aligns the clocks of two blocks at their meetings
+//   gpu-times waits CYCLES      one warp of each block arrives CYCLES late at a barrier, ten times
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -36,7 +36,7 @@ __global__ void pairs(Pair *out) { out[blockIdx.x] = pair(); }
 
 enum { MEETINGS = 200 };
 
-// Each block notes its clock when all have come to a meeting, and a pair of readings at begin and end.
+// Each block records its clock when all blocks have arrived at a meeting, and a pair of readings at begin and end.
 __global__ void meet(unsigned *came, Pair *ends, Int *at)
 {
     ends[2 * blockIdx.x] = pair();
@@ -119,7 +119,7 @@ int main(int count, char **words)
     pairs<<<blocks, 1024, 25 << 10>>>(first);
     must(cudaDeviceSynchronize());
     const double seconds = count > 2 ? atof(words[2]) : 10;
-    // The clock keeps its rate only while something runs.
+    // The clock keeps its rate only while a kernel runs.
     unsigned *came = memory<unsigned>(1);
     Pair *ends = memory<Pair>(2 * blocks);
     Int *at = memory<Int>(blocks * MEETINGS);
@@ -144,7 +144,7 @@ int main(int count, char **words)
             errors.push_back(most - least);
         }
     }
-    // Of all blocks at once: polling itself takes part of this.
+    // The spread over all blocks includes the time of polling.
     spread("meeting_ns", errors);
     pairs<<<blocks, 1024, 25 << 10>>>(last);
     must(cudaDeviceSynchronize());

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     unsigned *device_offsets = upload(offsets), *device_targets = upload(targets);
     unsigned *queue = upload(std::vector<unsigned>(vertices)), *tail = upload(std::vector<unsigned>(1));
     unsigned *distances = upload(std::vector<unsigned>(vertices));
-    // Which thread finds a vertex first differs from run to run; how far it is does not.
+    // The thread that finds a vertex first differs between runs; the distance of the vertex does not.
     say_time(median_ms(runs(argc, argv), [&] {
         check(cudaMemset(distances, 0xff, vertices * sizeof(unsigned)), "cudaMemset");
         check(cudaMemset(distances, 0, sizeof(unsigned)), "cudaMemset");

@@ -1,4 +1,4 @@
-// A device function that is not inlined, one that is called by its address, and one that calls itself.
+// A device function that is not inlined, one called through its address, and a recursive one.
 
 #include "example.cuh"
 
@@ -21,7 +21,7 @@ __device__ __noinline__ unsigned digit_sum(unsigned value)
     return sum;
 }
 
-// Ackermann's function would not end; this one goes about as deep as the value has bits.
+// The depth of the recursion is about the number of bits of the value.
 __device__ __noinline__ unsigned fold(unsigned value)
 {
     if (value < 3) {

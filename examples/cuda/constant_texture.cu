@@ -1,4 +1,4 @@
-// Coefficients in constant memory, a picture behind a texture: both are found by name or handle, not by address.
+// Coefficients in constant memory and an image in a texture: accessed by name or handle, not by address.
 
 #include "example.cuh"
 

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     check(cudaGetDevice(&device), "cudaGetDevice");
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, smooth, 128, 0), "occupancy");
-    // Half of what fits: the traced kernel needs registers of its own.
+    // Half of the blocks that fit: the traced kernel needs additional registers.
     const dim3 grid(processors * (blocks > 1 ? blocks / 2 : 1));
     say_time(median_ms(runs(argc, argv), [&] {
         check(cudaMemcpy(from, values.data(), count * sizeof(float), cudaMemcpyHostToDevice), "copy to the device");

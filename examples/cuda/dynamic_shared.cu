@@ -1,4 +1,4 @@
-// Dynamic shared memory, more than a kernel has without asking: each block sorts its part by rank.
+// Dynamic shared memory above the default limit: each block sorts its part by rank.
 
 #include "example.cuh"
 

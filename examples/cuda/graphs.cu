@@ -1,4 +1,4 @@
-// CUDA graphs: one that is captured from a stream, one that is built by hand and whose arguments change, each
+// CUDA graphs: one captured from a stream, and one built from nodes whose arguments change, each
 // launched several times.
 
 #include "example.cuh"
@@ -43,14 +43,14 @@ int main(int argc, char **argv)
     cudaGraphExec_t of_captured, of_built;
     check(cudaGraphInstantiate(&of_captured, captured, 0), "cudaGraphInstantiate");
     check(cudaGraphInstantiate(&of_built, built, 0), "cudaGraphInstantiate");
-    // What was made of it needs it no longer.
+    // The instantiated graph does not need the graph.
     check(cudaGraphDestroy(captured), "cudaGraphDestroy");
     for (int launch = 0; launch < 3; ++launch) {
         check(cudaGraphLaunch(of_captured, stream), "cudaGraphLaunch");
         check(cudaGraphLaunch(of_built, stream), "cudaGraphLaunch");
-        // One launch without a graph between them.
+        // A launch without a graph, between graph launches.
         add<<<(count + 255) / 256, 256, 0, stream>>>(device_values, count, 7);
-        // The next launch of the graph has other arguments.
+        // The next launch of the graph has different arguments.
         amount += 4;
         check(cudaGraphExecKernelNodeSetParams(of_built, added, &node), "cudaGraphExecKernelNodeSetParams");
     }

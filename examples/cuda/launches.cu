@@ -1,5 +1,5 @@
-// Launches a small kernel ten thousand times without waiting: one of about 5 us, then one of about 70 us (on an
-// H200). Says on standard error how long a launch took in the mean, and how long the host took to make it.
+// Launches a small kernel ten thousand times without waiting: first about 5 us, then about 70 us each (on an
+// H200). Prints to standard error the mean time of a launch, and the mean time of the host's call.
 //
 //   launches [LAUNCHES [TURNS...]]
 #include <chrono>

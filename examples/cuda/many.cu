@@ -1,4 +1,4 @@
-// A program with 1,000 kernels, of which it launches three.
+// A program with 1,000 kernels that launches three of them.
 #include <utility>
 
 #include "example.cuh"

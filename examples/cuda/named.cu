@@ -1,4 +1,4 @@
-// Places with names: `warptrace run --points functions` shows how often lanes came to them.
+// Named places: `warptrace run --points functions` shows how often lanes reach them.
 
 #include "../../tracer-host/include/warptrace.cuh"
 #include "example.cuh"

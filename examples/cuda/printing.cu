@@ -1,4 +1,4 @@
-// A kernel that prints: one lane of each block, in blocks that follow each other.
+// A kernel that prints from one thread; four launches of one block, one after the other.
 
 #include "example.cuh"
 

@@ -1,4 +1,4 @@
-// A sum in shared memory, with barriers, and at its end within a warp.
+// A sum in shared memory with barriers, and at the end within one warp.
 
 #include "example.cuh"
 

@@ -1,4 +1,4 @@
-// A sparse matrix times a vector, a row each thread: rows of very different lengths make lanes wait.
+// Product of a sparse matrix and a vector, one row per thread: rows of very different lengths make lanes wait.
 
 #include "example.cuh"
 

@@ -1,4 +1,4 @@
-// Several host threads, each with a stream of its own.
+// Several host threads, each with its own stream.
 
 #include <thread>
 

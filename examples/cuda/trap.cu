@@ -1,4 +1,4 @@
-// A kernel that stops with an error: the program sees the same error as without a trace.
+// A kernel that traps: the program receives the same error with and without tracing.
 
 #include "example.cuh"
 

@@ -1,4 +1,4 @@
-// Kernels of two streams, of which the one that is launched first waits for the other.
+// Kernels in two streams: the first one launched waits for the second.
 
 #include "example.cuh"
 
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
     unsigned *flag = upload(std::vector<unsigned>(1)), *turns = upload(std::vector<unsigned>(1));
-    // The driver loads kernels when they are first used, and waits for those that run: so both are loaded before.
+    // The driver loads a kernel at its first use, and then waits for running kernels. So both are loaded first.
     cudaFuncAttributes attributes;
     check(cudaFuncGetAttributes(&attributes, wait_for), "cudaFuncGetAttributes");
     check(cudaFuncGetAttributes(&attributes, raise), "cudaFuncGetAttributes");

@@ -13,9 +13,9 @@ use crate::error;
 use crate::stream::Batches;
 use crate::trace::{Opened, no_column};
 
-/// Rows of a trace, which are made each time that they are read.
+/// Rows of a trace, computed each time they are read.
 ///
-/// pandas, Polars, PyArrow and DuckDB take it as it is, through `__arrow_c_stream__`.
+/// pandas, Polars, PyArrow and DuckDB accept a table directly, through `__arrow_c_stream__`.
 #[pyclass(frozen, module = "warptrace", name = "Table")]
 pub(crate) struct RowTable {
     opened: Arc<Opened>,
@@ -78,7 +78,7 @@ impl RowTable {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// The rows as a stream of Arrow's C interface.
+    /// Returns the rows as a stream of Arrow's C interface.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -91,7 +91,7 @@ impl RowTable {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// The rows as a dict from each column's name to the list of its values; needs no other package.
+    /// Returns the rows as a dict from column names to lists of values. Needs no other package.
     fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (dict, batches) = (PyDict::new(py), Mutex::new(self.batches()?));
         let lists: Vec<_> = self.schema.fields().iter().map(|_| PyList::empty(py)).collect();
@@ -108,7 +108,7 @@ impl RowTable {
         Ok(dict)
     }
 
-    /// The rows as a pandas data frame; needs pandas and PyArrow.
+    /// Returns the rows as a pandas data frame. Needs pandas and PyArrow.
     fn to_pandas(slf: Bound<'_, Self>) -> PyResult<Bound<'_, PyAny>> {
         slf.py().import("pyarrow")?.call_method1("table", (slf,))?.call_method0("to_pandas")
     }

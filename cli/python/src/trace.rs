@@ -54,13 +54,13 @@ impl Block {
     }
 }
 
-/// An open trace; `warptrace.open` makes it.
+/// An open trace, returned by `warptrace.open`.
 #[pyclass(frozen, module = "warptrace")]
 pub(crate) struct Trace(Arc<Opened>);
 
-/// Opens a trace. Warns with a `LossWarning` if it lacks events or assumes something of the kernel.
+/// Opens a trace. Warns with a `LossWarning` if it lacks events, or if its events rely on an assumption.
 ///
-/// `unlimited`: decodes also files that ask for far more work than their size suggests.
+/// `unlimited`: also decodes files that require far more work than their size suggests.
 #[pyfunction]
 #[pyo3(signature = (path, *, unlimited = false))]
 pub(crate) fn open(py: Python<'_>, path: PathBuf, unlimited: bool) -> PyResult<Trace> {
@@ -114,9 +114,9 @@ macro_rules! trace_methods {
         with_columns { $($(#[$rows_doc:meta])* $rows:ident: $rows_kind:ident($rows_table:expr);)* }
         others { $($other:tt)* }
     ) => {
-        /// Each method that takes a selection looks at what fulfils all of it: the kernel with a name, the launch
-        /// with a number, the block with coordinates (x, or x and y, or x, y and z), the warp with a number in its
-        /// block.
+        /// Methods with a selection return rows that match all given arguments: the name of a kernel, the
+        /// number of a launch, the coordinates of a block (x, or x and y, or x, y and z), the number of a
+        /// warp in its block.
         #[pymethods]
         impl Trace {
             $(
@@ -160,55 +160,55 @@ macro_rules! trace_methods {
 
 trace_methods! {
     getters {
-        /// A row for each kernel with launches.
+        /// One row for each kernel with launches.
         kernels: Kernels;
-        /// A row for each launch.
+        /// One row for each launch.
         launches: Launches;
-        /// A row for each trace point.
+        /// One row for each trace point.
         locations: Locations;
     }
     selected {
-        /// A row for each line of the source that warps came to.
+        /// One row for each line of the source that warps reached.
         lines: Lines;
-        /// A row for each cause of idle lanes, the most idle slots first.
+        /// One row for each cause of idle lanes, in descending order of idle slots.
         causes: Causes;
-        /// A row for each head of a loop.
+        /// One row for each loop header.
         loops: Loops;
-        /// A row for each edge between locations.
+        /// One row for each edge between locations.
         edges: Edges;
-        /// A row for each warp with events.
+        /// One row for each warp with events.
         warps: Warps;
-        /// A row for each site: an instruction that touches memory, or a named value, with what was accessed
-        /// there.
+        /// One row for each site, with its accesses. A site is an instruction that accesses memory, or a
+        /// named value.
         sites: Sites;
-        /// A row for warps that lack events: for each reason, warps that follow each other and lack as many.
+        /// One row for each group of consecutive warps that lack equally many events for the same reason.
         losses: Losses;
-        /// A row for each launch of which accesses are not known.
+        /// One row for each launch with unknown accesses.
         access_losses: AccessLosses;
     }
     with_columns {
-        /// A row for each event; `columns`: only those with these names are made.
+        /// One row for each event. `columns` selects columns by name.
         events: Events(EventTable::Events);
-        /// A row for each run of equal events of a warp; `columns` as for `events`.
+        /// One row for each run of equal events of a warp. `columns` as for `events`.
         runs: Events(EventTable::Runs);
-        /// A row for each run of addresses of a group of lanes or, where they are on no line, of a lane;
-        /// `columns` as for `events`.
+        /// One row for each run of addresses of a group of lanes, or of one lane if the addresses are not
+        /// affine in the lanes. `columns` as for `events`.
         accesses: Accesses(AccessTable::Accesses);
-        /// The same of named values.
+        /// Like `accesses`, for named values.
         values: Accesses(AccessTable::Values);
-        /// A row for each address that a lane touched; `columns` as for `events`.
+        /// One row for each address that a lane accessed. `columns` as for `events`.
         lane_accesses: Accesses(AccessTable::LaneAccesses);
-        /// A row for each value that a lane held; `columns` as for `events`.
+        /// One row for each value of a lane. `columns` as for `events`.
         lane_values: Accesses(AccessTable::LaneValues);
     }
     others {
-        /// The file's path, as it was given.
+        /// The path of the file, as passed to `open`.
         #[getter]
         fn path(&self) -> &str {
             &self.0.path
         }
 
-        /// What the trace holds and lacks: the same as `warptrace info --json` prints.
+        /// Contents and losses of the trace: the output of `warptrace info --json`.
         #[getter]
         fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
             let trace = &self.0.trace;
@@ -221,7 +221,7 @@ trace_methods! {
             py.import("json")?.call_method1("loads", (text,))
         }
 
-        /// What the slots of figures are: "instruction slots" or "lane slots".
+        /// The unit of slots in figures: "instruction slots" or "lane slots".
         #[getter]
         fn slots(&self) -> &'static str {
             let is_weighed = weights(&self.0.trace).is_some();

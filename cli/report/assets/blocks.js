@@ -1,4 +1,4 @@
-// Draws the blocks of a launch by multiprocessor, along the time that all share. Returns how to begin anew.
+// Draws the blocks of a launch by multiprocessor on a common time axis. Returns a function that redraws them.
 "use strict";
 function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel, unpack }, show) {
   const canvas = one("#placed-blocks");
@@ -12,7 +12,7 @@ function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   const colour = (id) => named(id === 0 ? "--soft" : `--c${figures.colours[id] ?? OTHERS}`);
   const end = (block) => (block.nanoseconds === null ? drawn.nanoseconds : block.begin_nanoseconds + block.nanoseconds);
 
-  /** Takes a launch: its rows, each with its blocks in the order in which they began. */
+  /** Loads the selected launch: its rows, each with its blocks in order of begin. */
   function take() {
     drawn = placed[Number(launch.value)];
     rows = drawn.sms.flatMap(({ sm, rows, blocks }) =>
@@ -51,7 +51,7 @@ function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
         if (right < from || left > to) continue;
         if (!colours.has(block.location)) colours.set(block.location, colour(block.location));
         pen.fillStyle = colours.get(block.location);
-        // A gap between blocks where there is room for one; what did not end is half as high.
+        // Wide blocks have a gap after them. Blocks without an end have half the height.
         const half = block.nanoseconds === null ? 2 : 1;
         pen.fillRect((left - from) * unit, top + gap, Math.max(wide - (wide > 4 ? 1 : 0), 0.5), Math.max((high - gap) / half, 1));
       }
@@ -65,13 +65,13 @@ function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     if (document.activeElement === canvas && block) pen.strokeRect((block.begin_nanoseconds - from) * unit, chosen[0] * high + 0.5, Math.max((end(block) - block.begin_nanoseconds) * unit, 2), Math.max(high - 1, 2));
     part.mark(axis, "ns");
   }
-  /** The last block of a row that began by a time. */
+  /** Returns the last block of a row that began at or before a time. */
   function blockAt(row, time) { return lastStart(row.blocks.map((block) => block.begin_nanoseconds), row.blocks.length, time); }
   function name(block) {
     const [x, y, z] = drawn.grid, at = [block % x, Math.floor(block / x) % y, Math.floor(block / x / y)];
     return at.slice(0, z > 1 ? 3 : y > 1 ? 2 : 1).join(",");
   }
-  /** Says what a row shows at a time, and chooses it. */
+  /** Selects and describes the block of a row at a time. */
   function read(at, time) {
     const number = clamp(at, 0, rows.length - 1), row = rows[number], found = blockAt(row, time), block = row.blocks[found];
     chosen = [number, found];
@@ -82,7 +82,7 @@ function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   }
   const tell = ({ sm }, block) => `SM ${sm}, block ${name(block.block)}, wave ${block.wave}: from ${said(block.begin_nanoseconds)} ns ` +
     (block.nanoseconds === null ? "on; its end is not known" : `for ${said(block.nanoseconds)} ns`) + (block.location ? `; most at ${figures.names[block.location]}` : "");
-  /** Says what the chosen block is, and keeps it in sight. */
+  /** Describes the selected block and scrolls to it. */
   function readChosen() {
     const row = rows[chosen[0]], block = row?.blocks[chosen[1]];
     if (!block) return;
@@ -127,7 +127,7 @@ function drawBlocks({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   one("#whole-launch").addEventListener("click", () => { part.whole(); draw(); });
   addEventListener("resize", () => drawn && draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn && take());
-  /** Begins with the first launch of the kernel that is chosen. */
+  /** Shows the first launch of the selected kernel. */
   async function begin() {
     ({ blocks: placed } = await unpack());
     const found = placed.findIndex((other) => kernel?.value && other.kernel === Number(kernel.value));

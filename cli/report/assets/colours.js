@@ -1,4 +1,4 @@
-// Colours the source: comments, texts, numbers, attributes and words of the language.
+// Highlights the source: comments, strings, numbers, attributes and keywords.
 "use strict";
 function colourSource({ all, range, paint }) {
   const WORDS = {

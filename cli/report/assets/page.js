@@ -1,6 +1,6 @@
-// Makes the page answer: lines, folds, sorting, search, strips, the flame graph. It can be read without this.
+// Makes the page interactive: lines, folds, sorting, search, strips, the flame graph. The page is readable without it.
 "use strict";
-// The page is painted first.
+// Runs after the first paint.
 requestAnimationFrame(() => setTimeout(async () => {
   const one = (what, at = document) => at.querySelector(what);
   const all = (what, at = document) => [...at.querySelectorAll(what)];
@@ -12,7 +12,7 @@ requestAnimationFrame(() => setTimeout(async () => {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   for (const hidden of all("#tools, .choice")) hidden.hidden = false;
 
-  // Lines: keys, buttons, and every link to one.
+  // Navigation between lines by keys, buttons and links.
   const rows = all(".hot").sort((a, b) => a.dataset.rank - b.dataset.rank);
   const where = one("#where");
   let at = -1;
@@ -34,13 +34,13 @@ requestAnimationFrame(() => setTimeout(async () => {
     const heat = one(".heat", row);
     where.title = `${one(".where", row).textContent}, ${heat.dataset.label} ${heat.textContent}`;
   }
-  /** The next line in the order of heat that is not dimmed. */
+  /** Goes to the next line, in order of heat, that is not dimmed. */
   function step(by) {
     let to = at + by;
     while (rows[to]?.classList.contains("off")) to += by;
     go(rows[to] ? to : clamp(at, 0, rows.length - 1));
   }
-  // What is hot can be chosen where there is time.
+  // Traces with times have a selection of the measure of heat.
   one("#heat")?.addEventListener("change", ({ target: { value } }) => {
     const of = (row) => figures.lines[row.dataset.rank - 1][value], most = Math.max(1, ...rows.map(of));
     const label = { warp_cycles: "cycles", idle_lane_cycles: "idle cycles", caused: "caused", idle: "idle here" }[value];
@@ -64,7 +64,7 @@ requestAnimationFrame(() => setTimeout(async () => {
       event.preventDefault();
       strips.add(link.dataset.warp);
     } else if (!link && event.target.closest(".hot") && String(getSelection()) === "") {
-      // Text that is being selected stays selected.
+      // A click that ends a text selection does not navigate.
       go(rows.indexOf(event.target.closest(".hot")));
     }
   });
@@ -77,7 +77,7 @@ requestAnimationFrame(() => setTimeout(async () => {
     else return;
     event.preventDefault();
   });
-  // Each file begins at its hottest line.
+  // Scrolls each file to its hottest line when it is first opened.
   function open(file) {
     const box = one(".box", file);
     const hottest = all(".hot", box).reduce((a, b) => (a && +a.dataset.rank < +b.dataset.rank ? a : b), null);
@@ -100,7 +100,7 @@ requestAnimationFrame(() => setTimeout(async () => {
     button.addEventListener("click", () => unfold(lines, lines.hidden));
   }
 
-  // Tables: a click on a head sorts by the column; rows of one body stay together where there are several.
+  // Tables: a click on a column head sorts by the column. In tables with several bodies, rows of one body stay together.
   const units = (table) => (table.tBodies.length > 1 ? [...table.tBodies] : [...table.tBodies[0].rows]);
   const value = (unit, column) => {
     const text = (unit.rows?.[0] ?? unit).cells[column]?.textContent.trim() ?? "";
@@ -124,7 +124,7 @@ requestAnimationFrame(() => setTimeout(async () => {
     });
   }
 
-  // Search, and the choice of a kernel: what does not match is hidden in tables and dimmed in the source.
+  // Search, and selection of a kernel: rows that do not match are hidden in tables, and dimmed in the source.
   const kernel = one("#kernel");
   const found = one("#found");
   let matches = [], match = -1;
@@ -159,7 +159,7 @@ requestAnimationFrame(() => setTimeout(async () => {
   });
   kernel?.addEventListener("change", () => { filter(); blocks.begin(); timeline.begin(); strips.begin(); flame(); });
 
-  // Flame graph: a part's row is its depth; what is inside comes behind it in the list.
+  // Flame graph: the row of a part is its depth. In the list, the parts inside a part follow it.
   const box = one("#flame");
   function flame() {
     if (!box) return;
@@ -193,7 +193,7 @@ requestAnimationFrame(() => setTimeout(async () => {
   }
   one("#measure")?.addEventListener("change", flame);
 
-  // Warps are packed.
+  // Data of warps is compressed.
   let unpacked;
   const unpack = () => (unpacked ??= (async () => {
     const bytes = Uint8Array.from(atob(one("#packed").textContent), (letter) => letter.charCodeAt(0));
@@ -206,7 +206,7 @@ requestAnimationFrame(() => setTimeout(async () => {
 
   colourSource(page);
   flame();
-  // What does not fit is cut off at both sides alike.
+  // Centres graphs that are wider than their frame.
   for (const graph of all(".graph")) graph.scrollLeft = (graph.scrollWidth - graph.clientWidth) / 2;
   await blocks.begin();
   await timeline.begin();

@@ -1,13 +1,13 @@
-// Draws warps lane by lane, all on one scale. Answers how to begin anew, and how to add a warp.
+// Draws warps lane by lane, all on one scale. Returns functions that redraw the strips and that add a warp.
 "use strict";
 function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel, calm, unpack: all }) {
-  // Strips: lanes downwards, runs or events to the right, all from `from` to `to` of one scale.
+  // Strips: lanes downwards, runs or events to the right, all with the visible range of one scale.
   const LANES = 32, OFFERED = 400;
   const style = getComputedStyle(document.documentElement);
   const drawn = one("#drawn"), scale = one("#scale"), chooser = one("#warp");
   const key = (strip) => `${strip.launch}:${strip.warp}`;
   let views = [];
-  // What is packed is unpacked when it is first needed.
+  // The data is decompressed at its first use.
   let strips = [], paths = {}, states = [], byKey = new Map(), byName = new Map(), unpacking;
   const unpack = () => (unpacking ??= (async () => {
     ({ strips, paths, events: states } = await all());
@@ -21,7 +21,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
   const drawAll = () => views.forEach(draw);
   const part = makeScale({ make, clamp, said }, () => Math.max(1, ...views.map((view) => view.starts.at(-1))), () => 8, drawAll);
 
-  /** First position of each run, and behind the last one where they end. */
+  /** Computes the first position of each run, followed by the end of the last run. */
   function lay(view) {
     let end = 0;
     view.starts = runsOf(view.strip).map(([, times]) => { const start = end; end += scale.value === "runs" ? 1 : times; return start; });
@@ -85,7 +85,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
       const [location, mask] = states[runs[run][0]];
       const left = x(starts[run]), wide = Math.max((starts[run + 1] - starts[run]) * unit, 0.5);
       pen.fillStyle = colours[figures.colours[location]];
-      // A gap between runs where there is room for one.
+      // Wide runs have a gap after them.
       for (let lane = 0; lane < LANES; lane++) {
         if (bit(mask, lane)) pen.fillRect(left, lane * row, wide - (wide > 6 ? 1 : 0), row - (row > 3 ? 0.5 : 0));
       }
@@ -107,7 +107,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     const runs = runsOf(made.strip);
     made.chosen = clamp(run, 0, runs.length - 1);
     const start = made.starts[made.chosen], end = made.starts[made.chosen + 1];
-    // Keys take along what is seen.
+    // The visible range follows a selection by keys.
     if (x < 0 && (start < part.from || end > part.to)) part.follow(start);
     const [number, times] = runs[made.chosen], [location, mask] = states[number];
     made.location = location;
@@ -118,7 +118,7 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     part.near(made.tip, made.canvas, x >= 0 ? x : part.left(made.canvas, start));
     draw(made);
   }
-  /** The run at a position. */
+  /** Returns the run at a position. */
   const runIn = ({ starts }, position) => lastStart(starts, starts.length - 1, position);
   const runAt = (made, x) => runIn(made, part.at(made.canvas, x));
   async function add(wanted) {
@@ -136,21 +136,21 @@ function drawStrips({ figures, one, make, clamp, said, rankOf, goToRank, kernel,
     made.figure.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
     made.canvas.focus({ preventScroll: true });
   }
-  /** Begins with three warps of the kernel that is chosen, or of the one with the most idle slots. */
+  /** Shows three warps of the selected kernel, or of the kernel with the most idle slots. */
   async function begin() {
     if (!drawn) return;
     await unpack();
     const of = kernel?.value ? Number(kernel.value) : strips[0].kernel;
     views = strips.filter((strip) => strip.title && strip.kernel === of).map(view);
     drawn.replaceChildren(...views.map((made) => made.figure));
-    // The first are the ones that were chosen for what they did; of all others the name is enough.
+    // Offers the first warps by name. Any warp on the page can be entered.
     const offered = strips.filter((strip) => !kernel?.value || strip.kernel === of).slice(0, OFFERED);
     one("#warps-here").replaceChildren(...offered.map((strip) =>
       make("option", { value: strip.name, textContent: `${said(strip.visits)} events, ${share(strip)}% idle` })));
     part.whole();
     drawAll();
   }
-  /** Adds the warp that is named: as the page does, or by launch, block and warp alone. */
+  /** Adds the entered warp, given by its name on the page, or by launch, block and warp. */
   async function addNamed() {
     const wanted = chooser.value.trim(), unknown = one("#unknown");
     unknown.textContent = "";

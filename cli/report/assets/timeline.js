@@ -1,4 +1,4 @@
-// Draws the warps of a launch along their own time, a row for each. Returns how to begin anew.
+// Draws the warps of a launch along their own time, one row each. Returns a function that redraws them.
 "use strict";
 function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kernel, unpack }, show) {
   const canvas = one("#time");
@@ -12,7 +12,7 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
   const named = (name) => style.getPropertyValue(name).trim();
   const colour = (id) => named(id === 0 ? "--absent" : `--c${figures.colours[id] ?? OTHERS}`);
 
-  /** Takes a launch: each row with where its columns begin. */
+  /** Loads the selected launch: each row with the start of its columns. */
   function take() {
     timeline = timelines[Number(launch.value)];
     rows = timeline.rows.map((row) => {
@@ -52,9 +52,9 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
     if (document.activeElement === canvas) pen.strokeRect((chosen[1] - from) * unit, chosen[0] * high, Math.max(timeline.width * unit, 2), high);
     part.mark(axis, "cycle");
   }
-  /** The stretch of columns at a time. */
+  /** Returns the group of equal columns at a time. */
   function columnAt({ starts }, time) { return lastStart(starts, starts.length, time); }
-  /** Says what a row shows at a time. */
+  /** Selects and describes the column of a row at a time. */
   function read(at, time) {
     const row = rows[clamp(at, 0, rows.length - 1)];
     const start = Math.floor(clamp(time, 0, extent() - 1) / timeline.width) * timeline.width;
@@ -99,7 +99,7 @@ function drawTimeline({ figures, one, make, clamp, said, rankOf, goToRank, kerne
   one("#whole-time").addEventListener("click", () => { part.whole(); draw(); });
   addEventListener("resize", () => timeline && draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => timeline && draw());
-  /** Begins with the first launch of the kernel that is chosen. */
+  /** Shows the first launch of the selected kernel. */
   async function begin() {
     ({ timelines } = await unpack());
     const found = timelines.findIndex((other) => kernel?.value && other.kernel === Number(kernel.value));

@@ -1,8 +1,8 @@
-// Runs on the page itself, as a module behind its own script. The result is an attribute of the body.
+// Runs on the page itself, as a module after the page's script. The result is an attribute of the body.
 const wrong = [];
 const check = (ok, what) => { if (!ok) wrong.push(what); };
 const number = (text) => Number(text.replaceAll(",", "").replace("%", ""));
-// Pixels of a copy: browsers complain where a page's own canvas is read again and again.
+// Reads pixels of a copy: browsers warn if the page's own canvas is read repeatedly.
 function pixelsOf(canvas, left, top, width, height) {
   const copy = document.createElement("canvas");
   [copy.width, copy.height] = [width, height];
@@ -31,7 +31,7 @@ const rows = all(".hot");
 const hottest = one('.hot[data-rank="1"]');
 check(isSeen(hottest, hottest.closest(".box")) && scrollY === 0, "the source opens at the hottest line");
 
-// Numbers of each hot line.
+// Figures of each hot line.
 check(rows.length === figures.lines.length, "as many lines as figures");
 for (const row of rows) {
   const line = figures.lines[row.dataset.rank - 1];
@@ -70,7 +70,7 @@ if (isTimed) {
 }
 check(all("#loops tbody").length === figures.loops.length, "loops");
 
-// The picture: a bar a kernel; its pieces are the lane slots on one scale.
+// The chart: one bar for each kernel; its pieces are the lane slots on one scale.
 const longest = Math.max(...figures.kernels.map((kernel) => kernel.slots));
 for (const bar of all("#picture .kernel[data-kernels]")) {
   const kernel = figures.kernels[bar.dataset.kernels];
@@ -81,7 +81,7 @@ for (const bar of all("#picture .kernel[data-kernels]")) {
 }
 all(".causes li > b").forEach((part, at) => near(part.textContent, figures.causes[at].idle, figures.totals.idle, "a cause"));
 
-// Keys, clicks and buttons go from line to line.
+// Keys, clicks and buttons navigate between lines.
 const rank = () => Number(document.activeElement.dataset?.rank ?? 0);
 press("n");
 check(rank() === 1, "n goes to the hottest line");
@@ -127,7 +127,7 @@ for (const body of all("#loops tbody")) check(body.hidden !== body.textContent.t
 press("Escape", search);
 check(all("#loops tbody").every((body) => !body.hidden), "Escape ends the search");
 
-// Tables are sorted by the column whose head is pressed.
+// A click on a column head sorts the table.
 for (const table of all("table.cards")) {
   const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.classList.contains("right"));
   const units = () => (table.tBodies.length > 1 ? [...table.tBodies].map((body) => body.rows[0]) : [...table.tBodies[0].rows]);
@@ -140,7 +140,7 @@ for (const table of all("table.cards")) {
   check(String(values()) === String(before.reverse()), `sorts ${table.tHead.textContent} the other way`);
 }
 
-// A kernel is chosen.
+// Selects a kernel.
 const kernel = one("#kernel");
 check(Boolean(kernel) === (figures.kernels.length > 1), "kernels can be chosen if there are several");
 if (kernel) {
@@ -154,7 +154,7 @@ if (kernel) {
   await soon();
 }
 
-// Flame graph: boxes of one depth are as wide as their figures.
+// Flame graph: widths of boxes are in proportion to their figures.
 const first = isTimed ? "warp_cycles" : "slots", whole = figures.totals[first];
 check(one("#measure").value === first && one("#parts-head").textContent.includes(isTimed ? "cycles" : "slots"), "the flame graph says what it weighs");
 const top = all("#flame .kernel").reduce((sum, box) => sum + parseFloat(box.style.width), 0);
@@ -164,7 +164,7 @@ const head = figures.parts.find((part) => part.kind === "loop");
 const boxes = all("#flame .loop").map((box) => parseFloat(box.style.width));
 check(boxes.some((width) => Math.abs(width - (100 * head[first]) / whole) < 0.01), `a loop is as wide as its ${first}`);
 
-// Strips are drawn, and read with keys and pointer; any warp can be added.
+// Strips are drawn, and respond to keys and pointer; any warp can be added.
 check(all("#drawn canvas").length === Math.min(3, carried.strips.length), "three warps are drawn");
 const other = carried.strips.findLastIndex((strip) => !strip.title);
 if (other >= 0) {
@@ -229,7 +229,7 @@ if (isTimed) {
     check(tip.textContent.includes(row.name) && tip.textContent.includes(figures.names[row.columns[column][0]]), `the pointer reads it: ${tip.textContent}`);
   }
   const axis = () => one("#cycles").textContent, whole = axis();
-  // A timeline of few cycles has nothing to zoom.
+  // A timeline with few cycles cannot be zoomed.
   const zooms = !canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -200, cancelable: true, bubbles: true }));
   check(zooms === (axis() !== whole), `the wheel zooms the timeline: from ${whole} to ${axis()}`);
   one("#whole-time").click();
@@ -293,7 +293,7 @@ if (figures.schedule) {
     longest.waiting_nanoseconds, longest.nanoseconds * longest.sms, "the tail");
 }
 
-// Nothing is wider than the screen, each table has heads, each picture has words.
+// Nothing is wider than the screen, each table has heads, each graphic has a label.
 check(document.documentElement.scrollWidth <= innerWidth, "the page is not wider than the screen");
 for (const table of all("table")) check(one("th[scope=col]", table), "a table has heads");
 for (const picture of all("svg, canvas")) check(picture.getAttribute("aria-label"), "a picture has words");
@@ -301,7 +301,7 @@ for (const field of all("select, input")) check(field.labels.length > 0 || field
 const ids = all("[id]").map((element) => element.id);
 check(new Set(ids).size === ids.length, "ids are unique");
 
-// Texts can be read, wherever they stand.
+// All texts have enough contrast.
 for (const closed of all("details")) closed.open = true;
 const contrast = faintTexts();
 check(contrast.checked > 100, "texts have a contrast");

@@ -1,4 +1,4 @@
-// Ratios of contrast of all texts on the page, as WCAG 2 defines them for level AA. Returns what is too faint.
+// Contrast ratios of all texts on the page, as WCAG 2 defines them for level AA. Returns the texts below the limit.
 "use strict";
 function faintTexts() {
   const LEAST = 4.5, LEAST_LARGE = 3;
@@ -18,14 +18,14 @@ function faintTexts() {
     return (a + 0.05) / (b + 0.05);
   };
   const paper = parse(getComputedStyle(document.body).backgroundColor).slice(0, 3);
-  /** What is painted behind the text of an element, from the page upwards. */
+  /** Returns the background colour of an element's text, blended from the page upwards. */
   function behind(element) {
     const layers = [];
     for (let at = element; at; at = at.parentElement) {
       const style = getComputedStyle(at);
       const image = /rgba?\([^)]*\)/.exec(style.backgroundImage);
       layers.push(image && parse(image[0]), parse(style.backgroundColor));
-      // Boxes of a drawing are painted behind the texts that follow them.
+      // Rectangles of an SVG group are the background of its texts.
       if (at instanceof SVGGElement) for (const box of [...at.querySelectorAll(":scope > rect")].reverse()) layers.push(parse(getComputedStyle(box).fill));
     }
     return layers.filter(Boolean).reverse().reduce((below, layer) => over(layer, below), paper);
@@ -54,7 +54,7 @@ function faintTexts() {
     const colour = parse(element instanceof SVGElement ? style.fill : style.color);
     const name = `${element.tagName.toLowerCase()}.${element.getAttribute("class") ?? ""} in ${element.parentElement.tagName.toLowerCase()}.${element.parentElement.getAttribute("class") ?? ""}`;
     if (colour) check(element, colour, name);
-    // Colours of the source are those of highlights.
+    // Source text has the colours of its highlights.
     if (element.matches(".code > code")) {
       for (const kind of ["comment", "text", "number", "word", "mark"]) {
         const probe = Object.assign(document.createElement("i"), { style: `color: var(--${kind})` });

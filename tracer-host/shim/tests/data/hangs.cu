@@ -1,4 +1,4 @@
-// Kernels that never end, each with one pointer to zeros. The interpreter behind the test driver runs them.
+// Kernels that never end, each with one pointer to zeros. The interpreter of the test driver runs them.
 //   nvcc -O3 -lineinfo -ptx -arch=compute_90 -o hangs.ptx hangs.cu
 
 // One lock for a whole warp: the lane that has it waits for the 31 others. <<<1, 32>>>
@@ -11,7 +11,7 @@ extern "C" __global__ void lock(unsigned *m)
     atomicExch(m, 0);
 }
 
-// Warp 0 waits at a barrier for warps that wait for a flag which it sets behind that barrier. <<<1, 128>>>
+// Warp 0 waits at a barrier for warps that wait for a flag, which it sets after that barrier. <<<1, 128>>>
 extern "C" __global__ void roles(volatile unsigned *m)
 {
     __shared__ unsigned tile[32];
@@ -72,7 +72,7 @@ extern "C" __global__ void chain(volatile unsigned *m)
     if (block != 2) m[block] = 1;
 }
 
-// A barrier of the whole grid to which block 1 does not come. <<<4, 64>>>
+// A barrier of the whole grid at which block 1 does not arrive. <<<4, 64>>>
 extern "C" __global__ void grid_barrier(volatile unsigned *m)
 {
     if (blockIdx.x == 1) return;
@@ -86,7 +86,7 @@ extern "C" __global__ void grid_barrier(volatile unsigned *m)
     m[1 + blockIdx.x] = 1;
 }
 
-// Each block waits for the flag of the one before it, in a ring that nobody starts. <<<3, 32>>>
+// Each block waits for the flag of the previous block, in a ring that no block starts. <<<3, 32>>>
 extern "C" __global__ void ring_of_flags(volatile unsigned *m)
 {
     const unsigned before = (blockIdx.x + gridDim.x - 1) % gridDim.x;
@@ -95,7 +95,7 @@ extern "C" __global__ void ring_of_flags(volatile unsigned *m)
     m[blockIdx.x] = 1;
 }
 
-// Warp 1 passes over a barrier once, and waits for a flag that warp 0 sets behind its last one. <<<1, 64>>>
+// Warp 1 skips a barrier once, and waits for a flag that warp 0 sets after its last barrier. <<<1, 64>>>
 extern "C" __global__ void passed_over(volatile unsigned *m)
 {
     for (unsigned round = 0; round < 4; ++round) {
@@ -150,7 +150,7 @@ extern "C" __global__ void lock_order(volatile unsigned *m)
     m[4] += 1;
 }
 
-// Lanes wait for lane 5, which polls a flag that nobody sets. <<<1, 32>>>
+// Lanes wait for lane 5, which polls a flag that is never set. <<<1, 32>>>
 extern "C" __global__ void missing_lane(volatile unsigned *m)
 {
     if (threadIdx.x == 5) {

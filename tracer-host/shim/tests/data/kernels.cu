@@ -1,11 +1,11 @@
-// Kernels of the test programs, in integers: the interpreter behind the test driver runs them.
+// Kernels of the test programs, with integers: the interpreter of the test driver runs them.
 //   nvcc -lineinfo -ptx -arch=compute_80 -o kernels.ptx kernels.cu
 //   nvcc -fatbin -lineinfo -gencode arch=compute_75,code=compute_75 -gencode arch=compute_80,code=compute_80
 //        -gencode arch=compute_90,code=sm_90 --compress-mode=MODE -o kernels-MODE.fatbin kernels.cu
 //   nvcc -fatbin -gencode arch=compute_90,code=sm_90 -o kernels-cubin.fatbin kernels.cu
 // MODE: none, speed (LZ4), size (zstd).
 
-// A function that stays one.
+// A function that is not inlined.
 __device__ __noinline__ unsigned weigh(unsigned value, unsigned limit)
 {
     unsigned weight = 0;

@@ -1,4 +1,4 @@
-// Kernels of docs/users/memory.md, each beside what is better, in integers: the interpreter behind the test driver runs
+// Kernels of docs/users/memory.md, each with its improved version, with integers: the interpreter of the test driver runs
 // them.
 //   nvcc -lineinfo -ptx -arch=compute_80 -o memory.ptx memory.cu
 
@@ -38,7 +38,7 @@ extern "C" __global__ void transpose_padded(const unsigned *in, unsigned *out, u
     through_tile<33>(in, out, n);
 }
 
-// Halves the values of a block of 32 threads: of every second word one is taken.
+// Halves the values of a block of 32 threads: each takes every second word.
 extern "C" __global__ void halve(const unsigned *in, unsigned *out, unsigned n)
 {
     __shared__ unsigned values[64];
@@ -58,7 +58,7 @@ extern "C" __global__ void histogram(const unsigned *in, unsigned *bins, unsigne
     }
 }
 
-// A histogram of each block first.
+// First a histogram of each block.
 extern "C" __global__ void histogram_shared(const unsigned *in, unsigned *bins, unsigned n)
 {
     __shared__ unsigned own[256];
@@ -77,7 +77,7 @@ extern "C" __global__ void histogram_shared(const unsigned *in, unsigned *bins, 
     }
 }
 
-// The sum of each value and its neighbours; the first and the last have but one.
+// The sum of each value and its neighbours; the first and the last value have one neighbour.
 extern "C" __global__ void stencil(const unsigned *in, unsigned *out, unsigned n)
 {
     const unsigned index = blockIdx.x * blockDim.x + threadIdx.x;
@@ -95,7 +95,7 @@ extern "C" __global__ void stencil_guarded(const unsigned *in, unsigned *out, un
     }
 }
 
-// A variable of the module, which the program need not ask for.
+// A variable of the module. The program need not request its address.
 __device__ unsigned offsets[32] = {3, 1, 4, 1, 5, 9, 2, 6};
 
 extern "C" __global__ void shift(const unsigned *in, unsigned *out, unsigned n)

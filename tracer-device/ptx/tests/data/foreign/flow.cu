@@ -86,7 +86,7 @@ extern "C" __global__ void block_sum(const unsigned *in, unsigned *out, unsigned
     if (threadIdx.x == 0) out[blockIdx.x] = sums[0];
 }
 
-// Assembly with a scope, a label and branches of its own.
+// Assembly with its own scope, label and branches.
 extern "C" __global__ void assembly(const unsigned *in, unsigned *out, unsigned n) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -1,4 +1,4 @@
-// What compilers make beside loops and branches: parameters of all sizes, calls of all kinds, loops that
+// Compiler output other than loops and branches: parameters of all sizes, calls of all kinds, loops that
 // cannot be reduced, tables of functions.
 struct Big {
     char tag;
