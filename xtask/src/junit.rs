@@ -8,6 +8,7 @@ use anyhow::Context;
 use crate::steps::{Outcome, Steps};
 use crate::workspace;
 
+/// Maximum number of slowest tests that are printed.
 const SHOWN: usize = 30;
 /// Time limit of a test in seconds. Tests in a module `full` have no limit.
 const LIMIT: f64 = 5.0;
@@ -20,21 +21,26 @@ pub(crate) struct Test {
     name: String,
     seconds: f64,
     has_failed: bool,
-    /// Whether other processes used so much of the machine that the time is unreliable.
+    /// Whether the time is unreliable: other processes used more than [`IDLE`] of the processor time, or the
+    /// system does not report how much.
     is_on_busy_machine: bool,
 }
 
 impl Test {
-    /// Returns true if the test belongs to the full tier only.
+    /// Returns true if a part of the test's name is `full`, as in a module `full`. Returns false for other
+    /// tests, even if only the full tier has their package.
     fn is_full(&self) -> bool {
         self.name.split([' ', ':']).any(|part| part == "full")
     }
 }
 
-/// Reads the report of nextest for `profile`. `of_others` is the processor share of other processes.
+/// Reads the report of nextest's last run with `profile`. `of_others` is the share of processor time that
+/// other processes used during the run, from 0 to 1; `None` if unknown. The times are unreliable if it is
+/// unknown or more than [`IDLE`].
 ///
 /// # Errors
-/// Returns an error if the file is missing or is not XML.
+/// Returns an error if the file cannot be read or is not XML, if a test lacks its class name, name or time,
+/// or if a time is not a number.
 pub(crate) fn read(profile: &str, of_others: Option<f64>) -> anyhow::Result<Vec<Test>> {
     let path = workspace::target()?.join("nextest").join(profile).join("junit.xml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -71,12 +77,13 @@ fn by_time(tests: &[Test]) -> Vec<&Test> {
     sorted
 }
 
-/// Returns the tests of the fast tier that exceed the time limit, slowest first.
+/// Returns the tests outside of modules `full` that exceed the time limit, slowest first.
 fn slow(tests: &[Test]) -> Vec<&Test> {
     by_time(tests).into_iter().filter(|test| test.seconds > LIMIT && !test.is_full()).collect()
 }
 
-/// Returns a nextest filter for the tests that exceed the limit, or `None` if there are none.
+/// Returns a nextest filter for the tests outside of modules `full` that exceed the time limit, or `None` if
+/// no test does.
 pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
     let slow = slow(tests);
     let names = slow.iter().filter_map(|test| test.name.split_once(' '));
@@ -94,7 +101,10 @@ pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
     }
 }
 
-/// Fails if a test of the fast tier exceeded the time limit on an idle machine.
+/// Fails if a test outside of modules `full` exceeded the time limit and its time is reliable. If only
+/// unreliable times exceeded it, the step counts as skipped.
+///
+/// Called only with `--all`; checks tests of all packages.
 pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
     let slow = slow(tests);
     let list: String = slow.iter().fold(String::new(), |mut list, test| {

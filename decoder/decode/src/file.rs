@@ -32,7 +32,8 @@ pub enum Completeness {
     Complete,
     /// Only the first `valid_bytes` bytes hold readable sections.
     Prefix {
-        /// Bytes up to the end of the last whole section.
+        /// Bytes up to the end of the last whole section. With [`IndexDamaged`](PrefixReason::IndexDamaged),
+        /// up to the index; with [`TrailingBytes`](PrefixReason::TrailingBytes), up to the trailer.
         valid_bytes: u64,
         /// Why reading ends there.
         reason: PrefixReason,
@@ -43,7 +44,8 @@ pub enum Completeness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixReason {
-    /// The file ends at the end of a section, but has no index: the recording was interrupted.
+    /// The file ends at the end of a section, but has no trailer: the recording was interrupted, or has not
+    /// ended yet.
     Unfinished,
     /// The file ends inside a section.
     CutShort {
@@ -68,8 +70,8 @@ pub enum PrefixReason {
 }
 
 impl Completeness {
-    /// Describes the part that cannot be read; `None` if the trace can be read, even if other bytes follow
-    /// it.
+    /// Describes how much of the file can be read, and why not more. `None` if the file is complete, or if
+    /// only other bytes follow it. A rebuilt index is described, too, although nothing is missing.
     pub fn cut_off(&self) -> Option<String> {
         match self {
             Self::Complete | Self::Prefix { reason: PrefixReason::TrailingBytes { .. }, .. } => None,
@@ -113,7 +115,7 @@ impl fmt::Display for PrefixReason {
     }
 }
 
-/// Totals of one launch and track, from the index.
+/// Totals of one launch and track, from the index or from the headers of sections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
@@ -123,7 +125,7 @@ pub struct Totals {
     pub chunks: u64,
     /// Number of events.
     pub events: u64,
-    /// Bytes of the frames in the file.
+    /// Bytes of the frames in the file, without sections of times.
     pub file_bytes: u64,
 }
 
@@ -189,9 +191,10 @@ pub struct TraceFile {
     pub(crate) stacks: KnownStacks,
     /// Launches that were not recorded, by kernel and reason, sorted by descending number.
     pub(crate) unrecorded: Unrecorded,
-    /// By number of the kernel: whether requested launches of it were not traced.
+    /// For each kernel, whether launches of it were requested but not traced. Computed on the first request.
     pub(crate) untraced_kernels: OnceLock<Vec<bool>>,
-    /// Errors of sections, other than frames and accounts, that cannot be read.
+    /// Errors of sections that no index lists and that cannot be read: the first 8 of addresses and values
+    /// together, the first of each other kind.
     pub(crate) damage: Vec<Damage>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
@@ -260,15 +263,16 @@ impl TraceFile {
     /// file. A step is one event of `raw`, `ecl` or expanded `predict`; a chunk of `predict` that is not
     /// expanded takes at most 64 steps for each byte of its payload. A byte of accounts takes 4 steps, a
     /// group of warps with one account 16, a warp visited separately 16, and a warp with its own row or mark
-    /// 512. Reads of single warps are not counted.
+    /// 512. Times, spans, source texts, and addresses and values take steps, too. The events of
+    /// [single warps](Self::decode_warp) are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
         self
     }
 
-    /// Resets the work count. For a program that keeps the trace open: each request then has the full limit
-    /// of [`unlimited`](Self::unlimited).
+    /// Resets the counts of work and output. A program that keeps the trace open calls this before each
+    /// request, so that each has the full limits that [`unlimited`](Self::unlimited) describes.
     pub fn renew_work(&self) {
         self.work.renew();
     }
@@ -327,7 +331,7 @@ impl TraceFile {
     }
 
     /// Returns the totals of a launch and track; zeros if the file has none. For the
-    /// [data track](Self::data_track), `chunks` counts entries and `events` counts accesses.
+    /// [data track](Self::data_track), `frames` counts sections, `chunks` entries and `events` accesses.
     pub fn totals(&self, launch: u32, track: u32) -> Totals {
         let mut totals = Totals::default();
         for frame in self.frames(launch, track) {
@@ -367,7 +371,7 @@ impl TraceFile {
         Ok(SectionHeader::parse(&header, offset)?)
     }
 
-    /// Reads the body of a section that the index lists, or of a section that directly follows one.
+    /// Reads the body of a section, and checks its kind and checksum.
     pub(crate) fn load_body(&self, entry: &IndexEntry) -> Result<Vec<u8>, DecodeError> {
         Ok(self.load_section(entry)?.1)
     }

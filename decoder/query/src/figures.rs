@@ -1,4 +1,5 @@
-//! Tables of figures and metadata.
+//! Rows of the tables in [`FigureTable`]: sums and counts per warp, location, loop, kernel, source line,
+//! cause of idle lanes, edge or site; launches with their metadata; counts of lost events and accesses.
 
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
@@ -10,6 +11,7 @@ use crate::source::Named;
 
 pub(crate) fn rows(traces: &[Named], table: FigureTable, scan: &Scan, sink: &mut Sink<'_>) -> Result<()> {
     let (selection, schema) = (&Selection::default(), scan.schema());
+    // One trace after the other, because each analysis uses all cores.
     for named in traces.iter().filter(|named| scan.bounds.allow_text("trace", &named.name)) {
         let (name, trace) = (named.name.as_str(), &named.trace);
         let figures = TraceFigures { name, trace, selection, analysis: &|| named.analysis() };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{BuildError, Compiler, compiler};
 
-/// Changes with each installed package. Watched while Debian's compiler is missing.
+/// Changes with each installed package. Watched while no compiler is found.
 const DEBIAN_PACKAGES: &str = "/var/lib/dpkg/status";
 
 /// Makes cargo rerun the build script when this file or folder changes, if it exists.
@@ -15,7 +15,10 @@ pub(crate) fn path(path: &Path) {
     }
 }
 
-/// Makes cargo rerun the build script when another device compiler may be available.
+/// Makes cargo rerun the build script when the device compiler may have changed.
+///
+/// If a compiler was found, only this `rustc` and the component list of its toolchain are watched. Otherwise,
+/// a change of any rustup toolchain or Debian package causes a rerun.
 pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
     match found {
         Ok(found) => {
@@ -25,7 +28,7 @@ pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
         Err(_) => {
             let toolchains = compiler::rustup_toolchains();
             toolchains.iter().for_each(|(_, folder)| components(Some(folder)));
-            // Rustup writes a file there for each toolchain.
+            // Rustup writes a file for each toolchain into its folder `update-hashes`.
             let rustup = toolchains.first().and_then(|(_, folder)| folder.ancestors().nth(2));
             path(&rustup.unwrap_or(Path::new("")).join("update-hashes"));
             path(Path::new(DEBIAN_PACKAGES));
@@ -33,7 +36,7 @@ pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
     }
 }
 
-/// Watches the list of a toolchain's components, which includes `rust-src`.
+/// Watches the list of a toolchain's installed components. Installing `rust-src` adds a line to it.
 fn components(toolchain: Option<&Path>) {
     if let Some(folder) = toolchain {
         path(&folder.join("lib/rustlib/components"));

@@ -45,8 +45,9 @@ pub fn call_graph<'a>(module: &Module<'a>) -> CallGraph<'a> {
     CallGraph { calls: calls.collect() }
 }
 
-/// Returns the index of the function of each name: the definition if one exists, otherwise the first
-/// prototype.
+/// Returns the index in [`Module::functions`] for each function name: the definition if one exists, otherwise
+/// the first prototype. An alias is a name, too, with the index of its target, and replaces a prototype of
+/// the same name.
 fn indices<'a>(module: &Module<'a>) -> HashMap<&'a str, usize> {
     let mut indices: HashMap<&str, usize> = HashMap::new();
     for (index, function) in module.functions.iter().enumerate() {

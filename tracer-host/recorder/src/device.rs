@@ -32,7 +32,8 @@ pub struct LaunchShape {
 /// Limits and progress reports of a launch on the simulator. A GPU ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Simulated {
-    /// Maximum steps before the launch fails; `None` for [`Watchdog::default`](warptrace_sim::Watchdog).
+    /// Maximum steps before the launch fails: per block if blocks are independent, otherwise in total. `None`
+    /// for [`Watchdog::default`](warptrace_sim::Watchdog).
     pub steps: Option<u64>,
     /// Maximum run time, after which the launch fails; `None` for no limit.
     pub time: Option<Duration>,
@@ -124,26 +125,27 @@ pub struct DeviceFacts {
     pub uuid: Option<String>,
     /// The host clock that times launches.
     pub clock: HostClock,
-    /// Number of multiprocessors; for the simulator, its number of worker threads.
+    /// Number of multiprocessors; for the simulator, the number in its options, otherwise its number of
+    /// worker threads.
     pub multiprocessors: u32,
     /// Maximum resident threads of the device; `u64::MAX` if unknown.
     pub resident_threads: u64,
-    /// Total memory in bytes. For the simulator, the host's memory, or 4 GiB if that is unknown.
+    /// Total memory in bytes. For the simulator, the host's total memory, or 4 GiB if that is unknown.
     pub memory_bytes: u64,
-    /// Free memory in bytes. For the simulator, the host's, but at most 8 GiB, to leave some for other
-    /// programs.
+    /// Free memory in bytes; the total if the driver does not report it. For the simulator, the total, but at
+    /// most 8 GiB.
     pub free_bytes: u64,
 }
 
 /// The argument of [`Device::prepare`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prepare<'a> {
-    /// Modules whose kernels may run later, if they contain PTX. Ignored: modules that the device already
-    /// has, and all modules on a device that needs no code.
+    /// Modules whose kernels may run later. The device uses their PTX and their named values; the simulator
+    /// only the values. Modules that the device already has are ignored.
     pub code: &'a [&'a KernelModule],
     /// Kernels that will be launched, in any of the PTX texts.
     pub kernels: &'a [&'a str],
-    /// A launch that will be made.
+    /// A launch that will be made; see the result of [`Device::prepare`].
     pub launch: Option<(&'a KernelCall, &'a LaunchShape)>,
     /// The recording and codec of traced kernels; `None` for untraced ones.
     pub traced: Option<(Recording, CodecSpec)>,
@@ -188,8 +190,8 @@ pub struct LaunchTime {
 pub enum EncodeJob<'a> {
     /// Flattens streamed logs of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
-    /// Finds the classes of the streams of launches, before their logs are encoded. Their table must be
-    /// empty.
+    /// Finds the classes of the streams of launches, before their logs are encoded. The hash table of classes
+    /// in `pool` must be empty.
     Classes {
         /// Addresses of logs and classes.
         pool: &'a PoolDescriptor,
@@ -239,7 +241,8 @@ pub struct Encoded {
     pub claims: Claims,
     /// After [`EncodeJob::Collect`], the number of chunks examined.
     pub collected: u32,
-    /// The time taken.
+    /// After [`EncodeJob::Classes`] and [`EncodeJob::Logs`], the time of the kernels; on the simulator, of
+    /// the whole job. May be 0 after other jobs.
     pub time: Duration,
 }
 
@@ -272,8 +275,8 @@ pub trait Device {
         None
     }
 
-    /// Makes launches fail with [`DeviceError::GivenUp`] once `asked` is set; their kernels may continue to
-    /// run. `None` removes the flag.
+    /// Makes launches fail with [`DeviceError::GivenUp`] once `asked` is set, except launches with streamed
+    /// logs; their kernels may continue to run. `None` removes the flag.
     ///
     /// # Errors
     /// If the driver fails.
@@ -281,7 +284,8 @@ pub trait Device {
         Ok(())
     }
 
-    /// Makes later reads independent of work submitted before: they do not wait for it.
+    /// Makes later reads independent of work submitted before: they do not wait for it. Has no effect unless
+    /// [`give_up_by`](Self::give_up_by) set a flag before.
     fn read_beside(&mut self) {}
 
     /// Waits for all submitted work, and makes later reads wait for such work again.
@@ -302,7 +306,7 @@ pub trait Device {
     /// Frees memory.
     ///
     /// # Errors
-    /// If it is not an allocation of this device.
+    /// If it is not an allocation of this device, or the driver fails.
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError>;
 
     /// Copies to the device.
@@ -332,11 +336,11 @@ pub trait Device {
     }
 
     /// Loads and compiles the code of launches and of the kernels that encode their logs, so that the first
-    /// launch is not slower than later ones. Returns the maximum number of resident threads of a
-    /// traced [launch](Prepare::launch), otherwise of the device.
+    /// launch is not slower than later ones. Returns the maximum number of resident threads of a traced
+    /// [launch](Prepare::launch), otherwise of the device; `u64::MAX` on the simulator.
     ///
     /// # Errors
-    /// If the device has no code for the kernels, or does not support the recording.
+    /// If the device has no code for the kernels, does not support the recording, or the driver fails.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
 
     /// Runs a kernel and waits for it. Runs its traced copy if `traced` is `Some`.
@@ -347,8 +351,8 @@ pub trait Device {
     /// [`StreamLogs`].
     ///
     /// # Errors
-    /// If the device has no code for the kernel, the kernel fails, or the function that empties its logs
-    /// fails.
+    /// If the device has no code for the kernel, the shape is invalid, the kernel fails or is given up, or
+    /// the function that empties its logs fails.
     unsafe fn launch(
         &mut self,
         call: &KernelCall,

@@ -18,7 +18,6 @@ pub trait LiveMemory {
     ///
     /// # Errors
     /// If a range is not inside one allocation, or the driver fails.
-    /// If a range is not inside one allocation, or the driver fails.
     fn start_read(&mut self, ranges: &[(u64, usize)]) -> Result<(), DeviceError>;
 
     /// Waits for the oldest pending read, and returns its ranges concatenated.

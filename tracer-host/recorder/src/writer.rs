@@ -1,8 +1,8 @@
 //! Writes `.wtrc` files while a program runs.
 //!
 //! ```text
-//! create ── preamble, META, ORIG, CODE
-//! write_message ── MORE, CODE | SITE | BUFS | TEXT | LABL | STCK | UNTR | HOST    any number of calls
+//! create ── preamble, META, ORIG, CODE, WAIT
+//! write_message ── MORE, CODE, WAIT | SITE | BUFS | TEXT | LABL | STCK | UNTR | HOST  any number of calls
 //! begin_launch ── LNCH
 //! write_batch  ── FRAM, TIME, …     any number of calls; flushed after each
 //! end_tracks ── ACCT, SPAN, …       once for each launch and track
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Flushed data stays readable if the program fails later: a file without an end opens up to its last
-//! complete frame.
+//! complete section.
 
 mod batch;
 mod cut;
@@ -66,20 +66,22 @@ const BYTES_AT_ONCE: u64 = 64 << 20;
 pub struct Summary {
     /// File size in bytes.
     pub bytes: u64,
-    /// Number of frames.
+    /// Number of frames. Sections of addresses and values are not frames.
     pub frames: u64,
-    /// Number of chunks.
+    /// Number of chunks in the frames. A chunk that a frame stores once for several warps counts for each
+    /// warp.
     pub chunks: u64,
-    /// Number of events in all tracks.
+    /// Number of events in all tracks of events.
     pub events: u64,
-    /// Bytes of all payloads as written by the device.
+    /// Bytes of the payloads of these chunks before compression, without times.
     pub payload_bytes: u64,
 }
 
 /// Writes one `.wtrc` file.
 ///
-/// Several launches may be open at once. Memory: the index (56 bytes a section), the next sequence number of
-/// each warp of an open launch (8 bytes), and the frames of the call in progress.
+/// Several launches may be open at once. Memory: the index (48 bytes for each listed section), the
+/// description of each launch, the next sequence number of each warp on each track that has not ended (8
+/// bytes), the labels and call stacks written so far, and the chunks and frames of the call in progress.
 ///
 /// ```
 /// use warptrace_format::codec::CodecSpec;
@@ -225,9 +227,9 @@ impl<W: Write + Send> TraceWriter<W> {
         self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], None, &[])
     }
 
-    /// Like [`write_batch`](Self::write_batch), followed by [`end_tracks`](Self::end_tracks), whose accounts
-    /// are compressed in parallel. `launches` ascend. `find` finds their chunks, and `payload` returns the
-    /// payload of a chunk. With `classes`, each stream gets the chunks of its class.
+    /// Like [`write_batch`](Self::write_batch), followed by [`end_tracks`](Self::end_tracks). The accounts
+    /// are compressed while the chunks are written. `launches` ascend. `find` finds their chunks, and
+    /// `payload` returns the payload of a chunk. With `classes`, each stream gets the chunks of its class.
     pub(crate) fn write<'p, E: From<WriteError> + Send>(
         &mut self,
         launches: impl IntoIterator<Item = u32>,
@@ -258,7 +260,8 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(self.flush()?)
     }
 
-    /// Writes the chunks of `parts` and `repeated`, the last ones of `ends`. `more` sections will follow.
+    /// Writes the chunks of `parts` and `repeated`. The tracks in `ends` have no chunks after these. The
+    /// index needs room for `more` sections after the frames.
     fn write_parts<'p>(
         &mut self,
         parts: &[Part<'_>],
@@ -342,8 +345,9 @@ impl<W: Write + Send> TraceWriter<W> {
     /// chunk of that track may follow. Without accounts, a recorded launch can be read but not verified.
     ///
     /// # Errors
-    /// An unknown launch or track, a second call for the same track, a number of accounts that differs from
-    /// the number of recorded warps, a `finished` that is neither 0 nor 1, or an I/O error.
+    /// An unknown launch, a track that is not a track of events, a second call for the same track, a number
+    /// of accounts that differs from the number of recorded warps, a `finished` that is neither 0 nor 1, or
+    /// an I/O error.
     pub fn end_launch(
         &mut self,
         launch: u32,

@@ -1,4 +1,5 @@
-//! Runs a subject once, traced into a file or untraced.
+//! Runs a subject, traced into a file or untraced. [`Bench::traced_whole`] repeats a traced run with more
+//! memory until no events are lost.
 
 use std::collections::HashMap;
 use std::io::BufWriter;
@@ -33,21 +34,23 @@ pub(crate) struct Bench {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// From the start of the session until the program can begin: splicing, loading code, allocating device
-    /// memory.
+    /// Traced: time of `Session::start`, which splices and loads code, allocates device memory and begins the
+    /// file. Untraced: time of `device.prepare`, which loads code.
     pub(crate) setup: Duration,
-    /// Freeing device memory.
+    /// Time of `Session::finish` without writing: mostly freeing device memory. 0 if untraced.
     pub(crate) end: Duration,
-    /// All kernels of the program.
+    /// Total time of the program's kernels alone.
     pub(crate) kernel: Duration,
-    /// Encoding kernels.
+    /// Time of the tracer's kernels that encode logs on the device. 0 with streamed logs, which the host
+    /// encodes.
     pub(crate) encoding: Duration,
-    /// Copying the trace from the device.
+    /// Copying the trace from the device, while the program waits.
     pub(crate) copy: Duration,
-    /// Sorting, compressing and writing the trace, up to the last `write` call.
+    /// Sorting, compressing and writing the trace with its index, partly while the program runs. Ends when
+    /// the system has taken all bytes and the file is closed; they may not be on the disk yet.
     pub(crate) write: Duration,
     /// The whole program: copying the input, kernels, copying the result and, for a traced run, copying and
-    /// writing the trace.
+    /// writing the trace. Without `setup` and `end`.
     pub(crate) whole: Duration,
 }
 
@@ -75,13 +78,14 @@ pub(crate) struct Recorded<'s> {
     pub(crate) run: SubjectRun<'s>,
     /// Counts of the session.
     pub(crate) report: LaunchReport,
-    /// Contents of the file.
+    /// Totals of the file: bytes, frames, chunks, events and payload bytes.
     pub(crate) summary: Summary,
     pub(crate) times: Times,
     pub(crate) path: PathBuf,
 }
 
-/// Returns the options of a recording with at most `memory` bytes of device memory.
+/// Returns the options of a recording with `memory` bytes of device memory, or with [`STREAMED_BYTES`] if the
+/// recording is streamed and that is less.
 pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> RecordingSpec {
     let memory = match codec.recording.policy {
         Policy::Stream => memory.min(STREAMED_BYTES),
@@ -156,7 +160,7 @@ impl Bench {
         untraced(&mut *self.device, subject)
     }
 
-    /// Records into the file `name` of the folder, with `memory` bytes of device memory.
+    /// Records into the file `name` of the folder, with the memory limit of [`session_options`].
     pub(crate) fn traced<'s>(
         &mut self,
         subject: &'s dyn Subject,
@@ -204,7 +208,9 @@ impl Bench {
                 "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
                 MemorySize(memory)
             );
-            // Adds half, because the behaviour of threads that wait for others differs from run to run.
+            // Estimates the memory that all events need, and adds half of the estimate: threads that wait for
+            // others produce different numbers of events from run to run. The next line at least doubles the
+            // memory.
             let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
             memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
         }
@@ -221,7 +227,8 @@ pub(crate) fn needed_memory(error: &anyhow::Error) -> Option<u64> {
         WorkloadError::Session(error) => of_session(error),
         _ => None,
     };
-    // These error types are transparent and do not appear as separate causes.
+    // `DmrError::Workload` and `WorkloadError::Session` are transparent: `chain` returns the outer error, but
+    // not the error that it wraps. So each type is searched, and the wrapped error is unpacked.
     error.chain().find_map(|cause| {
         let dmr = cause.downcast_ref().and_then(|error| match error {
             DmrError::Workload(error) => of_program(error),

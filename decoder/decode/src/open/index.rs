@@ -1,4 +1,5 @@
-//! Opens a trace by its index. The number of reads does not depend on the length of the file.
+//! Opens a trace by its index. Reads the sections of launches, early ends and additions, and the headers of
+//! sections that no index lists. Frames, accounts and texts in the index are not read.
 
 use crate::count::count;
 use warptrace_format::file::limits::MAX_SECTION_BYTES;

@@ -69,13 +69,14 @@ impl fmt::Display for LaunchTrack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SpanFault {
-    /// The warp was not chosen for recording.
+    /// A warp that was not chosen for recording has a span.
     NotChosen,
     /// The span begins at global timer 0, a value that the timer never has.
     NoBegin,
     /// The span has an end, but by the account the warp did not finish.
     Unfinished,
-    /// The span ends before it begins, by the clock or by the global timer.
+    /// The span ends before it begins, by the global timer or, if the warp stayed on one multiprocessor, by
+    /// its clock.
     EndsBefore,
 }
 
@@ -134,10 +135,11 @@ pub(super) fn unbalanced(of: LaunchTrack, warp: u32, account: &WarpAccount) -> O
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The file ends early, or its end is damaged.
+    /// The file is not [complete](Completeness::Complete): it ends early, a section or the index is damaged,
+    /// or bytes follow the trailer.
     #[error("{}", not_sound(.0))]
     Incomplete(Completeness),
-    /// A section or a chunk cannot be decoded.
+    /// A section or a chunk cannot be read or decoded.
     #[error(transparent)]
     Unreadable(DecodeError),
     /// Events at a location that the metadata does not describe.
@@ -167,7 +169,7 @@ pub enum Problem {
         /// The lanes that the warp has.
         lanes: u32,
     },
-    /// Times that do not match the events of their chunks.
+    /// Events without a start time, in a trace with start times of runs.
     #[error("{events} events have no time, although each run was recorded with one; the first at {first}")]
     ForeignTimes {
         /// Number of events without a time in this launch.
@@ -249,7 +251,8 @@ pub enum Problem {
         /// Last of the warps covered twice.
         last: u32,
     },
-    /// Warps that were not chosen for recording have events, or accounts with events.
+    /// Warps that were not chosen for recording have events, or accounts that have events or say that the
+    /// warp did not finish.
     #[error(
         "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
     )]
@@ -273,11 +276,11 @@ pub enum Problem {
         of: LaunchTrack,
         /// The warp.
         warp: u32,
-        /// Events that reached a trace point.
+        /// Events that reached a trace point, or accesses.
         attempted: u64,
-        /// Events counted as recorded.
+        /// Those counted as recorded.
         recorded: u64,
-        /// Events counted as lost.
+        /// Those counted as lost.
         lost: u64,
     },
     /// The contents of the file differ from a warp's account.
@@ -308,7 +311,7 @@ pub enum Problem {
         track: u32,
         /// Number of these warps.
         warps: u64,
-        /// Events that they lack.
+        /// Events that they lack, according to their accounts.
         events: u64,
         /// The first of the warps, at most 8.
         first_warps: Vec<u32>,
@@ -402,10 +405,12 @@ pub enum Problem {
         warp: u32,
         /// Number of the event in track 1.
         event: u64,
-        /// Runs of track 0 before it.
+        /// Runs of track 0 before it, not yet found in track 1.
         waiting: usize,
     },
-    /// In a dual recording, one track of a warp continues after the end of the other, which lost no events.
+    /// In a dual recording, one track of a warp has more events than the other, which lost none. The
+    /// additional events come after the end of the other or, with the policy `ring`, possibly before its
+    /// beginning.
     #[error(
         "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and the one that ends first \
          lost none; they are equal as far as both go"

@@ -95,7 +95,8 @@ pub enum LaunchError {
     },
 }
 
-/// Identity of a stream: one warp of one launch.
+/// Identity of a warp in the file: its launch, kernel, block and number in the block. The streams of a warp
+/// on several tracks share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
     /// Launch number.
@@ -110,9 +111,10 @@ pub struct StreamId {
 
 /// One kernel launch.
 ///
-/// Every value is valid: no dimension is 0, a block has at most [`MAX_BLOCK_THREADS`] threads, and the number
-/// of warps fits in 32 bits. The linear index of a warp is `block * warps_per_block + warp in block`, where
-/// the linear index of block (x, y, z) is `x + grid.x * (y + grid.y * z)`.
+/// Every value is valid: no dimension is 0, a block has at most [`MAX_BLOCK_THREADS`] threads, the number of
+/// warps fits in 32 bits, and the chosen warps exist. The linear index of a warp is
+/// `block * warps_per_block + warp in block`, where the linear index of block (x, y, z) is
+/// `x + grid.x * (y + grid.y * z)`.
 ///
 /// ```
 /// use warptrace_format::file::LaunchInfo;
@@ -229,7 +231,7 @@ impl LaunchInfo {
         self.blocks() * self.warps_per_block()
     }
 
-    /// Returns the stream of a warp, or `None` if the launch has no such warp.
+    /// Returns the identity of a warp, or `None` if the launch has no such warp.
     pub fn stream_id(&self, warp: u32) -> Option<StreamId> {
         if warp >= self.warps() {
             return None;
@@ -265,7 +267,8 @@ impl LaunchInfo {
         Some(u32::MAX >> (WARP_LANES - lanes))
     }
 
-    /// Returns the end of a prefix of `warps` with the same lanes, and these lanes (`None` for no such warp).
+    /// Returns the end of the first warps of `warps` that are known to have the same lanes, and these lanes.
+    /// The lanes are `None` if the launch does not have the first warp.
     pub fn lanes_of(&self, warps: &Range<u32>) -> (u32, Option<u32>) {
         let each = self.warps_per_block();
         let after = each - warps.start % each;
@@ -311,7 +314,7 @@ impl LaunchInfo {
         self.chosen.before(warp, self.warps_per_block())
     }
 
-    /// Returns the number of chosen warps in a range of linear indices.
+    /// Returns the number of chosen warps in a range of linear indices of warps that the launch has.
     pub const fn chosen_in(&self, warps: &Range<u32>) -> u32 {
         if self.is_whole() {
             return warps.end - warps.start;

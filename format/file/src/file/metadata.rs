@@ -3,7 +3,9 @@
 //! The body is [`Metadata`] in [postcard's wire format](https://postcard.jamesmunns.com/wire-format): fields
 //! in the order of declaration, unsigned integers as varints (seven bits per byte, lowest first), strings and
 //! sequences after their length, options after a byte 0 or 1, enum variants by number in the order of
-//! declaration. The encoding is not self-describing, so a change of a field requires a new section version.
+//! declaration. Fields that other sections store ([`LocationInfo::code`], [`LocationInfo::wait`],
+//! [`Metadata::origin`]) take no bytes. The encoding is not self-describing, so a change of a field requires
+//! a new section version.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -35,7 +37,7 @@ crate::named_enum! {
     pub enum DeviceKind {
         /// A GPU, used through the CUDA driver.
         Cuda = "cuda",
-        /// The simulator: same streams, no meaningful performance.
+        /// The simulator. Its traces have the same form, but its times say nothing about a GPU.
         Simulator = "simulator",
     }
 }
@@ -225,15 +227,15 @@ pub const COMMAND: &str = "command";
 pub const PROGRAM: &str = "program";
 /// Property: limit of the session's device memory, in bytes.
 pub const MEMORY_LIMIT: &str = "memory_limit";
-/// Property: peak of the session's device memory, in bytes.
+/// Property: device memory that the session allocated at its start, in bytes. It allocates no more later.
 pub const MEMORY_PEAK: &str = "memory_peak";
 /// Property: which trace points `warptrace run` placed.
 pub const POINTS: &str = "points";
-/// Property: the recorded part of the program.
+/// Property: the recorded part of the program; absent if all of it.
 pub const WINDOW: &str = "window";
 /// Property: step of the multiprocessor clock in cycles, decimal; absent if not measured or without times.
 pub const CLOCK_STEP: &str = "clock_step";
-/// Property: step of the global timer in nanoseconds, likewise.
+/// Property: step of the global timer in nanoseconds, decimal; absent if not measured or without times.
 pub const TIMER_STEP: &str = "timer_step";
 /// Property: number of wait locations without events, because the codec cannot carry more ids; absent if 0.
 pub const WAITS_LEFT_OUT: &str = "waits_left_out";
@@ -361,12 +363,14 @@ impl Metadata {
         self.properties.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns which loops were counted, or `None` if the file does not say.
+    /// Returns which loops were counted, or `None` if the file does not say or has a name unknown to this
+    /// build.
     pub fn counting(&self) -> Option<Counting> {
         self.property(COUNTING).and_then(Counting::from_name)
     }
 
-    /// Returns what the events cannot show: how loops were counted, or what lies between sparse trace points.
+    /// Describes a limit of the recorded events: loops were counted as if in lock step, or the trace points
+    /// are sparse. `None` if neither applies.
     pub fn assumption(&self) -> Option<&'static str> {
         let counted = self.counting().and_then(Counting::assumption);
         counted.or_else(|| match self.property(POINTS)? {
@@ -445,8 +449,8 @@ impl Metadata {
     }
 }
 
-/// Deserialises a sequence of at most `N` elements. Does not allocate by the announced length, so a few bytes
-/// cannot cause an allocation of more than `N` elements.
+/// Deserialises a sequence of at most `N` elements. Memory grows with the elements that are read, not with
+/// the announced length.
 pub(super) fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

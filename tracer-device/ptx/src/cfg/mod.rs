@@ -35,10 +35,10 @@ pub struct Cfg {
 pub struct Block {
     /// Indices of the block's statements. May be empty for the first and the last block.
     pub statements: Range<usize>,
-    /// Index of the statement of the first instruction.
+    /// Index of the statement of the first instruction, if the block has one.
     pub first_instruction: Option<usize>,
-    /// Offset where inserted instructions execute first in the block: after its labels, before its first
-    /// statement if no branch leads to it, or after the body's declarations for block 0.
+    /// Offset where inserted instructions execute first in the block: after the labels to which branches
+    /// lead; before its first statement if no branch leads to it; after the body's declarations for block 0.
     pub entry: usize,
     /// How the block ends.
     pub terminator: Terminator,
@@ -113,7 +113,7 @@ pub enum EdgeKind {
     Taken,
     /// An entry of the table of `brx.idx` is selected.
     Indexed,
-    /// Control falls through: the block has no branch, or the branch's guard does not hold.
+    /// Control falls through: no branch or other terminator ends the block, or its guard does not hold.
     FallThrough,
 }
 
@@ -121,7 +121,8 @@ pub enum EdgeKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CfgError {
-    /// The function does not have the label of a branch.
+    /// The label of a branch or table is unknown: no scope around the branch or table has it, and it is not
+    /// unique in the function.
     #[error(
         "the branch at byte {} leads to `{label}`, which is no label of its function; \
          the text is incomplete, or the branch is of a kind that is not known",

@@ -30,10 +30,11 @@
 //!
 //! # Blocks without a marker
 //!
-//! A block has a point but no marker if the events of another point determine its events and masks: its only
-//! predecessor has no other successor, and lanes cannot diverge, reconverge or exit between the two markers.
-//! [`Marked::implied`] lists such points. Join blocks always have a marker, because the hardware decides
-//! which lanes arrive there in one group.
+//! With [`Points::Blocks`], in a function without named points and waits, a block has a point but no marker
+//! if the events of another point determine its events and masks: its only predecessor has no other
+//! successor, and lanes cannot diverge, reconverge or exit between the two markers. [`Marked::implied`] lists
+//! such points. Join blocks always have a marker, because the hardware decides which lanes arrive there in
+//! one group.
 
 mod accesses;
 mod barriers;
@@ -77,11 +78,12 @@ pub struct Marked {
     /// Requested functions that could not be marked: name as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
     /// The memory accesses and named values with a data marker, by number. The numbers are consecutive from
-    /// [`PointOptions::first_site`]. Within a kernel, values come first, then recorded accesses, then derived
-    /// ones.
+    /// [`PointOptions::first_site`]. Within a function, values come first, then recorded accesses, then
+    /// derived ones.
     pub sites: Vec<Site>,
-    /// Functions with accesses or calls through pointers that are not recorded although requested: name as in
-    /// the PTX, and reason.
+    /// Functions with requested accesses or values that are not recorded: name as in the PTX, and reason. If
+    /// functions contain calls through pointers, a last entry for the first of them counts these calls: the
+    /// called functions are not recorded.
     pub unrecorded: Vec<(String, String)>,
 }
 
@@ -98,13 +100,16 @@ pub struct Point {
     /// and its sides, the block that ends with the branch.
     pub block: usize,
     /// Line in the original text, from 1, of the block's first instruction; for a branch and its sides, of
-    /// the branch.
+    /// the branch; for a named point or a wait, of its statement.
     pub ptx_line: usize,
     /// Column in characters, from 1.
     pub ptx_column: usize,
-    /// Source position. With [`Points::Blocks`], for an entry, a block or a loop whose block ends with a
-    /// conditional branch, return or exit, the position of that instruction: lanes diverge there. Otherwise
-    /// the position of the block's first instruction that has one. `None` if unknown.
+    /// Source position, `None` if unknown. The first of these that is known:
+    /// - for an entry, the function's position in [`PointOptions::lines`];
+    /// - with [`Points::Blocks`], for an entry, a block or a loop, the position of the branch, return, exit
+    ///   or trap at the end of the block, if lanes may diverge there;
+    /// - the first position of an instruction in the block; for other points, the position of the branch,
+    ///   wait or name.
     pub source: Option<SourcePlace>,
     /// The inlined calls that lead to that position, innermost first.
     pub inlined_at: Arc<[CallSite]>,
@@ -114,8 +119,8 @@ pub struct Point {
     pub counted: bool,
     /// The name in the source for points of the kind [`Named`](PointKind::Named); the instruction for waits.
     pub name: Option<Arc<str>>,
-    /// The wait that begins at a [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait), or the first
-    /// barrier in the block of the point.
+    /// The wait that begins at a [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait). In a function
+    /// without points at waits, the first barrier in the block of an entry, a block or a loop.
     pub wait: Option<Box<PointWait>>,
 }
 
@@ -166,7 +171,7 @@ pub enum PointKind {
     /// A guarded `bra`, `ret`, `exit` or `trap` was not taken.
     NotTaken,
     /// Lanes reached a `.pragma "WARPTRACE name"`, to which `tracer-host/include/warptrace.cuh` expands
-    /// `WARPTRACE("name")`. Marked with every choice of points.
+    /// `WARPTRACE("name")`, or a comment `// WARPTRACE name`. Marked with every choice of points.
     Named,
     /// Lanes reached a barrier of their block.
     Barrier,
@@ -276,9 +281,9 @@ pub enum PointError {
 /// Inserts markers into PTX that has none.
 ///
 /// Ids follow the text order, function by function, but a loop's point comes before the points in the loop.
-/// The same text and options always give the same ids. A function whose control flow cannot be read, whose
-/// parameters cannot be laid out, or whose points would need ids above 65,535 gets no marker;
-/// [`Marked::skipped`] gives the reason.
+/// Named points of a function come after its other points, and waits come last. The same text and options
+/// always give the same ids. A function whose control flow cannot be read, whose parameters cannot be laid
+/// out, or whose points would need ids above 65,535 gets no marker; [`Marked::skipped`] gives the reason.
 ///
 /// # Errors
 /// Returns a [`PointError`] if the text is not valid PTX or already has markers, if `first_id` or

@@ -13,7 +13,6 @@ use crate::{ClockSteps, DeviceClocks, DeviceError};
 ///
 /// Between two samples the thread runs up to seven loop iterations, divisions and a memory read, whose time
 /// varies. A clock with steps of 16 cycles yields 16, and a clock that counts each cycle soon yields 1.
-/// has 1.
 pub const CLOCKS_PTX: &str = r"
 .version 7.0
 .target sm_70

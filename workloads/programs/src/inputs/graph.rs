@@ -30,7 +30,7 @@ pub enum GraphError {
     /// There are no nodes.
     #[error("the graph has no nodes; a graph needs at least one")]
     Empty,
-    /// There are more nodes than 32-bit offsets and ids can number.
+    /// There are more nodes than 32-bit ids can number.
     #[error("the graph has {nodes} nodes; at most {limit} are possible")]
     TooManyNodes {
         /// Number of nodes.
@@ -97,7 +97,8 @@ pub enum GraphError {
 }
 
 impl Graph {
-    /// Maximum number of nodes: node ids are `u32`, and one value stays free as a marker.
+    /// Maximum number of nodes: node ids and the number of nodes are below `u32::MAX`, which stays free as a
+    /// marker.
     pub const MAX_NODES: u64 = u32::MAX as u64 - 1;
     /// Maximum number of arcs.
     pub const MAX_ARCS: u64 = u32::MAX as u64;

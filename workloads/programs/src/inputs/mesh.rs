@@ -16,7 +16,7 @@ pub const BOUNDARY: u32 = u32::MAX;
 /// * Every segment is an edge, and no segment occurs twice. Every edge of only one triangle is a segment. A
 ///   segment with triangles on both sides is a constraint inside the domain.
 ///
-/// Points without a triangle are allowed.
+/// Points without a triangle are allowed. Overlaps of triangles without a common edge are not detected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
     points: Vec<Point>,
@@ -142,7 +142,8 @@ pub enum MeshError {
 }
 
 impl Mesh {
-    /// Creates a mesh from its parts after checking the invariants. Takes linear time and extra memory.
+    /// Creates a mesh from its parts after checking the invariants. Takes time n log n, because it sorts
+    /// edges and segments, and linear extra memory.
     ///
     /// # Errors
     /// The first invariant that does not hold, and where.
