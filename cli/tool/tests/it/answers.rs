@@ -375,3 +375,29 @@ fn causes_are_found_by_the_branch_that_they_are_shown_at() {
         run(&["causes", text(&path), "--location", "1"]).1.contains("no lane was idle because of BEFORE")
     );
 }
+
+#[test]
+fn a_warp_that_dominates_the_trace_is_the_first_finding() {
+    let folder = Folder::new();
+    let path = folder.at("dominated.wtrc");
+    let mut trace =
+        writer(&path, &metadata("search").with_location(1, "entry", "").with_location(2, "WALK", ""));
+    let short = [1_u8, 0, 255, 255, 255, 255];
+    let long = [&short[..], &[2, 0, 1, 0, 0, 0].repeat(90)].concat();
+    write_launch(&mut trace, 0, [4, 32], &[&short[..]; 4]);
+    write_launch(&mut trace, 1, [4, 32], &[&short[..], &long, &short, &short]);
+    trace.finish().unwrap();
+    let top = printed(&["top", text(&path)]);
+    let first = top.lines().next().unwrap();
+    let expected = "98.9% of the longest path (92 events, the longest warp of each launch) is one warp: launch 1 block \
+        1 warp 0, threads 0 to 31: 91 events, the median of its launch 1; most of it at WALK: 90 visits";
+    assert!(first.starts_with(expected), "{first}");
+    let json = json(&["top", text(&path)]);
+    assert_eq!(
+        (&json["dominant"], json["verdict"]["what"].as_str().unwrap()[..8].to_owned()),
+        (&first.into(), first[..8].to_owned())
+    );
+    // Warps of a launch that are about as long as each other dominate nothing.
+    let path = folder.recorded("even.wtrc", &[]);
+    assert!(!printed(&["top", text(&path)]).contains("longest path"));
+}

@@ -23,7 +23,7 @@ fn stack(frames: &[(&str, u32, &str)]) -> Arc<[StackFrame]> {
 }
 
 /// Four launches: two from one line by two ways, one from another line, one without a stack.
-fn with_stacks(folder: &Folder) -> PathBuf {
+pub(crate) fn with_stacks(folder: &Folder) -> PathBuf {
     const CALL: (&str, u32, &str) =
         ("/usr/lib/python3/dist-packages/torch/nn/modules/module.py", 1751, "Module.call");
     const FORWARD: (&str, u32, &str) = ("/home/user/model.py", 31, "Model.forward");
@@ -55,7 +55,7 @@ fn launches_are_summed_up_by_the_line_that_makes_them() {
     assert_eq!(row("user/a b\\u{1b}.py in loss")[0], "1");
     assert_eq!(row("(no call stack)")[0], "1");
     let stacks = printed(&["stats", path, "--by", "stack"]);
-    let expected = "\n1 launches of matmul\n    /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1751 in \
+    let expected = "\n1 launch of matmul\n    /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1751 in \
         Module.call\n  > /home/user/model.py:31 in Model.forward\n    /home/user/train.py:90 in <module>\n";
     assert!(stacks.contains(expected), "{stacks}");
     let sites = json(&["stats", path])["launch_sites"].take();

@@ -43,7 +43,7 @@ pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths.push(folder.recorded("counted.wtrc", &["--counted"]));
     paths.push(folder.recorded("timed.wtrc", &["--times", "all"]));
     paths.push(crate::marks::unfinished(folder));
-    paths.push(crate::labels::labelled(folder));
+    paths.extend([crate::labels::labelled(folder), crate::launch_sites::with_stacks(folder)]);
     paths.push(crate::unrecorded::partial(folder));
     paths.push(crate::roles::specialised(folder));
     paths.push(crate::values::valued(folder, "valued.wtrc", usize::MAX));

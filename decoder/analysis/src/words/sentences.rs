@@ -1,7 +1,7 @@
 //! Sentences that summarize the contents, losses and findings of a trace.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::order::OrderItems;
 use warptrace_decoder::{LaunchEnd, TraceFile, Untimed};
@@ -13,6 +13,7 @@ use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::counts::{Counts, Weight, share};
 use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, PathGroup, Point, WarpFigures};
+use crate::odd::Oddity;
 use crate::recordings::Difference;
 use crate::roles::{KernelRoles, Role};
 
@@ -245,6 +246,43 @@ fn groups_of(paths: &[&PathGroup]) -> String {
 pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
     analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
+}
+
+/// Ratio of a dominant warp to the median warp of its launch.
+const DOMINANT_RATIO: u64 = 3;
+
+/// Returns the warp that dominates a trace, and the events of the longest path: the sum over launches of the
+/// longest warp of each. The warp has at least half of them, and it is far longer than the median warp of its
+/// launch or the only one. `None` if there is none, or the trace is of one warp.
+fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
+    let mut longest: BTreeMap<u32, (&WarpFigures, u64)> = BTreeMap::new();
+    for (warp, warps) in analysis.warps.distinct() {
+        let (of_launch, count) = longest.entry(warp.launch).or_insert((warp, 0));
+        *count += warps;
+        if warp.counts.visits > of_launch.counts.visits {
+            *of_launch = warp;
+        }
+    }
+    let path = longest.values().fold(0, |sum: u64, (warp, _)| sum.saturating_add(warp.counts.visits));
+    let (warp, warps) =
+        *longest.values().max_by_key(|(warp, _)| (warp.counts.visits, Reverse(warp.launch)))?;
+    let events = warp.counts.visits;
+    let is_far = events / DOMINANT_RATIO >= warp.median.max(1);
+    let is_alone = warps == 1 && longest.len() > 1;
+    ((is_far || is_alone) && events >= path - events).then_some((warp, path))
+}
+
+/// Describes the warp that dominates a trace: its share, its threads, and the loop that makes it long. `None` if
+/// no warp does, or its events cannot be decoded.
+pub fn dominant_warp(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<String> {
+    let (warp, path) = dominant(analysis)?;
+    let described = Oddity::new(trace, analysis, warp).ok()?.describe(trace, names);
+    Some(format!(
+        "{} of the longest path ({} events, the longest warp of each launch) is one warp: {}",
+        about(warp.counts.visits, path),
+        count(path),
+        described.join("; ")
+    ))
 }
 
 /// Describes the differences between two recordings, in one line each.

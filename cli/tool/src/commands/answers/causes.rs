@@ -47,10 +47,10 @@ pub(crate) fn run(command: &Rows<Cause>, summed: Option<SetAnalysis>) -> anyhow:
         }
     }
     say!("\n`idle slots`: slots of lanes that were absent until they reconverged, after a divergence here.")?;
-    Ok(say!(
-        "`diverge`: share of visits after which lanes diverged. `events`: mean number until they reconverged. \
-         `never`: share of divergences without reconvergence."
-    )?)
+    say!(
+        "`diverge`: share of visits after which lanes diverged. `never`: divergences without reconvergence."
+    )?;
+    Ok(say!("`events`: mean number of events until lanes reconverged.")?)
 }
 
 pub(super) fn cause_table(answer: &Answer, causes: &[&Cause]) -> String {

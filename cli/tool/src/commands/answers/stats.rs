@@ -136,7 +136,8 @@ fn print_stacks(stacks: &[LaunchSiteFigures]) -> anyhow::Result<()> {
     for of in stacks.iter().take(ROWS) {
         let traced =
             if of.traced == of.launches { String::new() } else { format!(" ({} traced)", count(of.traced)) };
-        say!("\n{} launches{traced} of {}", count(of.launches), kernels_of(of, WIDEST))?;
+        let launches = if of.launches == 1 { "launch" } else { "launches" };
+        say!("\n{} {launches}{traced} of {}", count(of.launches), kernels_of(of, WIDEST))?;
         if of.stack.is_empty() {
             say!("  (no call stack)")?;
         }

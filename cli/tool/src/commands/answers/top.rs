@@ -36,6 +36,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     let scheduled = words::schedule(trace, analysis);
     let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
     let odd = words::oddest(analysis).map(|odd| Oddity::new(trace, analysis, odd)).transpose()?;
+    let dominant = words::dominant_warp(trace, analysis, &answer.names);
     let accessed = if trace.has_accesses() {
         let found = accesses(trace, &command.selected.selection())?;
         Some(Accessed {
@@ -53,7 +54,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         let first = hangs.first().map(|hang| words::hang(trace, &answer.names, hang));
         let outside = accessed.as_ref().and_then(|accessed| accessed.outside.clone());
         let mut figures = json!({
-            VERDICT: verdict(&answer, trace, first.or(outside), command.files.first()),
+            VERDICT: verdict(&answer, trace, first.or(outside), dominant.as_deref(), command.files.first()),
             "finding": finding,
             "causes": causes,
             "lines": lines,
@@ -63,6 +64,9 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
             "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
+        if let Some(dominant) = dominant {
+            figures["dominant"] = dominant.into();
+        }
         if !hangs.is_empty() {
             figures["hangs"] = json!(hangs);
         }
@@ -139,10 +143,17 @@ const SAID: usize = 220;
 const PATH: usize = 80;
 
 /// Returns the main finding, for programs: a hang, an error or else the greatest cause of idle slots.
-fn verdict(answer: &Answer, trace: &TraceFile, error: Option<String>, file: Option<&PathBuf>) -> Value {
+fn verdict(
+    answer: &Answer,
+    trace: &TraceFile,
+    error: Option<String>,
+    dominant: Option<&str>,
+    file: Option<&PathBuf>,
+) -> Value {
     let analysis = &answer.analysis;
     let is_error = error.is_some();
-    let what = error.unwrap_or_else(|| words::finding(analysis, &answer.names));
+    let finding = || dominant.map_or_else(|| words::finding(analysis, &answer.names), str::to_owned);
+    let what = error.unwrap_or_else(finding);
     let cause = analysis.causes.first().filter(|cause| !is_error && cause.idle > 0);
     let certainty = match &analysis.losses {
         losses if !losses.is_whole() || losses.not_traced.is_some() => {
