@@ -12,7 +12,7 @@ use crate::workspace;
 const SHOWN: usize = 30;
 /// Time limit of a test in seconds. Tests in a module `full` have no limit.
 const LIMIT: f64 = 5.0;
-/// Maximum share of processor time of other processes on an idle machine.
+/// A machine counts as idle if other processes use at most this share of its processor time.
 const IDLE: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq)]

@@ -171,7 +171,8 @@ pub(crate) struct Read {
     pub(crate) step: Step,
 }
 
-/// Number of times that determine the timer's step. This many are unlikely to have a larger divisor.
+/// Minimum number of timestamps, different from the first, from which the timer's step is derived. The
+/// differences of so many are unlikely to have a larger common divisor.
 const ENOUGH_TIMES: u64 = 8;
 
 /// Greatest common divisor of the differences between times.

@@ -49,7 +49,7 @@ impl Decisions {
             let Node { parent, size, .. } = nodes[id];
             nodes[usize::from(parent)].size += size;
         }
-        // Preorder index of the next location inside each location.
+        // For each location, the preorder index that its next child gets.
         let mut next: Vec<u32> = vec![1; ids];
         for id in 1..ids {
             let parent = usize::from(nodes[id].parent);

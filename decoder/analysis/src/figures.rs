@@ -61,7 +61,8 @@ impl Point {
 /// A cause of idle lanes: a location after which lanes diverged.
 ///
 /// Each idle slot is charged to the location of the last event that the idle lane shared with a currently
-/// active lane, or to [`Point::BEGIN`]. The causes have the same sum of idle slots as the locations.
+/// active lane, or to [`Point::BEGIN`] if they shared none. The sum of idle slots over all causes equals the
+/// sum over all locations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Cause {
@@ -70,11 +71,12 @@ pub struct Cause {
     pub point: Point,
     /// Idle slots charged to this location.
     pub idle: u64,
-    /// Events here after which lanes diverged, so that some were idle while others were active.
+    /// Number of divergences: events here after which some lanes were idle while others were active.
     pub partings: u64,
-    /// Locations where these lanes were idle, by idle slots, descending.
+    /// Locations of the active lanes while these lanes were idle, by idle slots, descending.
     pub places: Vec<CausePlace>,
-    /// Locations where diverged lanes first reconverged, by count, descending. Other lanes never did.
+    /// Locations where diverged lanes first reconverged, by count, descending. Divergences that are not
+    /// counted here never reconverged.
     pub meetings: Vec<Meeting>,
 }
 
@@ -89,25 +91,28 @@ impl Cause {
         self.partings.saturating_sub(self.met())
     }
 
-    /// Returns the mean number of events between divergence and reconvergence; 0 if no lanes reconverged.
+    /// Returns the mean number of the warp's events between divergence and reconvergence; 0 if no lanes
+    /// reconverged.
     pub fn mean_events_apart(&self) -> f64 {
         let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));
         share(events, self.met())
     }
 
-    /// Returns the decision with the most idle slots: the greatest sum by [`CausePlace::decision`].
+    /// Returns the [decision](CausePlace::decision) whose places have the most idle slots in total; this
+    /// location if the cause has no places.
     pub fn decision(&self) -> u16 {
         let mut sums = BTreeMap::<u16, u64>::new();
         for place in &self.places {
             let sum = sums.entry(place.decision).or_default();
             *sum = sum.saturating_add(place.idle);
         }
-        // The first of equal sums wins.
+        // Of equal sums, the one with the lowest id.
         let greatest = sums.into_iter().rev().max_by_key(|(_, idle)| *idle);
         greatest.map_or(self.point.location, |(decision, _)| decision)
     }
 
-    /// Returns true if lanes revisited this location without lanes that had shared it: those left a loop.
+    /// Returns true if lanes came to this location again while other lanes, which had been here with them,
+    /// were idle: those have left the loop.
     pub fn is_of_loop(&self) -> bool {
         self.places.iter().any(|place| place.location == self.point.location)
             && self.point.location != Point::BEGIN
@@ -120,8 +125,9 @@ impl Cause {
 pub struct CausePlace {
     /// Location of the active lanes.
     pub location: u16,
-    /// The decision: the first visited point of the branch after the cause that active lanes are in, or the
-    /// cause.
+    /// The decision that separated the lanes. Of the locations that contain `location` but not the cause, the
+    /// outermost is taken. If it is a side of a branch, the decision is the first visited point of that
+    /// branch, otherwise the cause.
     pub decision: u16,
     /// Idle slots.
     pub idle: u64,
@@ -166,13 +172,14 @@ pub struct LocationFigures {
     pub warps: u64,
     /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
-    /// Visits after which lanes went to different locations. Ending counts as a location.
+    /// Visits after which lanes went to different locations. The end of a lane counts as a location.
     pub splits: u64,
     /// Lanes whose last known event is here, in warps that lost events or did not finish.
     pub cut_lanes: u64,
-    /// Trips: visits of a lane before it left the loop here. Heads of loops have more than one.
+    /// Trips: each time that a lane comes to the loop, the number of its visits here before it leaves the
+    /// loop. Heads of loops have more than one.
     pub trips: Distribution,
-    /// Visits by each warp with visits.
+    /// Number of visits by each warp that visited it.
     pub warp_visits: Distribution,
 }
 
@@ -247,7 +254,7 @@ pub struct Edge {
     pub to: Option<u16>,
     /// Pairs of events with at least one lane that went directly from the first to the second.
     pub visits: u64,
-    /// Lanes that did, summed over the pairs.
+    /// Number of such lanes, summed over the pairs.
     pub lanes: u64,
 }
 
@@ -312,9 +319,9 @@ pub struct PathGroup {
     pub path: u64,
     /// Warps in the group.
     pub warps: u64,
-    /// Launch of the first warp.
+    /// Number of the launch of the first warp in the group.
     pub launch: u32,
-    /// Linear index of the first warp.
+    /// Linear index of the first warp in its launch.
     pub warp: u32,
     /// Role, as in [`WarpFigures::role`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -346,7 +353,7 @@ pub struct Losses {
     pub unplaced_warps: Option<u64>,
     /// Warps that were not chosen to be recorded. This is not a loss.
     pub unchosen_warps: u64,
-    /// Assumption about the kernel during recording; `None` if the events are exact. This is not a loss.
+    /// What the recording assumed about the kernel; `None` if the events are exact. This is not a loss.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub assumed: Option<&'static str>,
     /// Sentence that names the launches that were not traced; `None` if all were. This is not a loss.
@@ -384,7 +391,7 @@ pub struct Analysis {
     pub launches: u64,
     /// Sums of visits, lanes and slots.
     pub counts: Counts,
-    /// Sum of the time.
+    /// Time, summed over the analysed warps.
     pub time: Option<Time>,
     /// Visits by number of active lanes, 0 to 32.
     pub active: Vec<u64>,
@@ -426,7 +433,7 @@ pub struct Totals {
     /// Sums of visits, lanes and slots.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Sum of the time.
+    /// Time, summed over the analysed warps.
     #[serde(flatten)]
     pub time: Option<Time>,
 }

@@ -159,7 +159,7 @@ impl Nesting {
         number
     }
 
-    /// Returns lanes to the location, which is on the stacks of all of them.
+    /// Pops, for the lanes `back`, all entries above the location, which is on each of their stacks.
     #[inline(always)]
     fn go_back(&mut self, number: u16, back: u32, pass: Pass) {
         let weight = if let Pass::Repeated(weight) = pass { weight } else { 1 };

@@ -19,29 +19,31 @@
 //! mark comes before the first event of a warp if earlier events were overwritten or if the position of the
 //! missing events is unknown; it comes after the last event if later events are missing. Every counted loss
 //! has a mark, also in warps without events. A warp that did not finish, or that has no account, has a mark
-//! if it has events or counted losses; [`TraceFile::lossy_warps`] lists the others, and
-//! [`TraceFile::launch_end`] returns the reason. Warps that were not chosen have no marks.
+//! only if it has events or counted losses. [`TraceFile::lossy_warps`] lists all such warps, also without a
+//! mark, and [`TraceFile::launch_end`] returns how the launch ended. Warps that were not chosen have no
+//! marks.
 //!
 //! # Reading is total
-//! Any input yields data or an error that names section, field and offset. A file that is cut short, or whose
-//! end is damaged, opens up to its last whole frame; [`TraceFile::completeness`] reports this.
+//! For any input, reading returns data, or an error that names section, field and offset. If a file is cut
+//! short, or its end is damaged, the part up to the last whole frame can be read;
+//! [`TraceFile::completeness`] reports this.
 //!
 //! # Memory
 //! Files are not memory-mapped, and memory does not grow with the number of events. An open file keeps its
 //! metadata, 48 bytes for each frame and accounting section, and 60 bytes for each launch. Decoding adds a
 //! few frames of at most 16 MiB, a window of 64 MiB of compressed payload, and twice 2 MiB of events for each
 //! thread. Addresses and values need, for each thread, a section of 2^19 entries of 24 bytes and a warp of at
-//! most 2^24 entries, and 256 MiB for warps that continue in a later section. `verify` checks small launches
-//! side by side, with at most 32 frames and 2^18 chunks and entries in total. [`WarpEvents`] and `verify` add
-//! at most 8 MiB of events for each stream that they read. `verify` adds 9 MiB for each dual stream whose
+//! most 2^24 entries, and 256 MiB for warps that continue in a later section. `verify` checks several small
+//! launches at once, with at most 32 frames and 2^18 chunks and entries in total. [`WarpEvents`] and `verify`
+//! add at most 8 MiB of events for each stream that they read. `verify` adds 9 MiB for each dual stream whose
 //! tracks have different orders.
 //!
 //! # Order
 //! Inside a warp, the events of each lane come exactly in the order in which they happened, and so do any two
 //! events that share a lane. Events without a common lane may have happened in another order, or at the same
 //! time: a repeated event is stored as a run at the position of its first occurrence, and events of other
-//! lanes that follow the run may have happened in between. Warps come in the order of their linear index,
-//! which is unrelated to time.
+//! lanes that are listed after the run may have happened between its repeats. Warps come in the order of
+//! their linear index, which is unrelated to time.
 // This crate parses untrusted bytes.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

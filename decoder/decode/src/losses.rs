@@ -231,8 +231,8 @@ impl TraceFile {
     }
 
     /// Returns the chosen warps of a launch and track that lack events, in order of warp. Consecutive warps
-    /// with equal losses are one item. A warp with two reasons comes twice. Reads only the accounting, with
-    /// one section in memory.
+    /// with equal losses are one item. A warp with two reasons is returned twice, once for each reason. Reads
+    /// only the accounting, with one section in memory.
     ///
     /// # Errors
     /// The file has no such launch or track. If reading the accounts exceeds the work limit for the length of

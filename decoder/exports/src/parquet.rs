@@ -101,9 +101,11 @@ fn events(rows: &RecordBatch) -> u64 {
 
 struct TableFile<W: Write + Send> {
     writer: ArrowWriter<W>,
-    /// The table's columns in the file, with their schemas in the table and in the file.
+    /// Indices of the file's columns in the table's schema.
     columns: Vec<usize>,
+    /// Schema of these columns in the table.
     schema: SchemaRef,
+    /// Schema of the file: like `schema`, but launch numbers are signed.
     signed: SchemaRef,
     launch: Option<usize>,
     rows: u64,

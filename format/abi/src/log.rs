@@ -2,8 +2,8 @@
 //!
 //! A log belongs to one lane of one warp, for one track of one launch. Only that lane writes to it. It holds
 //! *log entries*, one for each run that the lane leads, in the order in which the runs began. The *leader* of
-//! a run is the lowest lane of its mask; for the run of a counted loop, it is the lowest lane that leaves the
-//! loop with it.
+//! a run is the lowest lane of its mask. For a run of a counted loop, it is the lowest of these lanes that
+//! iterated no further.
 //!
 //! Log memory is an array of 16-byte entries, addressed by index. Entry 0 means "none" and is never used.
 //!
@@ -15,8 +15,8 @@
 //!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
 //! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is
-//! skipped. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units. Two events of a lane are
-//! more than one unit apart.
+//! skipped. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units. The clocks of two events
+//! of a lane are more than one unit apart.
 //!
 //! # Segments
 //! A log is a chain of segments. The last entry of a segment is its link. The link's first word is the index
@@ -31,19 +31,19 @@
 //! A launch has preallocated *first segments* of [`LaunchLogs::first_entries`] entries: for lane 0 of each
 //! stream (a warp's track), or for each of its lanes ([`LaunchLogs::first_lanes`]). All other segments are
 //! reserved on demand from [`Claims::log_entries`](crate::pool::Claims) and have
-//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two, from [`SEGMENT_MULTIPLE`] to
-//! [`MAX_FIRST_ENTRIES`] and [`MAX_SEGMENT_ENTRIES`]. The address of each segment is a multiple of its
-//! length. Therefore no segment crosses a multiple of 4 GiB, and the upper half of a write pointer changes
-//! only between segments.
+//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two, and at least
+//! [`SEGMENT_MULTIPLE`]. A first segment has at most [`MAX_FIRST_ENTRIES`], another one at most
+//! [`MAX_SEGMENT_ENTRIES`]. The address of each segment is a multiple of its length. Therefore no segment
+//! crosses a multiple of 4 GiB, and the upper half of a write pointer changes only between segments.
 //!
 //! # Headers
 //! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
 //! ```text
 //! offset  size  field
-//!      0     8  1 after the warp has begun; or the time of the first run lost by lanes without a segment:
-//!               the complement of its clock in units of 16 cycles, whose upper half is not 0
-//!      8     4  index of the first entry of a reserved first segment, 0 if none; or, where each lane has a
-//!               preallocated first segment, the mask of lanes whose logs hold entries
+//!      0     8  1 after the warp has begun. If lanes without a segment have lost runs: the complement of the
+//!               clock of the first lost run, in units of 16 cycles; its upper half is not 0
+//!      8     4  start of the list of reserved first segments: index of a first entry, 0 if there are none.
+//!               If each lane has a preallocated first segment: the mask of lanes whose logs hold entries
 //!     12     4  mask of lanes that have left the kernel
 //! ```
 //! If each lane has a preallocated first segment, a lane that leaves with an empty log writes no link.
@@ -58,10 +58,10 @@
 //!      4     4  lane
 //!      8     8  unused
 //! ```
-//! A lane that finds no memory for another segment counts the events of each run that it would append. When
-//! it leaves, it adds them to the losses of the warp. The time of its first lost run is in its last link, or
-//! in the stream's head. All runs of the warp that begin at the earliest such time or later are lost too: the
-//! recorded part of a warp is a prefix.
+//! A lane that finds no memory for another segment counts the events of each run that it cannot append. When
+//! it leaves, it adds their number to the losses of the warp. The time of its first lost run is in its last
+//! link, or in the stream's head if it has no segment. All runs of the warp that begin at the earliest such
+//! time or later are lost too: the recorded part of a warp is a prefix.
 //!
 //! # Kernels that run
 //! Log memory is all zeros when a launch begins. When a run begins, its leader writes the run where it will
@@ -91,20 +91,20 @@
 //! Before a lane refills a half, it counts the events in that half as lost. The last entry of the first half
 //! is the lane's state. Its first eight bytes are the number of events lost so far, 0 when the kernel begins.
 //! The next four are the end of the log: the number of ring entries before it, written when the lane leaves.
-//! If the log ends in the second half, it consists of the first half and the entries before the end. If it
-//! ends in the first half and the lane has lost events, it consists of the second half and the entries before
-//! the end.
+//! If the log ends in the second half, it consists of the first half, and of the second half up to the end.
+//! If it ends in the first half and the lane has lost events, it consists of the second half, and of the
+//! first half up to the end.
 //!
-//! The recorded part of a warp is a suffix. A lane that has lost events has all its runs from the first one
-//! in its log. Of the times of these first runs, the latest is the time from which the warp has all runs.
+//! The recorded part of a warp is a suffix. A lane that has lost events has all of its later runs from the
+//! first run in its log. The latest time of such a first run is the time from which the warp has all runs.
 //! Merging skips runs that began before it and counts them as lost. These times are compared as whole clocks,
 //! in units of 16 cycles.
 //!
 //! # Flat logs
-//! Logs that were gathered from elsewhere can be [flat](FLAT): each is one array of entries that are all
-//! runs. [`LoggedLaunch::first_segments`] is then the index of an array with [`FLAT_ENTRIES`] entries for
-//! each stream. The array has eight bytes for each lane: the index of its first entry and the number of its
-//! entries.
+//! Logs that were gathered from elsewhere can be [flat](FLAT). A flat log is an array of entries, all of them
+//! runs. [`LoggedLaunch::first_segments`] is then the index of a table with [`FLAT_ENTRIES`] entries for each
+//! stream. The table has eight bytes for each lane: the index of the first entry of its log, and the number
+//! of entries.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -132,7 +132,7 @@ pub const MAX_KEY_COUNT: u32 = 0xffff;
 pub const STOPPED: u32 = 1 << 31;
 /// Bit in the second word of the last link of a log: all lanes of the warp have left together with this one.
 pub const ALL_LEFT: u32 = 1 << 30;
-/// Right shift of the clock in the last link of a stopped log, while the kernel runs.
+/// Right shift of the clock that the last link of a stopped log contains while the kernel runs.
 pub const STOPPED_TIME_SHIFT: u32 = 14;
 /// Maximum entries of log memory: almost 64 GiB.
 pub const MAX_ENTRIES: u32 = 0xffff_0000;
@@ -164,8 +164,8 @@ pub struct LaunchLogs {
     pub first_entries: u32,
     /// Entries of every other segment; in a [ring](Self::ring), of one half.
     pub segment_entries: u32,
-    /// Offset added to the reserved counter value. The sum is the index of the segment's first entry, a
-    /// multiple of the segment's length.
+    /// Number that a lane adds to the counter's value before its reservation. The sum is the index of the
+    /// segment's first entry, a multiple of the segment's length.
     pub claims_from: u32,
     /// End of the entries that can be reserved: a segment must end at or before this index.
     pub claims_end: u32,
@@ -311,8 +311,8 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block, counting its recorded warps only. Determines the lanes of a block's last warp.
-    /// First segments of lanes that do not exist have undefined content.
+    /// Threads of a block in its recorded warps. Determines which lanes of a block's last warp exist. The
+    /// first segments of lanes that do not exist have undefined content.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,

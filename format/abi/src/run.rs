@@ -13,7 +13,8 @@ pub const RUN_PTXAS: &str = "WARPTRACE_RUN_PTXAS";
 /// File in the folder that requests the positions of launches that hang. It contains a number, different for
 /// each request.
 pub const ASKED: &str = "asked";
-/// Name prefix of a trace in the folder that shows where a launch hangs. The process id and a number follow.
+/// Name prefix of a file in the folder. The process id and a number follow. The file contains the path of a
+/// trace that shows where a launch hangs.
 pub const HANG_PREFIX: &str = "hang-";
 /// Name prefix of a process's report in the folder. The process id follows. The first line of the report
 /// names the process; each other line is a sentence.

@@ -43,7 +43,7 @@ pub(crate) const INSIDE_VARIABLE: &str = "WARPTRACE_INSIDE_DEVICE_BUILD";
 pub struct Build {
     /// Folder of the kernels crate, which contains `Cargo.toml`.
     pub crate_folder: PathBuf,
-    /// Folder for build outputs of this crate.
+    /// Folder for the build outputs of the kernels crate.
     pub output_folder: PathBuf,
     /// Folder for build outputs of `core` and other packages. Several compilations may share it. They then
     /// take turns, and only the first compiles `core`.

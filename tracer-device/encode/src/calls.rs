@@ -115,7 +115,8 @@ pub fn encode_serial_call(
     }
 }
 
-/// Encodes on simulated lanes. The thread's memory is host memory with arbitrary content, as on a GPU.
+/// Encodes on simulated lanes. The thread's memory is host memory. It is filled with 0xa5, because memory on
+/// a GPU is not zeroed either.
 fn encode_on_host<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
     let bytes = state_bytes::<E>() + E::table_bytes(params);
     let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];

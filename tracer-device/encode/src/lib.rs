@@ -8,18 +8,18 @@
 //! 1. *Merging* (`merge`): brings the logs of each stream (one track of a warp) into one sequence, ordered by
 //!    the start times of the runs. Cuts the sequence into *stretches* that are certain to fit into a chunk
 //!    each, and reserves a chunk for each stretch.
-//! 2. *Encoding* (`encode`): fills those chunks. With `predict`, half a warp encodes a stretch cooperatively.
-//!    With other codecs, and where an event repeats too often for that, one thread encodes a stretch
+//! 2. *Encoding* (`encode`): fills those chunks. With `predict`, half a warp encodes a stretch cooperatively,
+//!    unless an event of the stretch repeats too often for that. Otherwise, one thread encodes a stretch
 //!    serially.
 //!
-//! With streamed logs (`warptrace_abi::stream`), warps that have left their kernel can go through these steps
-//! while other warps still run, after `flatten` has gathered their logs.
+//! With streamed logs (`warptrace_abi::stream`), warps that have left their kernel can go through steps 1 and
+//! 2 while other warps still run, after `flatten` has gathered their logs.
 //!
-//! On a GPU, the steps are kernels of one module, for all codecs. [`merge_call`], [`encode_predict_call`] and
-//! [`encode_serial_call`] describe them to the host. [`native`] does the same on the host without simulating
-//! lanes, and produces the same chunks and counts.
+//! On a GPU, the steps are kernels of one module, for all codecs. The host gets the calls of these kernels
+//! from functions such as [`merge_call`], [`encode_predict_call`] and [`encode_serial_call`]. [`native`]
+//! takes the same steps on the host without simulating lanes, and produces the same chunks and counts.
 //!
-//! # A chunk that waits for its stretch
+//! # A reserved chunk before it is encoded
 //! ```text
 //! offset  size  field
 //!      0     4  warp      as in a chunk

@@ -93,7 +93,8 @@ use proc_macro::TokenStream;
 ///
 /// - All functions of the module are traced, including methods, except: `const fn` and `async fn`, functions
 ///   with `#[untraced]`, functions of traits, and functions in functions or in nested modules. A function
-///   without decisions and without `trace!` is not traced: events of its caller show that it ran.
+///   that is not a kernel and has neither decisions nor `trace!` gets no entry point: events of its caller
+///   show that it ran.
 /// - Trace points at waits record only with times of runs. The macro finds these calls by the function's
 ///   name, with any path, also in functions without decisions, but not in modules with `only_marked`.
 /// - `#[untraced]` before an expression, such as a loop, excludes all of it.

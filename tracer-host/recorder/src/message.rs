@@ -63,7 +63,8 @@ pub struct LaunchName {
     pub stack: Option<Arc<[StackFrame]>>,
 }
 
-/// Memory that a program has allocated.
+/// A range of a program's memory that kernels can access: an allocation, a module's variable, or mapped
+/// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Address of the first byte.
@@ -79,9 +80,9 @@ pub struct Memory {
 /// A change of the memory that kernels can access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryChange {
-    /// The program allocated memory. Known memory that overlaps it no longer exists.
+    /// Kernels can now access this memory. Known memory that overlaps it no longer exists.
     Got(Memory),
-    /// The program freed the memory that begins at this address.
+    /// The memory that begins at this address no longer exists.
     Gone(u64),
     /// The program has memory that the tracer does not know.
     Unknown,

@@ -34,8 +34,8 @@ impl Device {
         Self { shared: Shared::new(device, None, true), no_gpu: no_gpu.map(Rc::new) }
     }
 
-    /// Opens the first GPU, or the simulator if no GPU is usable; [`no_gpu`](Self::no_gpu) returns the
-    /// reason.
+    /// Opens the first GPU, or the simulator if that GPU is not usable; [`no_gpu`](Self::no_gpu) then
+    /// returns the reason.
     ///
     /// # Errors
     /// None at present: if the GPU cannot be used, the simulator is opened.

@@ -41,8 +41,8 @@
 //!
 //! # On a GPU
 //! To compile the kernels of a file for GPUs, call `warptrace_build::compile("src/kernels.rs")` in the
-//! package's `build.rs`. [`Device::auto`] opens the first GPU. `docs/users/own-kernel.md` describes all
-//! steps, starting from an empty folder.
+//! package's `build.rs`. [`Device::auto`] opens the first GPU, or the simulator if that GPU is not usable.
+//! `docs/users/own-kernel.md` describes all steps, starting from an empty folder.
 //!
 //! # Parts
 //! - [`device`]: the functions that kernels call.

@@ -39,7 +39,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Measure times and sizes, of the tracer and of other compressors, and draw them
     Bench(Bench),
-    /// Time whole programs, each run in a process of its own; or compare policies in one amount of memory
+    /// Time whole programs, each run in a separate process; or compare policies with the same amount of
+    /// device memory
     Whole(Whole),
     /// Compare how often warps come to each trace point: untraced, traced, as the trace says, on the
     /// simulator
@@ -80,7 +81,8 @@ pub(crate) struct Target {
     pub(crate) scratch: Option<PathBuf>,
 
     /// Device memory that the tracer may take, as in 64GiB; it starts with less and grows as needed. If not
-    /// given, a quarter of this machine's memory on the simulator, three quarters of a GPU's
+    /// given, a quarter of this machine's memory on the simulator, and three quarters of the free memory on a
+    /// GPU
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_memory: Option<MemorySize>,
 }
@@ -128,7 +130,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub(crate) time_limit: Option<u64>,
 
-    /// Other compressors to run at a time, one core each; half of the cores if not given
+    /// Number of other compressors that run at once, one core each; half of the cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: Option<u32>,
 

@@ -207,7 +207,7 @@ impl Names {
 
 /// Prints the events of one launch.
 struct Printer<'a> {
-    /// Number and label of the launch.
+    /// Number of the launch, with its label or the source line that made it, if known.
     launch: String,
     /// Name of the kernel in the output format.
     kernel: String,

@@ -154,7 +154,8 @@ impl Recorded {
         self.path == Path::new("-")
     }
 
-    /// Returns a message about lost events, with reason and remedy; `None` if nothing was lost.
+    /// Returns a message about lost events, with a remedy; `None` if nothing was lost. With `stop` and
+    /// `stream`, the message also has the reason why events of the trace were lost.
     pub fn warning(&self) -> Option<String> {
         let LaunchReport { lost, attempted, recorded, twin_lost, memory, .. } = self.report;
         if lost == 0 {

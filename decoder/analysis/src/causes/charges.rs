@@ -22,7 +22,8 @@ pub(super) struct Charges {
     /// Place by location id; 0 if it has none.
     places: Vec<u32>,
     locations: Vec<u16>,
-    /// Idle lane slots by place of the active lanes, then by place of the cause.
+    /// One table for each place of active lanes: lane slots by counter and by place of the cause. The sum
+    /// over the counters is the number of idle slots; cause 0 is active lanes.
     tables: Vec<Option<Box<ChargeTable>>>,
     events: u64,
     /// Charges that are not in the tables: amounts, but not counts.

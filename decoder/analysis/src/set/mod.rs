@@ -117,7 +117,7 @@ impl SetAnalysis {
     }
 
     /// Analyses files and adds their figures in order. Analyses as many files at a time as rayon's current
-    /// pool has threads, each with the memory of [`analyse`](crate::analyse).
+    /// pool has threads; each takes as much memory as a call of [`analyse`](crate::analyse).
     ///
     /// Calls `open` with the index of each file in `names`, and `done` after each file. The selection's focus
     /// is a common id. A file that does not have the selection is [left out](FileFigures::left_out).

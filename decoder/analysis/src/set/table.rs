@@ -85,7 +85,8 @@ impl SetTable {
     }
 }
 
-/// Common id of all visited locations that are not in their file's table and whose id another location has.
+/// Common id for ids that are missing from their file's table and are already the common id of another
+/// location.
 const UNKNOWN: u16 = u16::MAX;
 
 fn keys(metadata: &Metadata) -> impl Iterator<Item = (Key, &LocationInfo)> {

@@ -12,7 +12,8 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
 
-/// Numbers of events and chunks that the file holds of each of some warps, on one track.
+/// A range of warps with equal contents, and the number of events and chunks that the file has for each of
+/// them, on one track.
 #[derive(Clone, Debug)]
 pub(super) struct HeldWarps {
     pub(super) warps: Range<u32>,

@@ -179,10 +179,10 @@ impl LocationInfo {
 #[serde(from = "String", into = "String")]
 #[non_exhaustive]
 pub enum RecordedPolicy {
-    /// Keeps the beginning of each warp.
+    /// Keeps the first events of each warp.
     #[default]
     Stop,
-    /// Keeps the end of each warp.
+    /// Keeps the last events of each warp.
     Ring,
     /// Makes warps wait. A warp that waits without success can lose events in the middle.
     Stream,

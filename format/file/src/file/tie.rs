@@ -4,7 +4,7 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::section::SectionHeader;
 
-/// Version of a section that identifies the section it belongs to.
+/// Section version from which a section begins with a [`Tie`], which identifies the section before it.
 pub(super) const TIED_VERSION: u16 = 2;
 
 /// Identifies the section directly before, to which a section belongs, by the checksum of its body.

@@ -63,7 +63,7 @@ pub struct SiteValue {
     pub ty: ValueType,
 }
 
-/// Maximum size of a value's name in bytes. Longer names are cut and end with `…`.
+/// Bytes after which a value's name is cut; `…` is then appended.
 pub const MAX_VALUE_NAME: usize = 200;
 
 impl SiteValue {

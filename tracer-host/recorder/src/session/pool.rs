@@ -1,8 +1,9 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
-//! Launches fill one arena while another one, whose launches have ended, is drained. An arena is a part of
-//! log memory. It is all of log memory if the need of a kernel is unknown, or a launch needs more than a
-//! part. This module is bookkeeping on the host: nothing here waits or uses the device.
+//! Launches fill one arena while another one, whose launches have ended, is drained. An arena is one of four
+//! equal parts of log memory. It is all of log memory if launches do not overlap, if logs are rings, if the
+//! need of a kernel is unknown, or if a launch needs more than a part. This module only assigns memory: it
+//! never waits, and uses the device only to allocate and free memory.
 
 mod arena;
 mod filled;
@@ -23,8 +24,8 @@ use super::memory::{Division, Memory};
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device};
 
-/// Arenas of a recording whose launches overlap. Merged runs of an arena go after all arenas, where the space
-/// exceeds one of four arenas.
+/// Number of arenas of a recording whose launches overlap. The merged runs of an arena are placed after all
+/// arenas. The space there is longer than one of four arenas.
 const ARENAS: u32 = 4;
 
 /// Why no memory is available for a launch now.
@@ -32,23 +33,24 @@ const ARENAS: u32 = 4;
 pub(super) enum Short {
     /// Memory is available after a drain.
     Room,
-    /// Memory is available unless a running kernel that has never ended before takes it.
+    /// There is enough free memory now, but a running kernel whose need is unknown may take it.
     Unknown,
     /// The whole pool is too small.
     Never,
 }
 
-/// The share of an arena that launches that begin together have.
+/// Share of an arena for launches that begin together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stay {
+    /// Index of the arena.
     pub(super) at: usize,
-    /// Entries that they may claim.
+    /// Entries that the launches are expected to claim at most.
     pub(super) ahead: u64,
     /// Whether `ahead` is known from earlier launches.
     pub(super) is_known: bool,
 }
 
-/// Maximum claimed entries, and maximum streams, of a kernel's launches.
+/// Maximum number of claimed entries and of streams of a kernel's launches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Most {
     claimed: u64,
@@ -76,7 +78,7 @@ pub(super) struct Pool {
     arenas: Vec<Option<Arena>>,
     filling: Option<usize>,
     opened: u64,
-    /// Maximum entries claimed by a launch of each kernel, and maximum streams.
+    /// Maxima of each kernel, by kernel index; `None` as long as they are unknown.
     most: Vec<Option<Most>>,
     /// Maximum bytes in use at once.
     filled: u64,
@@ -143,7 +145,8 @@ impl Pool {
         self.most.get(kernel as usize).copied().flatten()
     }
 
-    /// Returns true if earlier launches of these kernels have ended with at least half as many streams.
+    /// Returns true if the needs of these launches are known: earlier launches of the same kernels have
+    /// ended, with at least half as many streams. The needs of rings are always known.
     fn are_known(&self, infos: &[LaunchInfo]) -> bool {
         let is_known = |info: &LaunchInfo| {
             self.most(info.kernel()).is_some_and(|most| self.streams_of(info) <= 2 * most.streams)
@@ -245,7 +248,8 @@ impl Pool {
         (0..self.arenas.len()).filter(|_| self.arenas.len() > 1).find(is_free)
     }
 
-    /// Opens a free part for launches that fit into it. The arena being filled is closed.
+    /// Opens a free part and closes the arena being filled. `None` if no part is free, or the launches do not
+    /// fit into it.
     fn open_part(&mut self, needs: &[Need]) -> Option<(usize, Layout)> {
         let at = self.free_part()?;
         let (part, filling) = (self.part(at), self.filling);
@@ -314,7 +318,7 @@ impl Pool {
         (stay, arena.place(infos, layout, &self.division, self.tracks, addresses))
     }
 
-    /// Admits no more launches to an arena. Its unused memory is free once its launches have ended.
+    /// Admits no more launches to an arena. If its launches have ended, its unused memory becomes free.
     fn close(&mut self, at: usize) {
         if self.filling == Some(at) {
             self.filling = None;
@@ -326,7 +330,7 @@ impl Pool {
             self.arenas[at] = None;
         } else if arena.overlaps && arena.is_whole && arena.unsettled == 0 {
             let end = arena.end_of_logs();
-            // The space after all arenas is enough to merge each stream.
+            // The space after all arenas is long enough to merge these logs.
             if end - arena.logs.start <= merged {
                 arena.logs.end = end;
                 arena.accounts.end = arena.accounts_used;
@@ -338,7 +342,8 @@ impl Pool {
         self.claims.address + at as u64 * size_of::<Claims>() as u64
     }
 
-    /// Settles ended launches with their shares of arena `at`, in which `claimed` entries were claimed.
+    /// Registers launches that have ended, with their shares of arena `at`. `claimed` is the number of
+    /// entries that were claimed in the arena so far.
     pub(super) fn settle(&mut self, at: usize, claimed: u64, stays: &[(Stay, Vec<LaunchInfo>)]) {
         let Some(arena) = &mut self.arenas[at] else { return };
         let more = claimed.saturating_sub(arena.claimed);
@@ -354,7 +359,7 @@ impl Pool {
         }
     }
 
-    /// Adds launches to an arena's ended launches.
+    /// Adds launches to the ended launches of their arena, at the end of the recording.
     pub(super) fn ends(&mut self, stay: &Stay, infos: &[LaunchInfo]) {
         if let Some(arena) = &mut self.arenas[stay.at] {
             arena.ended.extend(infos);

@@ -38,7 +38,8 @@ pub struct Recorder<W: Write + Send + 'static> {
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
     pub(super) recording: Recording,
-    /// The modules of the file's first kernels, if they have modules.
+    /// Module name of each kernel that was known at the start, by kernel index; empty if the session was not
+    /// started with modules.
     pub(super) modules: Vec<&'static str>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,

@@ -19,7 +19,8 @@ use crate::state::{State, lock};
 
 /// Polling interval.
 const EVERY: Duration = Duration::from_millis(50);
-/// Time after a question until its launches count as hanging.
+/// Time after a request for positions. If the launch that was a recorder's oldest at the request still is, it
+/// hangs.
 const HANGS_AFTER: Duration = Duration::from_millis(500);
 /// How long the thread waits for the lock of all traces after a signal.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
@@ -93,16 +94,16 @@ pub(super) fn wait() {
     drop(lock(&ENDING));
 }
 
-/// A question of `warptrace run`.
+/// A request of `warptrace run` for the positions of launches that hang.
 struct Asked {
     since: Instant,
-    /// The launches that ran at that time, with their recorders.
+    /// The recorders with running launches at that time, and the oldest launch of each.
     running: Vec<(Arc<Recorder>, u32)>,
 }
 
 struct Watch {
     state: &'static State,
-    /// Last known contents of the question file.
+    /// Contents of the request file when it was last read.
     known: String,
     asked: Option<Asked>,
     said_at: Instant,
@@ -126,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Checks for a question, and for launches above the time limit.
+    /// Checks for a request, and for launches above the time limit.
     fn look(&mut self) {
         let Some(recorders) = self.recorders(Duration::ZERO) else { return };
         if self.said_at.elapsed() >= Recorder::LONG {
@@ -196,7 +197,7 @@ impl Traces {
     }
 }
 
-/// Reads the question file of the report folder.
+/// Reads the request file of the report folder.
 fn read_asked() -> String {
     let read = report_folder().and_then(|folder| std::fs::read_to_string(folder.join(ASKED)).ok());
     read.unwrap_or_default()

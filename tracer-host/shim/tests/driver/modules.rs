@@ -20,7 +20,7 @@ fn is_too_new(text: &str) -> bool {
 
 /// A loaded image. Its address is the handle of the module or library. Images are leaked.
 pub struct Image {
-    /// The PTX; for machine code, the embedded PTX; otherwise empty.
+    /// The PTX of the image, or the PTX embedded in its machine code; empty if it has none.
     pub text: String,
     pub is_code: bool,
     /// True if the PTX has a later version than the driver supports.

@@ -155,7 +155,7 @@ fn where_all_blocks_fit_those_of_the_copy_fit_too() {
         let notes = &trace.unrecorded().notes;
         let expected = "scale<unsigned int>: 2 blocks of 32 threads fit on a multiprocessor, 1 of its copy";
         assert_eq!(notes.iter().any(|note| note == expected), copies == 1, "{notes:?}");
-        // Both copies have the same locations.
+        // The copy with fewer registers has the same locations as the usual copy, which this run uses.
         let Some(all) = launched(&words, &[]) else { return };
         assert_eq!(all.trace().metadata().locations, trace.metadata().locations);
     }

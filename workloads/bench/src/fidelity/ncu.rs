@@ -1,8 +1,8 @@
 //! Runs a program under Nsight Compute and reads the counts of its marks.
 //!
-//! Requests two metrics by name instead of the section `SourceCounters`, which has twenty others. ncu then
+//! Requests three metrics by name instead of the section `SourceCounters`, which has many others. ncu then
 //! runs each kernel twice instead of five times. It restores device memory (and pinned host memory) before
-//! the second run, so a traced kernel leaves the logs of one run, and both metrics belong to that run. The
+//! the second run, so a traced kernel leaves the logs of one run, and the metrics belong to that run. The
 //! counts that the kernel itself keeps in memory equal the metrics even if each run differs (checked with ncu
 //! 2025.3.1 on an H200).
 

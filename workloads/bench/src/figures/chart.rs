@@ -115,7 +115,7 @@ impl Scale {
     }
 }
 
-/// Returns a round step that gives four to ten ticks.
+/// Returns a round step (1, 2 or 5 times a power of ten) that gives four to nine ticks on an axis from 0.
 fn step(range: f64) -> f64 {
     let power = 10_f64.powf((range / 8.0).log10().floor());
     let rough = range / 8.0 / power;

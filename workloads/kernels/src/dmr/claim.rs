@@ -6,7 +6,8 @@
 //! another of its links. The mesh stays Delaunay: only an edge between new triangles of two winners could
 //! violate it, and no such edge exists.
 //!
-//! The item with the smallest key of a round always wins. Therefore a round with a cavity makes progress.
+//! Of the items that claimed a cavity, the one with the smallest key always wins. Therefore a round with a
+//! cavity makes progress.
 
 use warptrace_device::{atomic, simt};
 use warptrace_macros::kernels;

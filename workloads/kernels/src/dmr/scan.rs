@@ -69,7 +69,8 @@ mod kernels {
 
     /// The sum of the counts of all warps before this one, in every lane.
     ///
-    /// All lanes of the warp call it together, in a launch of the shape that tallied.
+    /// All lanes of the warp call it together, in a later launch with the same grid and block as the launch
+    /// that called [`tally`].
     ///
     /// # Safety
     /// As for [`tally`].

@@ -28,7 +28,7 @@ pub const BLOCK: u32 = 256;
 pub const MAX: usize = 4;
 
 const WARPS: u32 = BLOCK / simt::WARP_LANES;
-/// Limit on the values of a thread.
+/// Maximum number of values per thread.
 const MOST: u32 = 16;
 /// Flag of a published word.
 const READY: u64 = 1 << 32;

@@ -190,7 +190,7 @@ fn decode_prints_the_nanoseconds_of_runs() {
             .collect();
         assert_eq!(in_text, in_json);
     }
-    // The column exists only with spans and with times of runs.
+    // The column `ns` exists only if the trace has both spans and times of runs.
     for times in ["runs", "blocks"] {
         let trace = record(&folder, times, &[]);
         assert!(lines(&trace, &[]).iter().all(|line| line.get("ns").is_none()));

@@ -90,7 +90,8 @@ fn events_that_share_a_lane_may_not() {
 
 #[test]
 fn a_run_that_waits_must_be_the_first_of_all_its_lanes() {
-    // 2 is first for lane 0, and after 1 for lane 2. All wait while the twin has an event of another lane.
+    // `two` is first for lane 0, but `one` is before it for lane 2. Both wait, because the twin's first event
+    // is lane 3's.
     let [one, two, other] = [event(1, 0b0110), event(2, 0b0101), event(3, 0b1000)];
     let (verdict, matched) = compare(&singles(&[one, two, other]), &singles(&[other, two, one]));
     assert_eq!((verdict, matched), (Verdict::Differs(misfit(1, two, &[(0b0100, Some(one))])), 1));

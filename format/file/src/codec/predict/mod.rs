@@ -1,9 +1,11 @@
-//! `predict`: predicts whole events by the previous location. A run of hits is a number, a miss a few bits.
+//! `predict`: predicts whole events by the previous location. Consecutive correct predictions (*hits*) are
+//! written as one count, and a wrong one (a *miss*) as the fields that differ.
 //!
-//! After an event at location L, slot L mod S holds the expected event: a location and a mask. The mask is
-//! given by its relation to earlier masks (equal, the other side of a branch, back to an outer mask), or is
-//! the mask last seen here. So a location that always follows another is predicted for any mask. A hit is
-//! counted. A miss writes the number of hits before it and the differing fields as bits, without padding.
+//! After an event at location L, slot L mod S holds the expected event: a location and a mask. The slot gives
+//! the mask by its relation to earlier masks (equal, the other side of a branch, back to an outer mask), or
+//! expects the mask last seen at the slot. So a location that always follows another is predicted for any
+//! mask. A hit is counted. A miss writes the number of hits before it and the differing fields as bits,
+//! without padding.
 //!
 //! ```text
 //! event ──slot of the last location──> hit: count it

@@ -275,7 +275,8 @@ impl Emitter {
         self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
         self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS, false);
-        // A leader whose values are lost appends no header.
+        // A leader that got no segment appends no header now; one with room for the header only has already
+        // appended it.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }
 

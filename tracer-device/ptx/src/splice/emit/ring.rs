@@ -32,8 +32,8 @@ impl Emitter {
         let half = self.ring_state(log);
         emit!(self, "mov.u64 {lost}, 0;");
         emit!(self, "@{full} ld.global.b64 {lost}, [{AT}];");
-        // The first half holds events if the lane comes from the second half. The second half does only if
-        // the lane has lost events before.
+        // The first half holds events if the lane comes from the second half. The second half holds events
+        // only if the lane has lost events before.
         let side = X[2];
         emit!(self, "and.b32 {side}, {link}, {half};");
         emit!(self, "setp.ne.u32 {loses}, {side}, 0;");

@@ -49,7 +49,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool) {
                 longest.max(outcome.tracks[0].iter().map(|track| track.entries.len()).max().unwrap_or(0));
         }
     }
-    // The test requires enough cases.
+    // The random cases must include many joins and splits, and a long log.
     let least = extent.least(1_000);
     assert!(joins > least && splits > least && longest > 100, "{joins} {splits} {longest}");
 }

@@ -1,7 +1,8 @@
-//! Work while a kernel runs, if warps that have left it are encoded on the device.
+//! Work of the host while a kernel runs, if warps that have left it are encoded on the device, in rounds.
 //!
-//! The host takes runs itself only if rounds are too slow: lanes wait for memory, and too many of the warps
-//! that hold it still run. It takes warps over part by part, because the others may leave soon.
+//! The host takes runs itself only if lanes wait too long for memory, for example because most of the warps
+//! that hold it still run. It then takes over one part of the warps at a time, because the others may leave
+//! soon and be encoded by a round.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -21,17 +22,19 @@ use crate::session::worker::Account;
 /// How long lanes wait before the host takes over warps: while a round is being flattened, and otherwise.
 const PATIENCE_WITH_ROUND: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Share of all segments in use at which a round begins. Below it, no lane needs memory.
+/// A round begins when at least 1 / `WORTH_SHARE` of all segments is in use. With fewer, no lane lacks
+/// memory.
 const WORTH_SHARE: usize = 16;
-/// Minimum segments for a round after a kernel. The host encodes fewer itself.
+/// Minimum number of segments in use for a round after the kernel has ended. The host encodes fewer itself.
 const WORTH_SEGMENTS: usize = 4096;
-/// Minimum warps of a round, if available.
+/// Minimum number of warps that are expected to fit into a round.
 const MIN_FITTED: usize = 64;
-/// Maximum wait of an interruption for rounds that have copied their segments.
+/// Maximum time that an interruption waits for rounds that have copied their segments. For other rounds it
+/// waits a tenth of it.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 impl Drained {
-    /// Returns this data after the chunks of `before`.
+    /// Returns this data, with the chunks of `before` in front of its own.
     pub(super) fn behind(mut self, before: Self) -> Self {
         let mut packed = before.packed;
         if packed.is_empty() {
@@ -43,7 +46,7 @@ impl Drained {
 }
 
 impl Streams {
-    /// Scans while a kernel runs: polls and starts rounds, and takes over warps if lanes wait too long.
+    /// Works while a kernel runs: polls and starts rounds, and takes over warps if lanes wait too long.
     pub(super) fn attend(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -164,13 +167,14 @@ impl Streams {
         self.in_use.tidy();
     }
 
-    /// Starts a round of warps that left before the last scan, if there are any and a thread is idle.
+    /// Starts a round of warps that had left before the last scan. Returns false if there are none, or no
+    /// thread is idle.
     fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
         let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
         let Some((idle, area)) = idle.and_then(|idle| Some((idle, self.areas().nth(idle)?))) else {
             return Ok(false);
         };
-        // Surplus warps mostly wait for another round.
+        // Most of the warps that do not fit wait for another round.
         let most = 2 * self.fitted.max(MIN_FITTED);
         for launch in self.launches.values_mut().filter(|launch| !launch.left.is_empty()) {
             let room = Room {
@@ -182,7 +186,7 @@ impl Streams {
             };
             let logs = launch_logs(self.memory.address, partition, launch);
             let Some(plan) = Plan::new(room, &logs) else {
-                // Too many warps for a round: the host takes all.
+                // The launch has too many warps for the tables of a round. The host takes them all.
                 launch.left.clear();
                 continue;
             };
@@ -198,7 +202,7 @@ impl Streams {
         Ok(false)
     }
 
-    /// Encodes the remaining logs of launches whose kernels have ended on the device, if worthwhile.
+    /// Encodes the remaining logs on the device, after all kernels have ended, if enough segments are in use.
     pub(super) fn encode_rest(&mut self, memory: &mut dyn LiveMemory) -> Result<Drained, SessionError> {
         let mut scan = Drained::default();
         let Some(partition) = self.partition.filter(|_| !self.rounds.is_empty()) else { return Ok(scan) };
@@ -227,7 +231,8 @@ impl Streams {
         self.rounds.iter().any(|rounds| rounds.running.is_some())
     }
 
-    /// Abandons rounds because a lane waits. The host takes warps that a round has not copied yet.
+    /// Abandons rounds, because the recording is interrupted. The host takes the warps that a round has not
+    /// copied yet.
     pub(super) fn leave_rounds(&mut self) {
         for running in self.rounds.iter_mut().filter_map(|rounds| rounds.running.take()) {
             if running.outcomes.is_none()
@@ -238,8 +243,8 @@ impl Streams {
         }
     }
 
-    /// Waits for rounds that have copied their segments; their results belong into the file. Stops at an
-    /// error.
+    /// Waits for running rounds, because their chunks belong in the file. Stops at an error, or at the time
+    /// limit ([`LAST_WAIT`]).
     pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Drained {
         let (mut scan, started) = (Drained::default(), Instant::now());
         while self.is_running() {

@@ -34,7 +34,7 @@ pub(super) struct Launch {
     /// Whether its kernel has ended.
     pub(super) is_over: bool,
     consumers: Vec<AtomicU8>,
-    /// Warps without taken runs that had left before the last scan.
+    /// [Undecided](Consumer::Undecided) warps that had left before the last scan.
     pub(super) left: Vec<u32>,
     /// Events and chunks of each stream encoded by rounds; empty without rounds.
     encoded: Vec<(u64, u32)>,
@@ -75,7 +75,8 @@ impl Launch {
         self.consumers[warp as usize].store(consumer as u8, Relaxed);
     }
 
-    /// Returns true if the host takes the runs of a stream's warp. Takes over undecided warps by `take_over`.
+    /// Returns true if the host takes the runs of a stream's warp. An undecided warp becomes the host's if
+    /// `take_over` returns true for it.
     pub(super) fn is_hosts(&self, stream: u32, take_over: impl Fn(u32) -> bool) -> bool {
         let warp = stream % self.warps;
         match self.consumer(warp) {
@@ -107,12 +108,14 @@ impl Launch {
         self.encoded[(track * self.warps + warp) as usize] = (events, chunks);
     }
 
-    /// Returns the offset of its warps' spans in the session's memory, after the lost events of streams.
+    /// Returns the offset of its warps' spans in the session's memory. They follow the lost events of
+    /// streams.
     pub(super) fn spans_at(&self) -> u64 {
         self.tables + 8 * self.streams.len() as u64
     }
 
-    /// Returns the offset of each warp's lanes that have left, after spans of `span_bytes` each.
+    /// Returns the offset of the masks of lanes that have left, one for each warp. They follow the spans,
+    /// which have `span_bytes` each.
     pub(super) fn ended_at(&self, span_bytes: u64) -> u64 {
         self.spans_at() + u64::from(self.warps) * span_bytes
     }
@@ -128,7 +131,7 @@ impl Launch {
         Some(lock(stream.get_or_init(Box::default)))
     }
 
-    /// Returns a stream with runs to order or encode, and its name.
+    /// Returns a stream and its name; `None` if it has no runs to order or encode.
     pub(super) fn waiting(&self, number: usize) -> Option<(Name, MutexGuard<'_, Stream>)> {
         let stream = lock(self.streams[number].get()?);
         let (warps, number) = (self.warps, number as u32);
@@ -147,9 +150,9 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// Keeps the known parts of the spans of a launch that did not complete. Warps that had not ended before
-    /// the last scan keep only their start, because an end that a single lane wrote is not the end of the
-    /// warp.
+    /// Removes the parts of spans that are not certain, for a launch that did not complete. Warps that had
+    /// not ended before the last scan keep only their start, because an end may be from a lane that left
+    /// before the others.
     pub(super) fn keep_known(&self, spans: &mut [WarpSpan]) {
         for (warp, span) in (0..).zip(spans) {
             // The timer is never 0. If the time was copied, the multiprocessor was, too.
@@ -182,7 +185,7 @@ impl Launch {
                 recorded += events;
                 chunks += made;
             }
-            // Without all originals, for instance after a kernel was ended, their number is too low.
+            // If originals are missing, for instance because the kernel was ended early, the sum is too low.
             let attempted = (originals + lost).max(recorded);
             let lost = attempted - recorded;
             let finished = u32::from(self.has_ended(number));

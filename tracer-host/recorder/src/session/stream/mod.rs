@@ -61,15 +61,15 @@ pub(super) struct Streams {
     /// Encoders on the device for warps that have left. They use `area`, the last part of `memory`.
     rounds: Vec<Rounds>,
     area: Allocation,
-    /// Number of warps in the last round that was full.
+    /// Number of warps that fit into the last round that was full.
     fitted: usize,
-    /// Since when lanes wait for a segment without any becoming free.
+    /// Time since which lanes wait and no segment has become free; `None` if no lane waits.
     short_since: Option<Instant>,
-    /// The part of the warps that the host takes over next.
+    /// The part of the warps that the host took over last.
     takeover_part: u32,
     pub(super) warps_in_rounds: u64,
     launches: BTreeMap<u32, Launch>,
-    /// Whether a lane has given up waiting, so that other lanes do not wait either.
+    /// Whether a lane has given up waiting. Other lanes then do not wait either.
     gave_up: bool,
 }
 
@@ -177,7 +177,8 @@ impl Streams {
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // Tag 0 and round 0 are invalid, so that no old data is taken for a header.
+        // No entry has tag 0, and the first tickets do not have lap 0. So no lane or scan takes the zeros for
+        // a slot or a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
         let bytes = plan::seen_bytes(partition.segment_count);
@@ -190,7 +191,7 @@ impl Streams {
         Ok(partition)
     }
 
-    /// Converts an error about the memory without rounds into one about the whole limit.
+    /// Converts an error whose sizes exclude the memory for rounds into one about the whole limit.
     fn of_whole_limit(&self, error: SessionError) -> SessionError {
         let SessionError::Memory { streams, needed: Some(without_rounds), .. } = error else { return error };
         // A larger limit may enable rounds, unless the device does not support them.
@@ -228,7 +229,7 @@ impl Streams {
         if std::mem::take(&mut self.gave_up) { self.set_gave_up(memory, 0) } else { Ok(()) }
     }
 
-    /// Stops all waiting of lanes: runs without memory are lost.
+    /// Makes all lanes stop waiting. Runs that find no memory are then lost.
     pub(super) fn refuse(&self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.set_gave_up(memory, 1)
     }
@@ -239,7 +240,7 @@ impl Streams {
         memory.write_live(self.memory.address + partition.state + offset, &gave_up.to_le_bytes())
     }
 
-    /// Returns true if enough segments are in use for a scan, even if no kernel runs.
+    /// Returns true if at least half of the segments are in use, so that a scan after a kernel is worthwhile.
     pub(super) fn should_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<bool, DeviceError> {
         let Some(partition) = self.partition else { return Ok(false) };
         self.take_tickets(memory, partition)?;
@@ -267,7 +268,8 @@ impl Streams {
         }
     }
 
-    /// Ends all launches, whose runs must all be encoded. With `memory`, reads their losses from the device.
+    /// Ends all launches. All of their taken runs must have been encoded. With `memory`, reads their losses
+    /// and spans from the device.
     fn end(
         &mut self,
         mut memory: Option<&mut dyn LiveMemory>,
@@ -301,7 +303,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Ends all launches with their data so far. Without `memory`, the device may be unusable.
+    /// Ends all launches with the runs that were taken so far. Without `memory`, does not use the device.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
         let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };

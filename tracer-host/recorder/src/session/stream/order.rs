@@ -1,10 +1,11 @@
 //! Orders the runs of a stream by time.
 //!
-//! A run arrives when lanes leave it, through the logs of the lanes that append it. So runs that began
-//! earlier may arrive later, and some arrive more than once. All predecessors of a run that one scan finds
-//! have arrived by the next scan: runs that began before it and share a lane with it
-//! (`warptrace_abi::stream`). So after each scan, all runs of the previous scan are released, together with
-//! runs of this scan that precede one of them. Runs without a common lane have no order.
+//! A run arrives after lanes have left it, through the logs of the lanes that append it. So a run that began
+//! earlier may arrive later, and some runs arrive more than once. The *predecessors* of a run are the runs
+//! that began before it and share a lane with it. All predecessors of a run that one scan finds have arrived
+//! by the next scan (`warptrace_abi::stream`). So after each scan, all runs of the previous scan are
+//! released, together with the runs of this scan that precede one of them. Runs without a common lane have no
+//! order.
 
 use warptrace_abi::log::Entry;
 use warptrace_encode::native::{RunWords, run};
@@ -27,13 +28,14 @@ struct Held {
 
 const _: () = assert!(size_of::<Held>() == 16);
 
-/// Runs that have arrived, and whose predecessors may not have.
+/// Runs that have arrived and are not released, because a predecessor may not have arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     held: Vec<Held>,
     /// Buffer for sorting.
     spare: Vec<Held>,
-    /// A time 2^31 before the held runs, which are close together: a base for times that wrap.
+    /// Base for sorting, because times wrap: 2^31 units before the run that was released last, or before the
+    /// first run if none was released.
     base: Option<u32>,
     /// For each lane in `lanes`, the start time of its last released run.
     last: [u32; LANES as usize],
@@ -41,13 +43,14 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Adds a run. `is_sole`: it has no copies.
+    /// Adds a run. `is_sole` states that it has no copies.
     pub(super) fn take(&mut self, entry: Entry, is_sole: bool) {
         let Entry { mask, location, count, time } = entry;
         self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
     }
 
-    /// Appends released runs to `ready`, after a scan of all logs of the warp; with `is_last`, all runs.
+    /// Releases runs after a scan of all logs of the warp, and appends them to `ready`. With `is_last`,
+    /// releases all runs.
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<RunWords>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
@@ -77,11 +80,11 @@ impl Order {
         self.base = Some(last.wrapping_sub(1 << 31));
     }
 
-    /// Returns true if a run is a copy of a released run, or is too late because a copy of it was lost: a
-    /// later run of its lanes was released. Otherwise registers its release.
+    /// Returns true if a run must be dropped, because a run of one of its lanes with the same or a later
+    /// start time was released. The run is then a copy of a released run, or is too late because a copy of it
+    /// was lost. Otherwise registers the release of the run.
     ///
-    /// A run that a lane appends alone is always released: the runs of a loop, all at one location, arrive in
-    /// any order.
+    /// A run without copies is never dropped: the runs of a counted loop may arrive in any order.
     fn has_gone(&mut self, held: Held) -> bool {
         let Held { mask, time, is_sole, .. } = held;
         let mut later = 0;

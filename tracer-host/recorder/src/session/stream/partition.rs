@@ -8,9 +8,11 @@ use crate::session::SessionError;
 
 /// Alignment of the segments and their queue. Segments are aligned to their own length.
 const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
-/// Preferred segments per lane that may hold one: the others are being copied or are waiting.
+/// Preferred number of segments for each lane that may hold one: the lane fills one, and the others are being
+/// copied or wait to be given.
 const SEGMENTS_PER_LANE: u64 = 3;
-/// Minimum share of memory for tables of launches, so that launches can follow each other without a scan.
+/// Tables of launches get at least 1 / `TABLES_SHARE` of the memory, so that launches can follow each other
+/// without a scan.
 const TABLES_SHARE: u64 = 32;
 /// Bytes of the queue's state.
 const STATE_BYTES: u64 = 256;

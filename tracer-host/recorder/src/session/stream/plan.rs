@@ -1,13 +1,14 @@
 //! Division of the memory in which rounds are encoded.
 //!
 //! ```text
+//! seen                       4 bytes for each segment, kept between rounds
 //! claims, claimed, table     counters, and the round's launch for merging
-//! seen, freed, links         4 bytes for each segment
+//! freed, links               4 bytes for each segment
 //! new headers                8 bytes for each segment
 //! indices                    4 bytes for each warp of the launch
+//! scratch                    packed chunks
 //! warps, outcomes            4 bytes for each warp of the round
 //! firsts, accounts           128 and 32 bytes for each stream of the round
-//! scratch                    packed chunks
 //! chunks                     encoded events
 //! logs                       heads of flat logs, flat logs, and as much for merged runs
 //! ```
@@ -22,16 +23,17 @@ use warptrace_format::account::WarpAccount;
 use crate::Allocation;
 
 const ALIGN: u64 = 256;
-/// Share of the session's memory for rounds, and its bounds.
+/// Rounds get `SHARE / SHARE_OF` of the session's memory, within these bounds.
 const SHARE: u64 = 3;
 const SHARE_OF: u64 = 8;
 const MIN_BYTES: u64 = 1 << 20;
 const MAX_BYTES: u64 = 1536 << 20;
-/// Share of scratch.
+/// Scratch gets at least 1 / `SCRATCH_SHARE` of the memory.
 const SCRATCH_SHARE: u64 = 16;
-/// Maximum share of the tables of a round's warps.
+/// The tables of a round's warps get at most 1 / `WARPS_SHARE` of the remaining memory.
 const WARPS_SHARE: u64 = 4;
-/// Parts for chunks: a run takes 16 bytes in a flat log, 16 bytes merged, and 12 bytes in a chunk.
+/// Chunks get 3 of 11 parts: a run is assumed to take 16 bytes in a flat log, 16 bytes merged, and 12 bytes
+/// in a chunk.
 const CHUNK_PARTS: u64 = 3;
 const ALL_PARTS: u64 = 11;
 /// Minimum entries of flat logs and minimum chunks for useful rounds.
@@ -44,7 +46,8 @@ pub(super) fn area_bytes(limit: u64) -> Option<u64> {
     (bytes >= MIN_BYTES).then_some(bytes)
 }
 
-/// Returns the bytes at the start that persist between rounds, zeroed when segments are laid out.
+/// Returns the number of bytes at the start of the memory that are kept between rounds. They are set to 0
+/// when the segments are laid out.
 pub(super) fn seen_bytes(segment_count: u32) -> u64 {
     4 * u64::from(segment_count) + ALIGN
 }
@@ -90,7 +93,7 @@ impl Plan {
         let Room { area, chunk_bytes, times, tracks, segment_count } = room;
         let (start, chunk) = (area.address.next_multiple_of(ALIGN), u64::from(chunk_bytes));
         let mut pieces = Pieces { next: start, end: area.address + area.bytes };
-        // At the same address for all launches.
+        // The first piece, so that it is at the same address for all launches.
         let seen = pieces.take(seen_bytes(segment_count))?;
         let claims = pieces.take(size_of::<Claims>() as u64)?;
         let claimed = pieces.take(16)?;
@@ -166,7 +169,7 @@ impl Plan {
         Some(Self { max_warps: max_warps as u32, table, scratch, accounts, pool, job })
     }
 
-    /// Returns the launch entry that merges a round of this many warps.
+    /// Returns the entry in the table of launches with which a round of this many warps is merged.
     pub(super) fn logged(&self, warps: u32) -> LoggedLaunch {
         LoggedLaunch {
             accounts: self.accounts,

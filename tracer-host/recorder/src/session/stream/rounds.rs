@@ -1,9 +1,10 @@
-//! Encoding of warps that have left a running kernel, on the device, in rounds, while other warps run.
+//! Rounds: the device encodes warps that have left a kernel while other warps of it still run.
 //!
-//! A separate thread flattens each round (`warptrace_encode::FlattenJob`), merges and encodes it, and copies
-//! the chunks. It uses a second handle of the device, whose calls do not wait for the program's kernel. The
-//! thread that empties the kernel's logs starts rounds and polls their results, but never waits for one: on a
-//! GPU full of waiting warps, a round cannot start before the host provides memory in another way.
+//! A separate thread flattens the logs of each round (`warptrace_encode::FlattenJob`), merges and encodes
+//! them, and copies the chunks. It uses a second handle of the device, whose calls do not wait for the
+//! program's kernel. The thread that empties the kernel's logs starts rounds and polls their results. While
+//! the kernel runs, it never waits for a round: on a GPU full of waiting warps, a round cannot start before
+//! the host provides memory in another way.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -30,13 +31,13 @@ pub(super) enum News {
     Flattened(Flattened),
     /// Packed chunks.
     Chunks(Vec<u8>),
-    /// The round has ended. Accounts of its streams, by track.
+    /// The round has ended. Has the accounts of its streams: all warps of track 0, then those of track 1.
     Done(Vec<Account>),
     Failed(SessionError),
 }
 
 pub(super) struct Flattened {
-    /// Segments and tags of headers that no earlier round has seen.
+    /// The headers that no earlier round has seen: the segment and the tag of each.
     pub(super) new_headers: Vec<[u32; 2]>,
     /// Segments that are free because their contents are copied.
     pub(super) segments: Vec<u32>,
@@ -77,7 +78,7 @@ impl Rounds {
         self.queue.as_ref().and_then(|queue| queue.send(round).ok()).ok_or(SessionError::Unusable)
     }
 
-    /// Returns the next result of the current round. Waits up to `wait`.
+    /// Returns the next result of the current round. Waits for it up to `wait`, then returns `None`.
     pub(super) fn poll(&mut self, wait: Duration) -> Result<Option<News>, SessionError> {
         if self.running.is_none() {
             return Ok(None);

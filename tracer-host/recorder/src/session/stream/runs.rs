@@ -7,7 +7,8 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use super::order::Order;
 use crate::packed;
 
-/// Runs that are encoded at once: usually more than a chunk holds, so that chunks are full.
+/// Minimum number of ordered runs for encoding a chunk: usually more than a chunk holds, so that chunks are
+/// full.
 const BATCH: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +23,9 @@ pub(super) struct Stream {
     order: Order,
     /// Ordered runs that are not encoded yet.
     ready: Vec<RunWords>,
+    /// Number of encoded chunks.
     pub(super) chunks: u32,
-    /// Number of events in them.
+    /// Number of events in these chunks.
     pub(super) recorded: u64,
     /// Number of events in original runs so far.
     pub(super) originals: u64,
@@ -47,7 +49,8 @@ impl Stream {
         }
     }
 
-    /// Appends the full chunks after a scan to `packed`; with `is_last`, all remaining runs.
+    /// Orders the runs after a scan. Encodes chunks while at least [`BATCH`] runs are ordered, and appends
+    /// them to `packed`. With `is_last`, encodes all runs.
     pub(super) fn go_on(
         &mut self,
         name: Name,

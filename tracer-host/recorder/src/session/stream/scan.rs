@@ -15,18 +15,19 @@ use super::{Drained, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
 const SEGMENTS_AT_ONCE: usize = 512;
-/// Maximum streams encoded by one task: streams with runs are adjacent in a large launch.
+/// Maximum number of streams that one task encodes. In a large launch the streams with runs are adjacent, and
+/// longer tasks would divide the work unevenly.
 const STREAMS_AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
-    /// No kernel runs.
+    /// Whether all kernels have ended.
     pub(super) is_over: bool,
-    /// Give free segments to waiting lanes.
+    /// Whether free segments are given to lanes.
     pub(super) gives: bool,
     /// Once set, the scan stops and leaves the rest to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
-    /// Warps that the host takes over, among those without taken runs.
+    /// The undecided warps that the host takes over.
     pub(super) takes_over: TakesOver,
 }
 
@@ -57,7 +58,8 @@ fn is_asked(asked: Option<&AtomicBool>) -> bool {
 pub(super) type Ended = Vec<(u32, Vec<u32>)>;
 
 impl Streams {
-    /// Scans all records. With `is_over` no kernel runs, and this is the last scan of all launches.
+    /// Scans all segments in use. With `is_over`, all kernels have ended, and this is the last scan of all
+    /// launches.
     pub(in super::super) fn scan(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -102,8 +104,8 @@ impl Streams {
         Ok(scan)
     }
 
-    /// Scans without encoding, because a lane waits, and without giving segments, so that the next scan is
-    /// short.
+    /// Scans for an interruption: gives no segments to lanes, so that the next scan is short, and encodes
+    /// nothing yet. Abandons rounds.
     pub(in super::super) fn only_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.leave_rounds();
         let ended = self.take_new(
@@ -114,10 +116,10 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes new entries of all launches. Returns the lanes that had left before.
+    /// Takes the new entries of all launches. Returns the lanes that had left before.
     ///
-    /// [Register](Self::note) the result only after all work of this scan: entries that a lane appended
-    /// before it left may have been in flight, and only the next scan is sure to see them.
+    /// The caller must [register](Self::note) the result only after all work of this scan: the last entries
+    /// of a lane that has left may have been in flight, and only the next scan is certain to see them.
     fn take_new(
         &mut self,
         memory: &mut dyn LiveMemory,

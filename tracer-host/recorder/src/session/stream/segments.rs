@@ -20,9 +20,10 @@ pub(super) struct Owner {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InUse {
     pub(super) segment: u32,
-    /// The tag of its lane's entries.
+    /// Tag of the entries that the lane writes.
     pub(super) tag: u32,
-    /// The slot that names it, until its lane is known to have read the slot, which can then be rewritten.
+    /// The queue slot that names the segment; `None` once its lane has read the slot, so that the slot can be
+    /// rewritten.
     pub(super) slot: Option<u32>,
     /// `None` until its header was seen.
     pub(super) owner: Option<Owner>,
@@ -37,7 +38,7 @@ impl InUse {
         Self { segment, tag, slot: Some(slot), owner: None, taken: 0, is_free: false }
     }
 
-    /// Takes and returns the new entries of the segment, whose content is `bytes`.
+    /// Takes the new entries from the segment's content, `bytes`, and returns them without the header.
     pub(super) fn new_entries<'b>(&mut self, bytes: &'b [u8]) -> &'b [[u8; 16]] {
         let (entries, _) = bytes.as_chunks::<{ ENTRY_BYTES as usize }>();
         let mut first = self.taken as usize;
@@ -66,9 +67,10 @@ impl InUse {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllInUse {
-    /// Segments in use in any order, and some that no longer are.
+    /// The segments in use, unordered. Segments that were removed may stay in the list until
+    /// [`take`](Self::take) or [`tidy`](Self::tidy).
     listed: Vec<InUse>,
-    /// For each segment its tag, and its slot as in [`InUse`]; `None` if it is not in use.
+    /// Tag and slot of each segment, the slot as in [`InUse`]; `None` if the segment is not in use.
     states: Vec<Option<(u32, Option<u32>)>>,
     count: usize,
 }
@@ -91,7 +93,8 @@ impl AllInUse {
         }
     }
 
-    /// Returns the slot of a segment with this tag, which its lane has read; `None` on later calls.
+    /// Registers that the lane of a segment with this tag has read its slot. Returns the slot; `None` if this
+    /// was registered before.
     pub(super) fn take_slot(&mut self, segment: u32, tag: u32) -> Option<u32> {
         let state = self.states.get_mut(segment as usize)?.as_mut();
         state.filter(|(given, _)| *given == tag)?.1.take()

@@ -21,13 +21,13 @@ pub(super) struct Slots {
     pub(super) bytes: Vec<u8>,
 }
 
-/// All segments. Each is free, given to a ticket that no lane may have taken yet, or in use by the lane that
-/// took the ticket.
+/// The supply of segments. A segment is free, given to a ticket that a lane may not have taken yet, or in use
+/// by the lane that took the ticket.
 ///
-/// A lane may take its ticket and read its slot much later, when later tickets have wrapped around the queue.
-/// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. A
-/// ticket that was taken but whose slot cannot be written yet is skipped, so that later tickets need not
-/// wait.
+/// A lane may read its slot long after it took its ticket, when later tickets have wrapped around the queue.
+/// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. If a
+/// ticket was taken but its slot cannot be written yet, the ticket is skipped, so that later tickets need not
+/// wait for it.
 #[derive(Debug)]
 pub(super) struct Supply {
     /// For each queue slot, whether a lane may still read it.
@@ -37,7 +37,7 @@ pub(super) struct Supply {
     /// The last tag of each segment.
     tags: Vec<u32>,
     free: Vec<u32>,
-    /// All lower tickets have a segment or are skipped.
+    /// The next ticket that gets a segment. All lower tickets have got one or are skipped.
     next: u64,
     skipped: Vec<u64>,
     /// Number of tickets known to be taken.
@@ -77,7 +77,8 @@ impl Supply {
         self.tags.len() as u32
     }
 
-    /// Returns true if a lane waits: no segment is free, or its slot cannot be written yet.
+    /// Returns true if a ticket was taken that has no segment, because none is free or the slot cannot be
+    /// written yet.
     pub(super) fn is_short(&self) -> bool {
         self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
     }
@@ -92,7 +93,7 @@ impl Supply {
         self.free.extend(segments.iter().rev());
     }
 
-    /// Registers that a lane has read a slot, or no lane will.
+    /// Registers that a lane has read a slot, or that no lane will read it.
     pub(super) fn slot_was_read(&mut self, slot: u32) {
         self.awaited[slot as usize] = false;
     }
@@ -119,7 +120,7 @@ impl Supply {
         self.skipped = skipped;
         while !self.free.is_empty() {
             if !self.give_to(self.next, &mut writes) {
-                // A segment that no lane requests is kept for the first request.
+                // No lane has taken this ticket, so it is not skipped. The segments remain free.
                 if self.next >= self.tickets {
                     break;
                 }
@@ -139,7 +140,7 @@ impl Supply {
         }
         let Some(segment) = self.free.pop() else { return false };
         let tag = &mut self.tags[segment as usize];
-        // 2^26 tags: entries with the previous use of a tag were overwritten long ago.
+        // There are 2^26 tags. Entries of the previous use of a tag were overwritten long ago.
         *tag = match tag.wrapping_add(TAG_STEP) {
             0 => TAG_STEP,
             tag => tag,
@@ -154,7 +155,7 @@ impl Supply {
             }
             _ => writes.push(Slots { offset, bytes: words.as_flattened().to_vec() }),
         }
-        // Skipped tickets were taken long ago.
+        // Skipped tickets are taken, so they come before all that are not.
         let at = if ticket < self.next { 0 } else { self.waiting.len() };
         self.waiting.insert(at, (ticket, given));
         true

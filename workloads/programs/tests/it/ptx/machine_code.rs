@@ -45,8 +45,8 @@ fn loops(text: &str) -> BTreeMap<String, Loops> {
 fn check(recording: Recording, assembled: &Assembled) -> [usize; 2] {
     let loops = loops(&assembled.text);
     let mut kinds = [0; 2];
-    // The wait loop of `fault` has a `YIELD` in the untraced kernel as well. The assembler chooses the number
-    // of copies of that loop.
+    // The untraced `fault` has no `YIELD`, but the assembler puts one into its wait loop as soon as the loop
+    // contains instructions of a trace point. The assembler also chooses the number of copies of that loop.
     for kernel in kernels().into_iter().filter(|kernel| *kernel != "fault") {
         let traced = format!("{kernel}{TRACED_SUFFIX}");
         let [before, now] = assembled.both(kernel);
