@@ -106,8 +106,8 @@ pub struct Point {
     pub ptx_column: usize,
     /// Source position, `None` if unknown. The first of these that is known:
     /// - for an entry, the function's position in [`PointOptions::lines`];
-    /// - with [`Points::Blocks`], for an entry, a block or a loop, the position of the branch, return, exit
-    ///   or trap at the end of the block, if lanes may diverge there;
+    /// - with [`Points::Blocks`], for an entry, a block or a loop at whose end lanes may diverge, the position
+    ///   where the block computes the predicate of the branch, return, exit or trap, or of that instruction;
     /// - the first position of an instruction in the block; for other points, the position of the branch,
     ///   wait or name.
     pub source: Option<SourcePlace>,

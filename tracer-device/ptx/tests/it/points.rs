@@ -32,10 +32,11 @@ fn what_was_inlined_names_its_calls() {
     assert_eq!((loop_body.id, loop_body.kind, loop_body.counted), (4, PointKind::LoopBody, true));
     assert_eq!((loop_body.ptx_line, loop_body.ptx_column, &*loop_body.function), (50, 2, "longest"));
     let place = loop_body.source.as_ref().expect("the compiler says where");
-    assert_eq!((&*place.file, place.line, place.column), ("lines.cu", 3, 5));
+    // The loop ends with `while (n > 1)`, which was inlined once.
+    assert_eq!((&*place.file, place.line, place.column), ("lines.cu", 8, 5));
     let calls: Vec<(&str, u32)> =
         loop_body.inlined_at.iter().map(|call| (&*call.function, call.place.line)).collect();
-    assert_eq!(calls, [("_Z7collatzi", 9), ("_Z5stepsi", 17)]);
+    assert_eq!(calls, [("_Z5stepsi", 17)]);
     // The compiler assigns line 0 to code without a source line.
     assert_eq!(marked.points[2].source, None);
     let kernel = &marked.kernels[0];
@@ -49,7 +50,7 @@ fn what_was_inlined_names_its_calls() {
 fn a_block_has_the_line_of_the_branch_at_which_lanes_diverge() {
     let text = kernel(
         ".loc 1 3 1\n\tmov.u32 %r1, 1;\n\t.loc 1 4 1\n\t@%p1 ret;\n\t.loc 1 5 1\nL: add.u32 %r1, %r1, 1;\n\t\
-         .loc 1 6 1\n\t@%p2 bra L;\n\t.loc 1 7 1\n\tadd.u32 %r2, %r1, 1;\n\t.loc 1 8 1\n\tret;",
+         .loc 1 6 1\n\tsetp.ne.s32 %p2|%p3, %r1, 0;\n\t.loc 1 9 1\n\t@%p2 bra L;\n\t.loc 1 7 1\n\tadd.u32 %r2, %r1, 1;\n\t.loc 1 8 1\n\tret;",
     );
     let lines = |points| -> Vec<(PointKind, u32)> {
         let marked = marked(&text, points);

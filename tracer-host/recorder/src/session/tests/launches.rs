@@ -15,7 +15,9 @@ use warptrace_macros::kernels;
 use crate::session::{
     Drainer, Ended, Ending, LaunchReport, Launches, Next, Patience, Reserved, SessionError, TracedProgram,
 };
-use crate::{DeviceError, LaunchName, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window};
+use crate::{
+    DeviceError, LaunchName, LaunchShape, Policy, Recording, RecordingSpec, SimDevice, SimOptions, Window,
+};
 
 #[kernels(device = warptrace_device, only_marked)]
 mod k_kernel {
