@@ -190,7 +190,8 @@ impl Lines {
 /// the call.
 pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
     let is_cudas = |place: &SourcePlace| {
-        place.file.starts_with("/usr/local/cuda") || place.file.contains("/targets/x86_64-linux/include/")
+        const FOLDERS: [&str; 2] = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];
+        place.file.starts_with("/usr/local/cuda") || FOLDERS.iter().any(|folder| place.file.contains(folder))
     };
     if !is_cudas(&place) {
         return place;
