@@ -49,8 +49,8 @@ impl Color {
 
 /// What did my warps actually do?
 ///
-/// warptrace records every control-flow decision of a GPU kernel, warp by warp, compressed while the kernel
-/// runs, and tells afterwards what happened. Without a GPU the same kernels run on a simulator.
+/// warptrace records the control-flow decisions of GPU kernels, warp by warp, compressed on the GPU, and
+/// shows what the warps did. Without a GPU, its own kernels run on a simulator.
 #[derive(Debug, Parser)]
 #[command(
     name = "warptrace",
@@ -60,89 +60,89 @@ impl Color {
     propagate_version = true,
     after_help = "First steps:\n  \
         warptrace demo -o demo.wtrc                  record a small kernel\n  \
-        warptrace top demo.wtrc                      what did its warps do\n  \
-        warptrace report demo.wtrc                   the same and more, as a page to look at\n  \
-        warptrace tui demo.wtrc                      the same in the terminal, to look through\n  \
-        warptrace info demo.wtrc                     what is in the file\n  \
-        warptrace verify demo.wtrc                   is every event there and sound\n  \
+        warptrace top demo.wtrc                      show what its warps did\n  \
+        warptrace report demo.wtrc                   write an HTML page about it\n  \
+        warptrace tui demo.wtrc                      browse it in the terminal\n  \
+        warptrace info demo.wtrc                     show the contents of the file\n  \
+        warptrace verify demo.wtrc                   check that it is complete and undamaged\n  \
         warptrace decode demo.wtrc --block 0 --warp 3\n  \
         warptrace export demo.wtrc --to perfetto -o demo.pftrace\n  \
-        warptrace new my-kernels                     a package for a kernel of your own\n  \
-        warptrace run -o app.wtrc -- ./app           a CUDA program that has PTX, as it is\n\n\
-        Exit codes: 0 done; 1 could not do it; 2 bad arguments; 3 the trace is incomplete or damaged (`verify` found \
-        it so, or `demo` lost events); 4 `diff --fail-above` found more change; 130 ended by Ctrl-C."
+        warptrace new my-kernels                     create a Rust package with a kernel\n  \
+        warptrace run -o app.wtrc -- ./app           record an unmodified CUDA program\n\n\
+        Exit codes: 0 success; 1 error; 2 bad arguments; 3 incomplete or damaged trace (`verify`, or `demo` lost events); \
+        4 `diff --fail-above` found a larger change; 130 interrupted by Ctrl-C. `run` exits with the program's code."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Decode a trace whatever it costs: without this, a file that asks for far more work than its size lets
-    /// expect is refused
+    /// Decode a trace without a limit of work. By default, files that need far more work than their size
+    /// suggests are refused
     #[arg(long, global = true)]
     pub(crate) unlimited: bool,
 
-    /// Whether tables are in colour; auto: on a terminal, unless NO_COLOR is set
+    /// Colours in tables. auto: on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
     pub(crate) color: Color,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Record a small kernel of the tool's own: the Mandelbrot set, one thread a pixel
+    /// Record a built-in kernel: the Mandelbrot set, one thread per pixel
     Demo(Demo),
-    /// Run any CUDA program, unchanged, and record its kernels
+    /// Run an unmodified CUDA program and record its kernels
     #[cfg(unix)]
     Run(RunArguments),
-    /// Say what a trace holds
+    /// Show the contents of a trace
     Info(Info),
-    /// Say on one screen what matters most: idle lanes, hangs, losses
+    /// Show the main findings on one screen: idle lanes, hangs, losses
     Top(Page),
-    /// Say what parted lanes, and how many idle slots that cost
+    /// Show where lanes diverge, and how many idle slots that causes
     Causes(Rows<Cause>),
-    /// Count visits, lanes and idle slots of each line
+    /// Show visits, lanes and idle slots of each line
     Lines(Rows<LineFigures>),
-    /// Count the trips of loops
+    /// Show trip counts of loops
     Loops(Rows<LocationFigures>),
-    /// Say where lanes wait, how long, and for which warp; of traces with times
+    /// Show where lanes wait, how long, and for which warp; for traces with times
     Waits(Rows<WaitFigures>),
-    /// Say how the addresses of lanes fit to the memory: sectors, bank conflicts, strides
+    /// Show how lanes access memory: sectors, bank conflicts, strides
     Accesses(Rows<SiteFigures>),
-    /// Say what was in the values that the source names: ends, mean, the first NaN
+    /// Show the values that the source names: range, mean, first NaN
     Values(Rows<ValueFigures>),
-    /// Count the work of each warp
+    /// Show the work of each warp
     Warps(Rows<WarpFigures>),
     /// Group warps that took the same path
     Paths(Rows<PathGroup>),
-    /// Count where lanes went from each location
+    /// Show where lanes continue after each location
     Edges(Rows<Edge>),
-    /// Count events, lanes and idle slots of each kernel
+    /// Show events, lanes and idle slots of each kernel
     Stats(Stats),
     /// Compare two traces
     Diff(Diff),
-    /// Put the launches of a job's ranks on one axis, and say which rank is late
+    /// Show the launches of all ranks of a job on one axis, and which rank is late
     Timeline(Timeline),
-    /// Write one HTML page that says what warps did
+    /// Write an HTML page about a trace
     Report(Report),
-    /// Look through a trace in the terminal: source with heat, loops, warps
+    /// Browse a trace in the terminal: source with heat, loops, warps
     Tui(Tui),
-    /// Answer a question in SQL about any number of traces
+    /// Run an SQL query over any number of traces
     Query(Query),
-    /// Read the traces of this machine for others, which ask with `--workers`
+    /// Serve the traces of this machine to other machines that use `--workers`
     Worker(Worker),
     /// Print the events of a trace
     Decode(Decode),
     /// Write a trace as Parquet, Perfetto, Firefox Profiler or lcov files
     Export(Export),
-    /// Check that a trace is complete and sound
+    /// Check that a trace is complete and undamaged
     Verify(Verify),
-    /// Say where a program hangs that runs under `warptrace run`: its trace ends with that
+    /// Report where a program under `warptrace run` hangs. Its trace ends with the report
     #[cfg(unix)]
     Where(Where),
     /// List the devices that can run kernels
     Devices,
-    /// Make a package with a kernel of your own to trace
+    /// Create a Rust package with a kernel to trace
     New(New),
-    /// Print a script that completes this tool's commands and options in a shell
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Write manual pages of all commands
     Man(Man),
@@ -159,7 +159,7 @@ pub(crate) struct Completions {
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Folder for the pages; it is made if it is not there
+    /// Folder for the pages, created if it does not exist
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
 }
@@ -167,7 +167,7 @@ pub(crate) struct Man {
 /// Arguments of `new`.
 #[derive(Debug, Args)]
 pub(crate) struct New {
-    /// Folder to make; its last part is the package's name
+    /// Folder to create; its last part is the name of the package
     pub(crate) folder: PathBuf,
     /// Folder of warptrace's sources, if they are not where this tool was built
     #[arg(long, value_name = "FOLDER")]
@@ -203,7 +203,7 @@ pub(crate) struct Info {
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(crate) struct Where {
-    /// The number of the program's process, or of the one that started it
+    /// Process id of the program, or of `warptrace run`
     #[arg(value_name = "PID")]
     pub(crate) process: u32,
     /// Print JSON
@@ -248,11 +248,11 @@ pub(crate) struct Decode {
     #[arg(long, default_value_t = 0)]
     pub(crate) track: u32,
 
-    /// What lanes accessed, in place of events: addresses and values, where they were recorded
+    /// Print recorded addresses and values instead of events
     #[arg(long, conflicts_with = "track")]
     pub(crate) accesses: bool,
 
-    /// Where to write; standard output if not given
+    /// Output file; standard output if not given
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }

@@ -108,7 +108,7 @@ impl Times {
     }
 }
 
-/// What is recorded, and how. The default is everything, as the kernel did it.
+/// Recording options. The default records all events, as the kernel executed them.
 ///
 /// ```
 /// use std::time::Duration;
@@ -130,16 +130,16 @@ impl Times {
 #[cfg_attr(feature = "clap", command(next_help_heading = "How to record"))]
 #[serde(default, deny_unknown_fields)]
 pub struct RecordingSpec {
-    /// How kernels write their events: `raw`, six bytes each; `ecl`, the codec of the ECL-Tracer thesis;
-    /// `predict`, only what was not expected. The simulator takes parameters: `ecl:L,S,W` (hash bits, shift,
-    /// window bits), `predict:BITS` (2^BITS slots)
+    /// Encoding of events: `raw`, six bytes per event; `ecl`, the codec of the ECL-Tracer thesis;
+    /// `predict`, only events that were not predicted. The simulator takes parameters: `ecl:L,S,W` (hash
+    /// bits, shift, window bits), `predict:BITS` (2^BITS slots)
     #[cfg_attr(feature = "clap", arg(long, value_name = "raw|ecl|predict", default_value = "predict"))]
     #[serde(with = "crate::text")]
     pub codec: CodecSpec,
 
-    /// Count the iterations of `all` loops that hold no other trace point, as if lanes ran them in lock step:
-    /// less time, but masks can differ from the kernel's. Without, loops are counted where that is `proven`
-    /// to change nothing; `never`: each event is recorded where it happens
+    /// Count the iterations of `all` loops without other trace points, as if lanes executed them in lock
+    /// step: this takes less time, but masks can differ from the kernel's. Without this option, loops are
+    /// counted where that is `proven` to change nothing. `never`: record each event
     #[cfg_attr(
         feature = "clap",
         arg(
@@ -156,42 +156,41 @@ pub struct RecordingSpec {
     )]
     pub counting: Counting,
 
-    /// When things happened: `blocks`, when each warp began and ended, and on which multiprocessor, on one
-    /// axis of nanoseconds; `runs`, when each run of equal events of a warp began, by the clock of its
-    /// multiprocessor: kernels take the same time, the trace is larger; `all`: both
+    /// Record times. `blocks`: begin, end and multiprocessor of each warp, on one axis of nanoseconds.
+    /// `runs`: begin of each run of equal events of a warp, by the clock of its multiprocessor; kernels
+    /// take the same time, and the trace is larger. `all`: both
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub times: Times,
 
-    /// Record every event raw as well, so that `verify` can compare the two
+    /// Also record every event uncompressed, so that `verify` can compare
     #[cfg_attr(feature = "clap", arg(long))]
     pub dual: bool,
 
-    /// Record the addresses of each load, store, atomic and copy, and the values that the source names:
-    /// `all`, or with commas between them some of the memories `global`, `shared` and `local`, and `values`.
-    /// Kernels take longer and more memory
+    /// Record addresses of loads, stores, atomics and copies, and values that the source names: `all`, or a
+    /// list of `global`, `shared`, `local` and `values`, separated by commas. Kernels take longer and need
+    /// more memory
     #[cfg_attr(feature = "clap", arg(long, value_name = "all|global,shared,local,values"))]
     #[serde(with = "crate::text::option")]
     pub accesses: Option<Spaces>,
 
-    /// What happens where events do not fit into device memory
+    /// Behaviour if events do not fit into device memory
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
     pub policy: Policy,
 
-    /// With the policy `stream`: how many seconds a warp waits for memory before it loses what it would have
-    /// recorded [default: 10]
+    /// With the policy `stream`: maximum time in seconds that a warp waits for memory before it loses
+    /// events [default: 10]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = seconds::parse))]
     #[serde(with = "crate::text::seconds::option")]
     pub stall_limit: Option<Duration>,
 
-    /// Keep the logs in pinned memory of the host, where a kernel that fails leaves them: the trace has what
-    /// its warps did until then, and where they were. Not with the policy `stream`. Kernels take longer,
-    /// since each entry goes over the link to the host
+    /// Keep logs in pinned host memory. If a kernel fails, the trace has its events until then and the
+    /// positions of its warps. Not with the policy `stream`. Kernels take longer, because each log entry
+    /// crosses the link to the host
     #[cfg_attr(feature = "clap", arg(long))]
     pub host_logs: bool,
 
-    /// Memory of the device that the tracer takes at most, in all, as in 64MiB, 1GiB, 512M or plain bytes
-    /// [default: an eighth of what is free, at most 16GiB; at most 1GiB on the simulator and with
-    /// `--host-logs`]
+    /// Limit of the device memory that the tracer uses: 64MiB, 1GiB, 512M or plain bytes [default: an
+    /// eighth of the free memory, at most 16GiB; at most 1GiB on the simulator and with `--host-logs`]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE"))]
     #[serde(with = "crate::text::option")]
     pub memory: Option<MemorySize>,

@@ -14,7 +14,7 @@ use crate::{Door, RecordingSpec, SpecError, refusal};
 /// Default maximum wait of a launch for memory.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// What is recorded of a program that launches its kernels itself.
+/// Recording options for a program that launches its own kernels.
 // The comments of the fields are also the text of `--help`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -25,8 +25,8 @@ pub struct RunSpec {
     #[cfg_attr(feature = "clap", command(flatten))]
     pub recording: RecordingSpec,
 
-    /// Where kernels are traced: at every basic block (with `--times runs` also where lanes wait), on both
-    /// sides of every branch, at each loop's first block, where functions are entered, or where lanes wait
+    /// Trace points of kernels: every basic block (with `--times runs` also waits), both sides of every
+    /// branch, the first block of every loop, function entries, or waits
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "blocks|branches|loops|functions|waits", default_value_t)
@@ -34,34 +34,34 @@ pub struct RunSpec {
     #[serde(with = "crate::text")]
     pub points: Points,
 
-    /// How many seconds a launch that finds no room for its records waits for those before it. Then it runs
-    /// with what room there is, or untraced
+    /// Maximum time in seconds that a launch waits for earlier launches if there is too little memory for
+    /// its records. After that it runs with the memory that is left, or untraced
     #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds::parse))]
     #[serde(with = "crate::text::seconds")]
     pub wait: Duration,
 
-    /// Trace a kernel whose PTX is for another architecture than its machine code. What it computes may then
-    /// differ from what the program computes alone
+    /// Also trace kernels whose PTX is for another architecture than their machine code. Their results may
+    /// differ from those without tracing
     #[cfg_attr(feature = "clap", arg(long))]
     pub other_architecture: bool,
 
-    /// Wait for each launch, and write what it recorded before the next one: of a program whose kernel fails,
-    /// more of what came before is kept. Kernels that wait for each other hang
+    /// Wait for each launch and write its records before the next one. If a kernel fails, more of the
+    /// earlier launches is kept. Kernels that wait for each other hang
     #[cfg_attr(feature = "clap", arg(long))]
     pub sync: bool,
 
-    /// Record nothing before the program says so: `warptrace_begin` of warptrace.h, or `warptrace.trace` in
-    /// Python
+    /// Record nothing until the program requests it: with `warptrace_begin` of warptrace.h, or
+    /// `warptrace.trace` in Python
     #[cfg_attr(feature = "clap", arg(long))]
     pub manual: bool,
 
-    /// Say where a launch hangs that has not ended so many seconds after the program made it, as for a
-    /// signal: the trace ends with the positions of its warps
+    /// Report where a launch hangs if it has not ended this many seconds after the program made it. The
+    /// trace then ends with the positions of its warps
     #[cfg_attr(feature = "clap", arg(long, value_name = "SECONDS", value_parser = seconds::parse))]
     #[serde(with = "crate::text::seconds::option")]
     pub launch_limit: Option<Duration>,
 
-    /// What follows when that is said: the program goes on untraced, or is ended by SIGTERM
+    /// Action after the report: the program continues untraced, or is terminated by SIGTERM
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "report|stop", default_value_t, requires = "launch_limit")

@@ -235,9 +235,9 @@ pub struct Window {
     #[serde(with = "crate::text")]
     pub warps: NumberRange,
 
-    /// In each launch, what lanes do from the COUNTth visit of a location on. LOCATION is a name or id, as
-    /// `info` lists them, or FILE:LINE. Each lane counts its own visits; one that meets a lane that is
-    /// recorded is recorded from then on, too. What comes before is no loss
+    /// In each launch, record lanes from their COUNTth visit of a location on. LOCATION is a name or id, as
+    /// `info` lists them, or FILE:LINE. A lane is also recorded from its first event together with a
+    /// recorded lane. Earlier events do not count as lost
     #[cfg_attr(feature = "clap", arg(long, value_name = "LOCATION:COUNT"))]
     #[serde(with = "crate::text::option")]
     pub after: Option<Visits>,

@@ -10,7 +10,7 @@ use crate::numbers::parse_block;
 
 use super::query::Apart;
 
-/// What to look at.
+/// Selected part of the trace.
 #[derive(Debug, Args)]
 pub(crate) struct Selected {
     /// Only launches of this kernel

@@ -47,7 +47,7 @@ pub(crate) enum ExportFormat {
     Lcov,
 }
 
-/// What samples weigh.
+/// Weight of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleWeight {
     /// Active lanes, summed over the visits

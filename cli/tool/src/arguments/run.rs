@@ -10,31 +10,31 @@ use warptrace_spec::RunSpec;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:\n  warptrace run -o app.wtrc -- ./app --size 1000\n\n\
-The program runs as it does without warptrace: its own output, its own exit code. What was traced, and what was not \
-and why, is said on standard error when it has ended. Kernels need their PTX in the program. Triton's have it, and those \
-of PyTorch's compiler; `run` sets what lets JAX, CuTe DSL and CuPy keep it (--print-environment). C++: build with \
+The program keeps its output and its exit code. When it has ended, a summary on standard error lists what was traced, and \
+what was not and why. Kernels need PTX in the program. Kernels of Triton and torch.compile have it; `run` sets the \
+environment variables with which JAX, CuTe DSL and CuPy keep it (--print-environment). Build C++ with \
 `nvcc -lineinfo`.")]
 pub(crate) struct RunArguments {
-    /// Where to write the trace. For programs of several processes or devices, `%p` stands for the number of the
-    /// process, `%r` for its rank, `%d` for the number of its device, `%%` for a percent sign. By default the file
-    /// is named after the program or its Python script: app.wtrc, or app-2.wtrc if that is there
+    /// File for the trace. For programs with several processes or devices: `%p` is the process id, `%r` the
+    /// rank, `%d` the device number, `%%` a percent sign. By default the file is named after the program or
+    /// its Python script: app.wtrc, or app-2.wtrc if that exists
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// What is recorded, and how.
+    /// Recording options.
     #[command(flatten)]
     pub(crate) spec: RunSpec,
 
-    /// The library that is loaded into the program, instead of the one that this tool carries
+    /// Library to load into the program, instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) shim: Option<PathBuf>,
 
-    /// The assembler for traced kernels that the driver is too old for. Otherwise the one of the program's
-    /// packages or of the toolkit is taken
+    /// Assembler for traced kernels if the driver is too old for them. By default `ptxas` of the program's
+    /// packages or of the CUDA toolkit is used
     #[arg(long, value_name = "FILE")]
     pub(crate) ptxas: Option<PathBuf>,
 
-    /// Print the variables that are set for frameworks, and end
+    /// Print the environment variables that are set for frameworks, and exit
     #[arg(long, exclusive = true)]
     pub(crate) print_environment: bool,
 

@@ -22,7 +22,7 @@ pub struct Recording {
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub sim_seed: u64,
 
-    /// What is recorded, and how.
+    /// Recording options.
     #[command(flatten)]
     pub spec: RecordingSpec,
 }

@@ -88,9 +88,9 @@ fn the_first_page_names_commands_first_steps_and_exit_codes() {
     let codes = output.split("Exit codes: ").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(
         codes,
-        "0 done; 1 could not do it; 2 bad arguments; \
-         3 the trace is incomplete or damaged (`verify` found it so, or `demo` lost events); \
-         4 `diff --fail-above` found more change; 130 ended by Ctrl-C."
+        "0 success; 1 error; 2 bad arguments; \
+         3 incomplete or damaged trace (`verify`, or `demo` lost events); \
+         4 `diff --fail-above` found a larger change; 130 interrupted by Ctrl-C. `run` exits with the program's code."
     );
     let output = printed(&["--version"]);
     assert_eq!(output, format!("warptrace {}\n", env!("CARGO_PKG_VERSION")));

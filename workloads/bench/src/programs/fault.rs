@@ -13,7 +13,7 @@ use crate::table::count;
 /// Options of `record fault`.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// What happens to one thread
+    /// Fault of one thread
     #[arg(long, value_enum, default_value = "trap")]
     how: How,
 

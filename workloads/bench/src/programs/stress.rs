@@ -54,7 +54,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = DEFAULT.rounds, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// What the walks are drawn from
+    /// Seed of the walks
     #[arg(long, default_value_t = DEFAULT.seed)]
     seed: u32,
 

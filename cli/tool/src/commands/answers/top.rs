@@ -142,7 +142,8 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
 const SAID: usize = 220;
 const PATH: usize = 80;
 
-/// Returns the main finding, for programs: a hang, an error or else the greatest cause of idle slots.
+/// Returns the main finding, for programs: a hang, an error, a dominant warp, or the greatest cause of idle
+/// slots.
 fn verdict(
     answer: &Answer,
     trace: &TraceFile,
