@@ -1,7 +1,6 @@
 //! `warptrace top`: one screen with the most important findings.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{
@@ -54,7 +53,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         let first = hangs.first().map(|hang| words::hang(trace, &answer.names, hang));
         let outside = accessed.as_ref().and_then(|accessed| accessed.outside.clone());
         let mut figures = json!({
-            VERDICT: verdict(&answer, trace, first.or(outside), dominant.as_deref(), command.files.first()),
+            VERDICT: verdict(&answer, trace, first.or(outside), dominant.as_deref()),
             "finding": finding,
             "causes": causes,
             "lines": lines,
@@ -144,13 +143,7 @@ const PATH: usize = 80;
 
 /// Returns the main finding, for programs: a hang, an error, a dominant warp, or the greatest cause of idle
 /// slots.
-fn verdict(
-    answer: &Answer,
-    trace: &TraceFile,
-    error: Option<String>,
-    dominant: Option<&str>,
-    file: Option<&PathBuf>,
-) -> Value {
+fn verdict(answer: &Answer, trace: &TraceFile, error: Option<String>, dominant: Option<&str>) -> Value {
     let analysis = &answer.analysis;
     let is_error = error.is_some();
     let finding = || dominant.map_or_else(|| words::finding(analysis, &answer.names), str::to_owned);
@@ -163,8 +156,6 @@ fn verdict(
         losses if losses.assumed.is_some() => "lower bound: see state",
         _ => "measured",
     };
-    let file = file.map_or_else(|| "FILE".into(), |file| file.to_string_lossy());
-    let file = if file.len() > PATH { "FILE" } else { &*file };
     let mut verdict = json!({ "what": fitting(&what, SAID), "certainty": certainty });
     let (advice, next) = match cause {
         Some(cause) => {
@@ -181,10 +172,10 @@ fn verdict(
             } else {
                 "let the lanes of a warp take the same side: group the work, or make the branch short"
             };
-            (advice, format!("warptrace causes {file} --location {id}"))
+            (advice, format!("warptrace causes FILE --location {id}"))
         }
-        None if is_error => ("correct this first", format!("warptrace info {file}")),
-        None => ("look at memory and waits: lanes are not idle", format!("warptrace stats {file}")),
+        None if is_error => ("correct this first", "warptrace info FILE".to_owned()),
+        None => ("look at memory and waits: lanes are not idle", "warptrace stats FILE".to_owned()),
     };
     verdict["try"] = advice.into();
     verdict["next"] = next.into();
