@@ -175,6 +175,9 @@ fn verdict(answer: &Answer, trace: &TraceFile, error: Option<String>, dominant: 
             (advice, format!("warptrace causes FILE --location {id}"))
         }
         None if is_error => ("correct this first", "warptrace info FILE".to_owned()),
+        None if analysis.counts.visits == 0 => {
+            ("see which kernels were not traced, and why", "warptrace info FILE".to_owned())
+        }
         None => ("look at memory and waits: lanes are not idle", "warptrace stats FILE".to_owned()),
     };
     verdict["try"] = advice.into();
