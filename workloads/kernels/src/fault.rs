@@ -7,12 +7,12 @@ use warptrace_macros::kernels;
 
 /// The thread traps.
 pub const TRAP: u32 = 0;
-/// It writes far behind its memory.
+/// It writes far beyond its memory.
 pub const STRAY: u32 = 1;
 /// It waits until the flag is set.
 pub const HANG: u32 = 2;
 
-/// Elements behind the flag at which a stray write goes: 64 TiB.
+/// Elements after the flag, at which a stray write goes: 64 TiB.
 const FAR: u64 = 1 << 44;
 
 #[kernels(device = warptrace_device, only_marked)]
@@ -42,7 +42,7 @@ mod kernels {
                 panic!("a trap, as it was asked for");
             }
             if how == STRAY {
-                // Not memory of the kernel's: that is what it is for. SAFETY: none; a GPU stops the kernel.
+                // Not the kernel's memory, on purpose. SAFETY: none; a GPU stops the kernel.
                 unsafe { flag.set(FAR, 1) };
             }
             if how == HANG {

@@ -56,7 +56,7 @@ mod kernels {
         } else {
             trace!("IN_SET");
         }
-        // SAFETY: the index was checked, and each thread has a pixel of its own.
+        // SAFETY: the index was checked, and no two threads have the same pixel.
         unsafe { image.set(u64::from(index), steps) };
     }
 }

@@ -62,14 +62,14 @@ mod kernels {
                 trace!("INIT_RANKED");
                 rank(node, degree, average)
             };
-            // SAFETY: each thread has nodes of its own.
+            // SAFETY: no two threads have the same node.
             unsafe { status.set(row, first) };
             node += stride;
         }
         trace!("INIT_DONE");
     }
 
-    /// Decides nodes until none of them waits, or `patience` passes in a row decided none of the thread's.
+    /// Decides nodes until no node waits, or `patience` passes in a row decided no node of the thread.
     ///
     /// `offsets` (nodes + 1) and `neighbours` are the graph's rows, `status` is what `mis_init` or a launch
     /// before wrote. Threads that gave up are counted in `waiting[0]`; the host launches again until none

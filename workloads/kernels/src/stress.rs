@@ -1,10 +1,10 @@
-//! Walks that fall apart: every lane has its own way and its own loop lengths, drawn from a hash.
+//! Walks that diverge: every lane has its own path and its own loop lengths, drawn from a hash.
 //!
-//! The program computes nothing of use. It leads the lanes of a warp apart in as many ways as there are:
+//! The program computes nothing useful. The lanes of a warp diverge in all ways that kernels know:
 //! loops of different lengths, loops in loops that are left from inside, a function with several returns, a
 //! branch of eight ways, two sides of a warp that wait for their own lanes only, atomics on shared and global
-//! memory, and early ends. What a lane does depends on its own draws alone, so its sequence of trace points
-//! is known in advance, whatever the order in which the groups of a warp run.
+//! memory, and early ends. The path of a lane depends only on its own draws, so its sequence of trace points
+//! is known in advance, in whatever order the groups of a warp run.
 
 use warptrace_device::{Global, atomic, shared_arrays, simt};
 use warptrace_macros::kernels;
@@ -26,7 +26,7 @@ shared_arrays! {
     fn stress_counters() -> [u32; COUNTERS + 1];
 }
 
-/// What thread `thread` draws its decisions from. Different threads have different keys.
+/// Returns the key from which a thread draws its decisions. Different threads have different keys.
 #[inline(always)]
 pub fn key(seed: u32, thread: u32) -> u32 {
     scramble(seed ^ scramble(thread))
@@ -240,7 +240,7 @@ mod kernels {
                 steps -= 1;
             }
             drop(taken);
-            // SAFETY: the lanes of `near` are here, none has left.
+            // SAFETY: all lanes of `near` are here.
             unsafe { simt::sync_warp(near) };
             trace!("NEAR_MET");
             walk.pass(at::NEAR_MET);
@@ -269,8 +269,8 @@ mod kernels {
         walk.sum = mix(walk.sum, near);
     }
 
-    /// Walks: thread i draws its way from `seed`, for at most `rounds` rounds, of which there is at least
-    /// one.
+    /// Walks: thread i draws its path from `seed`, for at most `rounds` rounds. Each walk has at least one
+    /// round.
     ///
     /// Writes each walk's checksum to `sums` and the number of trace points that the thread passed to
     /// `passed`; there are as many walks as `sums` has elements. `bins` ([`BINS`] counters, any values) is

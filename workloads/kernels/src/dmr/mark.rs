@@ -213,7 +213,7 @@ mod kernels {
             let mut growth;
             loop {
                 growth = grow(&mesh, &work, &round, item, root, splitting, p);
-                // A second time at most: while a segment is split none is reported.
+                // At most a second time: while a segment is split, no segment is reported.
                 if growth.encroached == NO_LINK {
                     break;
                 }
