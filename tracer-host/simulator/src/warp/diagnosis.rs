@@ -1,6 +1,8 @@
 //! Errors of a warp that cannot continue.
 
-use super::{Turn, Warp, bits};
+use warptrace_device::simt::host::WarpOp;
+
+use super::{Group, Turn, Warp, bits};
 use crate::context::WarpCells;
 use crate::error::{SimError, ThreadPlace, Waiting, op_mask};
 use crate::panics::Failure;
@@ -12,12 +14,27 @@ impl Warp {
         let same = |lane: usize| cells.site[lane].get() == first;
         match first {
             Some(site) if bits(self.live).all(same) => Ok(Turn::AtBarrier(site)),
-            _ => Err(SimError::BarrierDivergence {
-                block: self.block,
-                warp: self.number,
-                waiting: self.waiting(cells),
-            }),
+            _ => Err(self.diverged_at_barrier(cells)),
         }
+    }
+
+    /// Returns true if the group is at a trace point or at the end of a loop's body after the barrier at which
+    /// other lanes of the warp wait. Its lanes can only reach that barrier apart from them, in a later iteration.
+    ///
+    /// Points in different files have no order, except in functions with trace points, where the line of the
+    /// call counts. At other operations a lane may be in a function without trace points, so they prove nothing.
+    pub(super) fn passes_barrier(&self, cells: &WarpCells, group: &Group) -> bool {
+        let traced = matches!(group.op, WarpOp::Located { .. } | WarpOp::Join | WarpOp::Rejoin);
+        if !traced || self.barrier >= group.point {
+            return false;
+        }
+        let [waits, passes] = [self.at_barrier, group.lanes].map(|lanes| lanes.trailing_zeros() as usize);
+        let file = |lane: usize| cells.site[lane].get().map(|site| site.file());
+        cells.calls[waits].get().depth > 0 || file(waits) == file(passes)
+    }
+
+    pub(super) fn diverged_at_barrier(&self, cells: &WarpCells) -> SimError {
+        SimError::BarrierDivergence { block: self.block, warp: self.number, waiting: self.waiting(cells) }
     }
 
     /// Returns the error of lanes that wait for lanes that cannot arrive.
@@ -43,12 +60,10 @@ impl Warp {
                 };
             }
         }
-        let (block, warp, waiting) = (self.block, self.number, self.waiting(cells));
         if self.at_barrier != 0 {
-            SimError::BarrierDivergence { block, warp, waiting }
-        } else {
-            SimError::Deadlock { block, warp, waiting }
+            return self.diverged_at_barrier(cells);
         }
+        SimError::Deadlock { block: self.block, warp: self.number, waiting: self.waiting(cells) }
     }
 
     /// Returns the live lanes, grouped by the operation at which they wait.

@@ -65,7 +65,9 @@ pub(crate) struct Warp {
     /// Lanes whose operation is complete, or that have not started.
     pub(crate) runnable: u32,
     at_barrier: u32,
-    /// Lowest point of the lanes that are neither runnable nor at the barrier.
+    /// Lowest point of the lanes at the barrier.
+    barrier: u64,
+    /// Lowest point of the lanes that are not runnable.
     parked: u64,
     since_yield: u32,
     spins: u32,
@@ -83,6 +85,7 @@ impl Warp {
             started: 0,
             runnable: 0,
             at_barrier: 0,
+            barrier: NO_POINT,
             parked: NO_POINT,
             since_yield: u32::MAX,
             spins: 0,
@@ -98,6 +101,7 @@ impl Warp {
         self.started = live;
         self.runnable = live;
         self.at_barrier = 0;
+        self.barrier = NO_POINT;
         self.parked = NO_POINT;
         self.since_yield = u32::MAX;
         self.spins = 0;
@@ -115,6 +119,7 @@ impl Warp {
         }
         self.runnable = self.at_barrier;
         self.at_barrier = 0;
+        self.barrier = NO_POINT;
         self.parked = NO_POINT;
     }
 
@@ -155,6 +160,7 @@ impl Warp {
                 }
                 WarpOp::SyncThreads => {
                     self.at_barrier |= group.lanes;
+                    self.barrier = self.barrier.min(group.point);
                     self.runnable = 0;
                 }
                 WarpOp::Converge | WarpOp::Rejoin | WarpOp::Located { .. } | WarpOp::Join => {
@@ -273,7 +279,11 @@ impl Warp {
             group = served.unwrap_or(group);
             self.unserved &= !group.lanes;
         }
-        self.parked = bits(candidates & !group.lanes).map(|lane| points[lane]).min().unwrap_or(NO_POINT);
+        if self.passes_barrier(cells, &group) {
+            return Err(self.diverged_at_barrier(cells));
+        }
+        let parked = bits(candidates & !group.lanes).map(|lane| points[lane]);
+        self.parked = parked.fold(self.barrier, u64::min);
         Ok(Some(group))
     }
 

@@ -30,7 +30,7 @@ const fn mistake(when: When, what: &'static str, message: &'static str) -> Mista
     Mistake { what, when, message }
 }
 
-const MISTAKES: [Mistake; 45] = [
+const MISTAKES: [Mistake; 46] = [
     mistake(
         Checked,
         "`#[kernel]` in a module without `#[warptrace::kernels]`",
@@ -166,6 +166,11 @@ const MISTAKES: [Mistake; 45] = [
     mistake(Run, "a barrier in a branch", "the warp diverged at a barrier, which is undefined on a GPU"),
     mistake(
         Run,
+        "half of a warp at a barrier, the other half in the next iteration",
+        "lanes 0-15 wait at sync_threads",
+    ),
+    mistake(
+        Run,
         "a barrier behind an early `return`",
         "lanes 16-31 had left the kernel when the others came to the barrier",
     ),
@@ -208,6 +213,16 @@ mod wrong {
         }
         // SAFETY: as above.
         unsafe { simt::sync_threads() };
+    }
+
+    #[kernel]
+    pub fn apart() {
+        for turn in 0..2 {
+            if (simt::lane() < 16) == (turn == 0) {
+                // SAFETY: violated on purpose.
+                unsafe { simt::sync_threads() };
+            }
+        }
     }
 
     #[kernel]
@@ -303,6 +318,7 @@ fn wrong_accesses_and_launches_end_with_their_cause() {
         bench.refused(&wrong::next(&out, &out)),
         bench.refused(&wrong::next(&elsewhere, &out)),
         bench.refused(&wrong::in_a_branch()),
+        bench.refused(&wrong::apart()),
         bench.refused(&wrong::past_the_end()),
         bench.refused(&wrong::endless(&zero)),
         bench.refused(&wrong::recursive(1)),
