@@ -153,9 +153,15 @@ struct Draft {
 }
 
 impl Draft {
-    /// Renames the part to its final name; returns its size.
+    /// Renames the part to its final name; returns its size. Refuses to replace a trace that is being recorded
+    /// by now.
     fn publish(self) -> anyhow::Result<u64> {
         let Self { part, path, size } = self;
+        // Open until the end, so that no recording begins meanwhile.
+        let replaced = File::open(&path).ok();
+        if replaced.as_ref().is_some_and(TraceOutput::is_recorded) {
+            bail!("{}: it is being recorded", cannot_write(&path));
+        }
         part.persist(&path).map_err(|refused| refused.error).with_context(|| cannot_write(&path))?;
         Ok(size)
     }

@@ -65,9 +65,8 @@ impl TraceOutput {
             file.set_len(0)?;
             return Ok(plain(Some(file)));
         };
-        let (replacement, part) = Replacement::new(target, &file)?;
+        let (replacement, part, earlier) = Replacement::new(target, &file)?;
         lock(&part)?;
-        let earlier = replacement.earlier();
         // On other systems than Unix, an open file cannot be replaced.
         let old = cfg!(unix).then_some(file);
         Ok(Self {
@@ -80,12 +79,13 @@ impl TraceOutput {
         })
     }
 
-    /// Returns a handle that tells whether the existing file is still unchanged.
+    /// Returns the existing file, which a recording that records nothing [sets aside](Earlier::set_aside).
     pub fn earlier(&self) -> Earlier {
         self.earlier.clone()
     }
 
-    /// Returns true if a recording currently writes the file.
+    /// Returns true if a recording currently writes the file. Otherwise no recording can begin to write it until
+    /// `file` is closed.
     pub fn is_recorded(file: &File) -> bool {
         cfg!(unix) && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
@@ -217,6 +217,24 @@ mod tests {
         drop(first);
         assert!(!TraceOutput::is_recorded(&File::open(&path).expect("it can be read")));
         assert_eq!(fs::read(&path).expect("it is there"), b"an earlier trace", "nothing was recorded");
+    }
+
+    #[test]
+    fn an_earlier_trace_is_renamed_if_nothing_was_recorded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wtrc");
+        for name in ["a.earlier.wtrc", "a.earlier-2.wtrc"] {
+            let trace = [&MAGIC[..], name.as_bytes()].concat();
+            fs::write(&path, &trace).expect("it can be written");
+            let earlier = TraceOutput::open(&path).expect("it can be opened").earlier();
+            let words = earlier.set_aside().expect("it is kept");
+            assert!(words.contains(name), "{words}");
+            assert!(!path.exists() && fs::read(folder.path().join(name)).expect("it is there") == trace);
+            assert_eq!(earlier.set_aside(), None);
+        }
+        fs::write(&path, "no trace").expect("it can be written");
+        let earlier = TraceOutput::open(&path).expect("it can be opened").earlier();
+        assert!(earlier.set_aside().is_some_and(|words| words.contains("as it was")) && path.exists());
     }
 
     #[cfg(unix)]

@@ -22,7 +22,7 @@ use signal_hook::low_level;
 use warptrace_abi::run::{REPORT_PREFIX, RUN_FILE, RUN_PTXAS, RUN_REPORT, RUN_SPEC};
 use warptrace_format::file::COMMAND;
 use warptrace_format::shown;
-use warptrace_host::{NameParts, TraceOutput, command_line, file_name, is_name_of_one};
+use warptrace_host::{Earlier, NameParts, TraceOutput, command_line, file_name, is_name_of_one};
 
 use self::switches::NVTX_INJECTION;
 use super::shim;
@@ -69,7 +69,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
             bail!("{} is the program's standard {what}: name another file for the trace", shown_name(output));
         }
     }
-    check_output(output)?;
+    let earlier = check_output(output)?;
     let report =
         tempfile::tempdir().context("cannot make a folder for what the program's processes report")?;
     let shim = shim::find(command.shim.as_deref(), report.path())?;
@@ -95,7 +95,7 @@ pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
     if lines.is_empty() {
         crate::output::tell!("warptrace: nothing was traced: the program launched no CUDA kernel");
     }
-    for line in lines {
+    for line in lines.into_iter().chain(earlier.set_aside()) {
         crate::output::tell!("warptrace: {line}");
     }
     if command.output.is_none()
@@ -139,8 +139,8 @@ fn of_this_process(output: &Path) -> anyhow::Result<PathBuf> {
     Ok(file_name(output, NameParts { process: std::process::id(), rank, device: 0 })?)
 }
 
-/// Checks that the trace can be written, before the program runs.
-fn check_output(output: &Path) -> anyhow::Result<()> {
+/// Checks that the trace can be written, before the program runs. Returns the earlier file of this name.
+fn check_output(output: &Path) -> anyhow::Result<Earlier> {
     let ranks = warptrace_host::ranks();
     if let Some(ranks) = ranks.ranks.filter(|ranks| *ranks > 1)
         && !is_name_of_one(output)
@@ -153,9 +153,11 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     let path = of_this_process(output)?;
     // Opening a pipe would wait for its reader.
     if path.is_file() || path.is_dir() || !path.exists() {
-        TraceOutput::open(&path).with_context(|| format!("cannot create {}", shown_name(&path)))?;
+        let file =
+            TraceOutput::open(&path).with_context(|| format!("cannot create {}", shown_name(&path)))?;
+        return Ok(file.earlier());
     }
-    Ok(())
+    Ok(Earlier::default())
 }
 
 fn prepared(command: &RunArguments, output: &Path, shim: &Path, report: &Path) -> anyhow::Result<Command> {

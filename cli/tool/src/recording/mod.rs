@@ -14,7 +14,7 @@ use anyhow::Context;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::writer::Summary;
 use warptrace_host::{
-    Interrupted, LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
+    Earlier, Interrupted, LaunchReport, Launcher, MemorySize, Policy, RecordingSpec, Session, SessionError,
     SimOptions, TraceOutput, TracedProgram,
 };
 
@@ -110,10 +110,12 @@ impl Prepared<'_> {
                 Some(SessionError::Write(_)) => error.context(format!("cannot write {}", shown_name(path))),
                 _ => error,
             };
-            if earlier.is_kept() {
-                return error.context(format!("nothing was recorded, and {} is as it was", shown_name(path)));
+            // A wrong option is no attempt to record.
+            let is_wrong_option = matches!(error.downcast_ref(), Some(SessionError::NoSuchKernel { .. }));
+            match Some(&earlier).filter(|_| !is_wrong_option).and_then(Earlier::set_aside) {
+                Some(words) => error.context(words),
+                None => error,
             }
-            error
         };
         let session = Session::start(&mut *device, &program.kernels, &spec, file);
         let mut session = session.map_err(|error| of_file(error.into()))?;

@@ -41,26 +41,31 @@ fn a_write_that_fails_is_an_error_and_leaves_what_was_there() {
     assert!(code == Some(1) && errors.contains("File too large"), "{errors}");
 }
 
-/// Recordings that fail leave the existing file unchanged, whatever the reason.
+/// Recordings that fail before they begin rename the existing trace, whatever the reason.
 #[test]
-fn a_recording_that_does_not_begin_leaves_the_trace_that_was_there() {
+fn a_recording_that_does_not_begin_sets_the_trace_that_was_there_aside() {
     let (folder, path) = recorded(&[]);
+    let aside = path.with_extension("earlier.wtrc");
     let whole = fs::read(&path).unwrap();
     let demo = ["demo", "--device", "sim"];
     let refused = [&demo[..], &["--width", "4096", "--memory", "64MiB", "-o", text(&path)]].concat();
-    let (code, _, errors) = run(&refused);
-    assert!(code == 1 && errors.contains("takes at least"), "{errors}");
-    assert!(errors.contains(&format!("nothing was recorded, and {} is as it was", text(&path))), "{errors}");
-    assert!(fs::read(&path).unwrap() == whole, "the launch was refused");
     // Not enough space for its frames.
     let large = [&demo[..], &["--width", "128", "--codec", "raw", "--zstd", "0", "-o", text(&path)]].concat();
-    let (code, errors) = run_with_room(16, &large);
-    assert!(
-        code == Some(1) && errors.contains("file too large") && errors.contains("is as it was"),
-        "{errors}"
-    );
-    assert!(fs::read(&path).unwrap() == whole, "there was no room");
-    assert_eq!(folder.files().len(), 1, "{:?}", folder.files());
+    for (room, command, why) in [(None, refused, "takes at least"), (Some(16), large, "file too large")] {
+        let (code, errors) = match room {
+            Some(room) => run_with_room(room, &command),
+            None => {
+                let (code, _, errors) = run(&command);
+                (Some(code), errors)
+            }
+        };
+        assert!(code == Some(1) && errors.contains(why), "{errors}");
+        let named = format!("nothing was recorded; the earlier trace of this name is now {}", text(&aside));
+        assert!(errors.contains(&named), "{errors}");
+        assert!(fs::read(&aside).unwrap() == whole && !path.exists());
+        assert_eq!(folder.files().len(), 1, "{:?}", folder.files());
+        fs::rename(&aside, &path).unwrap();
+    }
     // A new file contains the reason.
     let new = folder.at("new.wtrc");
     let refused = [&demo[..], &["--width", "4096", "--memory", "64MiB", "-o", text(&new)]].concat();
@@ -79,7 +84,7 @@ fn a_full_disk_leaves_the_trace_that_was_there() {
     let whole = fs::read(folder.recorded("a.wtrc", &[])).unwrap();
     let mounted = "mount -t tmpfs -o size=256k tmpfs \"$1\" && cp \"$2\" \"$1/a.wtrc\" || exit 99; \
         head -c 200k /dev/urandom > \"$1/other\"; \"$3\" demo --device sim --width 128 --codec raw --zstd 0 -o \"$1/a.wtrc\"; \
-        code=$?; cmp \"$1/a.wtrc\" \"$2\" && ls -A \"$1\" && exit $code";
+        code=$?; cmp \"$1/a.earlier.wtrc\" \"$2\" && ls -A \"$1\" && exit $code";
     let output = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "bash", "-c", mounted, "bash"])
         .args([&disk, &folder.at("a.wtrc")])
@@ -95,8 +100,8 @@ fn a_full_disk_leaves_the_trace_that_was_there() {
         return;
     }
     assert_eq!(output.status.code(), Some(1), "{errors}");
-    assert!(errors.contains("No space left on device") && errors.contains("is as it was"), "{errors}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a.wtrc\nother\n");
+    assert!(errors.contains("No space left on device") && errors.contains("a.earlier.wtrc"), "{errors}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a.earlier.wtrc\nother\n");
     assert!(whole.len() < 40 << 10, "it finds room beside the other file");
 }
 

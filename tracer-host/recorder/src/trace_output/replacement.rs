@@ -1,25 +1,63 @@
 //! A trace file before it replaces an existing file.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use tempfile::TempPath;
-use warptrace_format::file::{PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind};
+use warptrace_format::file::{MAGIC, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind};
 
 /// Name prefix of part files.
 const PART: &str = ".warptrace-part-";
 
-/// Whether the file from before the recording still exists.
+/// The file from before the recording. None if there was no file, or an empty one.
 #[derive(Clone, Debug, Default)]
-pub struct Earlier(Arc<AtomicBool>);
+pub struct Earlier(Option<(PathBuf, State)>);
+
+/// Number, length and time of change of a file. Publishing a trace changes the number.
+type State = (u64, u64, Option<SystemTime>);
+
+fn state_of(found: &fs::Metadata) -> State {
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(found);
+    #[cfg(not(unix))]
+    let number = 0;
+    (number, found.len(), found.modified().ok())
+}
 
 impl Earlier {
     /// Returns true if a file existed and is still unchanged.
     pub fn is_kept(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        let state = |path| fs::metadata(path).ok().map(|found| state_of(&found));
+        self.0.as_ref().is_some_and(|(path, before)| state(path) == Some(*before))
+    }
+
+    /// Renames an earlier trace after a recording that recorded nothing, so that nobody takes it for this
+    /// recording: `a.wtrc` becomes `a.earlier.wtrc`, or `a.earlier-2.wtrc` if that exists. Returns a message
+    /// about the file; `None` if no file is kept. A file that is not a trace is left as it is.
+    pub fn set_aside(&self) -> Option<String> {
+        let (path, _) = self.0.as_ref().filter(|_| self.is_kept())?;
+        let mut magic = [0; MAGIC.len()];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+        if read.is_err() || magic != MAGIC {
+            return Some(format!("nothing was recorded, and {} is as it was", path.display()));
+        }
+        let [stem, extension] = [path.file_stem(), path.extension()]
+            .map(|part| part.unwrap_or_default().to_string_lossy().into_owned());
+        let name = |number: u32| {
+            let number = if number == 1 { String::new() } else { format!("-{number}") };
+            path.with_file_name(format!("{stem}.earlier{number}.{extension}"))
+        };
+        let aside = (1..).map(name).find(|name| !name.exists())?;
+        Some(match fs::rename(path, &aside) {
+            Ok(()) => {
+                format!("nothing was recorded; the earlier trace of this name is now {}", aside.display())
+            }
+            Err(_) => {
+                format!("nothing was recorded; {} is still the trace of an earlier run", path.display())
+            }
+        })
     }
 }
 
@@ -31,12 +69,11 @@ pub(super) struct Replacement {
     /// file.
     name: Option<TempPath>,
     sections: Sections,
-    earlier: Earlier,
 }
 
 impl Replacement {
     /// Creates the part file for the file `old` at `target`.
-    pub(super) fn new(target: PathBuf, old: &File) -> io::Result<(Self, File)> {
+    pub(super) fn new(target: PathBuf, old: &File) -> io::Result<(Self, File, Earlier)> {
         let failed = |error: io::Error| {
             let words =
                 format!("no file can be made beside it, which the recording needs to replace it: {error}");
@@ -50,13 +87,10 @@ impl Replacement {
                 (file, Some(name))
             }
         };
-        file.set_permissions(old.metadata()?.permissions()).map_err(failed)?;
-        let earlier = Earlier(Arc::new(AtomicBool::new(true)));
-        Ok((Self { target, name, sections: Sections::default(), earlier }, file))
-    }
-
-    pub(super) fn earlier(&self) -> Earlier {
-        self.earlier.clone()
+        let found = old.metadata()?;
+        let earlier = Earlier(Some((target.clone(), state_of(&found))));
+        file.set_permissions(found.permissions()).map_err(failed)?;
+        Ok((Self { target, name, sections: Sections::default() }, file, earlier))
     }
 
     pub(super) fn wrote(&mut self, bytes: &[u8]) {
@@ -80,7 +114,6 @@ impl Replacement {
             }
         };
         name.persist(&self.target).map_err(|error| error.error)?;
-        self.earlier.0.store(false, Ordering::Release);
         Ok(())
     }
 }

@@ -82,7 +82,7 @@ pub(super) struct Recorder {
     /// The device's number in the process.
     pub(super) device: u32,
     pub(super) path: PathBuf,
-    /// Tells whether an earlier file of this name is unchanged.
+    /// The earlier file of this name.
     earlier: Earlier,
     told: Mutex<ContextRecords>,
     is_sync: bool,
@@ -334,10 +334,8 @@ impl Recorder {
         let thread = lock(&self.thread).take()?;
         let joined = thread.join();
         self.is_over.store(true, Ordering::Release);
-        if self.earlier.is_kept() {
-            let path = self.path.display();
-            lock(&state.summary)
-                .note(format!("{path} is that of an earlier recording: this one has recorded nothing"));
+        if let Some(words) = self.earlier.set_aside() {
+            lock(&state.summary).note(words);
         }
         let Ok(Ended { device, outcome }) = joined else {
             lock(&state.summary).trace(&self.path, "it ends early: the tracer failed".to_owned());

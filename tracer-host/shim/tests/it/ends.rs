@@ -2,6 +2,7 @@
 
 use warptrace_analysis::words::early_end;
 use warptrace_decoder::Problem;
+use warptrace_format::file::MAGIC;
 use warptrace_spec::Spaces;
 
 use super::*;
@@ -38,12 +39,14 @@ fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
     // The test driver cannot run a function that this kernel calls, so nothing is recorded before the
     // failure.
     let Some(built) = built() else { return };
-    std::fs::write(&file, "an earlier trace").expect("a file");
+    let earlier = [&MAGIC[..], b"an earlier trace"].concat();
+    std::fs::write(&file, &earlier).expect("a file");
     let words = ["module", &data("parts/while.fatbin"), "5", "_Z5halveyPiS_", "1", "32"];
     let traced = run_command(built, true, command_of(built, "launches").args(words), &variables);
     let report = traced.report();
-    assert!(report.iter().any(|line| line.contains("is that of an earlier recording")), "{report:?}");
-    assert_eq!(std::fs::read(&file).expect("it is there"), b"an earlier trace");
+    assert!(report.iter().any(|line| line.contains("earlier.earlier.wtrc")), "{report:?}");
+    assert!(!file.exists());
+    assert_eq!(std::fs::read(file.with_extension("earlier.wtrc")).expect("it is there"), earlier);
 }
 
 #[test]
