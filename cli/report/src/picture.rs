@@ -122,7 +122,10 @@ fn charged(guide: &Guide<'_>, cause: &Cause) -> Charged {
         place,
         idle: count(cause.idle),
         part: percent(cause.idle, guide.analysis.counts.idle),
-        said: words::apart(guide.analysis, guide.names, cause),
+        said: guide
+            .analysis
+            .cause_line(vec![cause])
+            .map_or_else(Vec::new, |line| words::apart(guide.analysis, guide.names, &line)),
         shows,
         kernels,
     }

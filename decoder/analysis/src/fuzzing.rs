@@ -152,6 +152,12 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
     }
     for cause in &analysis.causes {
         assert!(cause.met() <= cause.partings);
-        assert!(!words::apart(analysis, &names, cause).is_empty());
+    }
+    let lines = analysis.cause_lines();
+    assert_eq!(lines.iter().map(|line| line.parts.len()).sum::<usize>(), analysis.causes.len());
+    for line in &lines {
+        let sum = line.parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.idle));
+        assert!(line.whole.idle == sum && line.whole.met() <= line.whole.partings);
+        assert!(!words::apart(analysis, &names, line).is_empty());
     }
 }

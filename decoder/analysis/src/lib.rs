@@ -29,6 +29,7 @@
 mod accesses;
 mod analyse;
 mod blocks;
+mod cause_lines;
 mod causes;
 mod compare;
 mod counts;
@@ -81,6 +82,7 @@ pub use accesses::unwritten::{TouchedBy, UnwrittenFigures, UnwrittenReads};
 pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses, accesses_with_unwritten};
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
+pub use cause_lines::CauseLine;
 pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
 pub use counts::{Counts, Weight, share};
 pub use distribution::Distribution;

@@ -45,7 +45,7 @@ pub struct MadeBy {
     pub location: u16,
     /// Visits by the warp.
     pub visits: u64,
-    /// Median over the warps with visits.
+    /// Median over the warps with visits; 0 if only this warp has visits.
     pub median: u64,
     /// Trips of the warp's lanes, if the location is the head of a loop.
     pub trips: Option<OddTrips>,
@@ -88,8 +88,10 @@ impl Oddity {
         };
         let own = analyse(trace, &selection)?;
         let all = |own: &LocationFigures| analysis.location(own.point.location);
-        let median = |own: &LocationFigures| {
-            all(own).map_or(0, |all: &LocationFigures| all.warp_visits.percentile(50))
+        let median = |own: &LocationFigures| match all(own) {
+            Some(all) if all.warp_visits.count() > 1 => all.warp_visits.percentile(50),
+            // No other warp has visits.
+            _ => 0,
         };
         let distance = |own: &LocationFigures| own.counts.visits.abs_diff(median(own));
         let most = own.locations.iter().max_by_key(|own| (distance(own), Reverse(own.point.location)));

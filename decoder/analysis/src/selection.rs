@@ -7,6 +7,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, WarpFilter};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::fits;
 
 use crate::error::AnalysisError;
 
@@ -14,7 +15,7 @@ use crate::error::AnalysisError;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Selection {
-    /// Only launches of this kernel.
+    /// Only launches of the kernel with this name. If no kernel has it, each `*` in it matches any characters.
     pub kernel: Option<String>,
     /// Only the launch with this number.
     pub launch: Option<u32>,
@@ -45,8 +46,11 @@ impl Selection {
             return Err(AnalysisError::UnknownLaunch { launch, launches: trace.launches().len() });
         }
         let kernels = &trace.metadata().kernels;
+        let is_name = |name: &String| kernels.iter().any(|kernel| kernel.name == *name);
+        let is_exact = self.kernel.as_ref().is_some_and(is_name);
+        let is_meant = |name: &str, kernel: &str| if is_exact { name == kernel } else { fits(name, kernel) };
         if let Some(name) = &self.kernel
-            && !kernels.iter().any(|kernel| kernel.name == *name)
+            && !kernels.iter().any(|kernel| is_meant(name, &kernel.name))
         {
             let known: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -54,7 +58,7 @@ impl Selection {
         }
         let (mut chosen, mut misfit) = (Vec::new(), None);
         for info in trace.launches() {
-            let is_kernel = self.kernel.as_ref().is_none_or(|name| kernel_name(trace, info) == *name);
+            let is_kernel = self.kernel.as_ref().is_none_or(|name| is_meant(name, kernel_name(trace, info)));
             if !is_kernel || self.launch.is_some_and(|launch| launch != info.number()) {
                 continue;
             }

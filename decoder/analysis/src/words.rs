@@ -27,7 +27,7 @@ pub use self::causes::{apart, cause_of};
 pub use self::hangs::hang;
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
-    causing, changed_place, changes, differences, dominant_warp, early_end, finding, greatest, groups, holds,
+    DominantWarp, causing, changed_place, changes, differences, early_end, finding, greatest, groups, holds,
     hottest, losses, missing, oddest, other_event, ratios, roles, signed, work,
 };
 pub use self::set::{odd_file, set_losses};

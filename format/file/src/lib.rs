@@ -19,6 +19,8 @@ pub mod location;
 pub mod memory;
 mod named;
 #[cfg(feature = "std")]
+mod pattern;
+#[cfg(feature = "std")]
 mod shown;
 pub mod span;
 
@@ -26,5 +28,7 @@ pub use counting::Counting;
 pub use event::{Event, LANES, RAW_EVENT_BYTES};
 pub use location::{LocationKind, SourceLocation};
 pub use memory::{Memory, SliceMemory};
+#[cfg(feature = "std")]
+pub use pattern::fits;
 #[cfg(feature = "std")]
 pub use shown::{on_one_line, shown, shown_lines};

@@ -22,5 +22,5 @@ pub use self::recording::{MAX_ZSTD, Policy, RecordingSpec, Times};
 pub use self::run::{OnHang, RunSpec, TextError};
 pub use self::size::{MemorySize, MemorySizeError};
 pub use self::visits::Visits;
-pub use self::window::{BlockChoice, NumberRange, Window, WindowError, fits};
+pub use self::window::{BlockChoice, NumberRange, Window, WindowError};
 pub use warptrace_abi::recording::{Spaces, UnknownSpaces};

@@ -61,14 +61,7 @@ impl Visits {
     /// If no location matches, or several do.
     pub fn among(&self, locations: &[LocationInfo]) -> Result<After, SpecError> {
         let Self { location, count } = self;
-        let line = location.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
-        let id = location.parse::<u16>().ok();
-        let is_meant = |info: &&LocationInfo| {
-            let here = |(file, line): (&str, u32)| info.line == line && is_file(&info.file, file);
-            // A number is an id, even if a location has it as a name.
-            id.map_or_else(|| info.name == *location || line.is_some_and(here), |id| info.id == id)
-        };
-        let meant: Vec<&LocationInfo> = locations.iter().filter(is_meant).collect();
+        let meant: Vec<&LocationInfo> = locations.iter().filter(|info| info.is_named(location)).collect();
         let location = location.clone();
         match meant[..] {
             [info] => Ok(After { location: info.id, count: *count }),
@@ -87,11 +80,6 @@ impl Visits {
             }
         }
     }
-}
-
-/// Returns true if `name` is the path, or its last components.
-fn is_file(path: &str, name: &str) -> bool {
-    path.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 #[cfg(test)]

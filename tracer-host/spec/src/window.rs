@@ -12,6 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use warptrace_format::chosen::ChosenWarps;
 use warptrace_format::file::LaunchInfo;
+use warptrace_format::fits;
 
 use crate::Visits;
 
@@ -299,20 +300,6 @@ fn among(NumberRange { first, last }: NumberRange, step: u32, count: u32) -> Opt
     let first = first.checked_next_multiple_of(step)?;
     let last = last.min(count.checked_sub(1)?);
     (first <= last).then(|| (first, (last - first) / step + 1))
-}
-
-/// Returns true if a name matches a pattern, in which each `*` matches any characters.
-pub fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    // A part follows the last `*`.
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some((_, after)) = name.split_once(part) else { return false };
-        name = after;
-    }
-    name.ends_with(end)
 }
 
 impl fmt::Display for Window {

@@ -13,7 +13,7 @@ use super::query::Apart;
 /// Selected part of the trace.
 #[derive(Debug, Args)]
 pub(crate) struct Selected {
-    /// Only launches of this kernel
+    /// Only launches of this kernel; `*` matches any characters: 'gemm*'
     #[arg(long, value_name = "NAME")]
     kernel: Option<String>,
 
@@ -81,8 +81,8 @@ pub(crate) struct Rows<R: Listed> {
     #[command(flatten)]
     pub(crate) page: Page,
 
-    /// Only this location: its name or its id
-    #[arg(long, value_name = "NAME|ID")]
+    /// Only this location: its name, its id, or FILE:LINE
+    #[arg(long, value_name = "NAME|ID|FILE:LINE")]
     pub(crate) location: Option<String>,
 
     /// Which rows come first: those with the most of this; by default the first named here

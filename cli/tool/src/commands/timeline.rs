@@ -8,7 +8,7 @@ use serde_json::json;
 use warptrace_analysis::words::{many, nanoseconds};
 use warptrace_analysis::{Alignment, OrderItems, RankClock, RankLaunch, RankOnAxis, RankTimes, Timeline};
 use warptrace_exports::timeline::perfetto_ranks;
-use warptrace_spec::fits;
+use warptrace_format::fits;
 
 use super::table::TextTable;
 use crate::arguments::Timeline as Command;

@@ -177,7 +177,8 @@ impl LineFigures {
 }
 
 impl Cause {
-    fn merge(&mut self, other: Self) {
+    /// Adds the figures of another cause. Keeps the location.
+    pub(crate) fn merge(&mut self, other: Self) {
         add_to(&mut self.idle, other.idle);
         add_to(&mut self.partings, other.partings);
         let key = |place: &CausePlace| (place.location, place.decision);

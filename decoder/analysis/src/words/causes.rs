@@ -1,20 +1,26 @@
 //! Sentences about causes of idle lanes.
 
 use super::{Names, about, count, many, ratio};
-use crate::figures::{Analysis, Cause, Edge, Point};
+use crate::cause_lines::CauseLine;
+use crate::figures::{Analysis, Edge, Point};
 use crate::order::OrderItems;
 
 /// Number of destinations that are named.
 const WAYS: usize = 3;
 
 /// Names the cause of idle lanes, to complete "idle slots caused by ...".
-pub fn cause_of(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
+pub fn cause_of(names: &Names, line: &CauseLine<'_>) -> String {
+    let cause = &line.whole;
+    let branches = match line.parts.len() {
+        1 => String::new(),
+        branches => format!(", in {branches} branches of this line"),
+    };
     let id = cause.point.location;
     if id == Point::BEGIN {
         return "lanes that are missing from their warp's first event on".to_owned();
     }
-    if leaves_loop(analysis, cause) {
-        return format!("different trip counts of the loop at {}", names.full(id));
+    if leaves_loop(line) {
+        return format!("different trip counts of the loop at {}{branches}", names.full(id));
     }
     let (met, never) = (cause.met(), cause.never_met());
     let kind = if met == 0 { "divergence without reconvergence" } else { "divergence" };
@@ -22,29 +28,27 @@ pub fn cause_of(analysis: &Analysis, names: &Names, cause: &Cause) -> String {
         true => format!(" ({} never reconverges)", about(never, cause.partings)),
         false => String::new(),
     };
-    match cause.decision() {
-        branch if branch != id => format!("{kind} in {}{rest}", names.full(branch)),
-        _ => format!("{kind} at {}{rest}", names.full(id)),
-    }
+    let decision = cause.decision();
+    let at = if decision == id { "at" } else { "in" };
+    format!("{kind} {at} {}{branches}{rest}", names.full(decision))
 }
 
 /// Returns true if lanes iterate a loop at the cause, and leave it after different numbers of trips.
-fn leaves_loop(analysis: &Analysis, cause: &Cause) -> bool {
-    let trips = analysis.location(cause.point.location).map(|head| &head.trips);
-    cause.is_of_loop() && trips.is_some_and(|trips| trips.max() > 1 && trips.min() < trips.max())
+fn leaves_loop(line: &CauseLine<'_>) -> bool {
+    let trips = &line.trips;
+    line.parts.iter().all(|part| part.is_of_loop()) && trips.max() > 1 && trips.min() < trips.max()
 }
 
 /// Describes how often lanes diverge, when and where they reconverge, and where they go, in one sentence
 /// each.
-pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
+pub fn apart(analysis: &Analysis, names: &Names, line: &CauseLine<'_>) -> Vec<String> {
     let mut said = Vec::new();
-    let id = cause.point.location;
-    if let Some(location) = analysis.location(id) {
-        let visits = location.counts.visits;
+    let (cause, visits) = (&line.whole, line.visits);
+    if visits > 0 {
         let mut often =
             format!("lanes diverge at {} of {}", about(cause.partings, visits), many(visits, "visit"));
-        if leaves_loop(analysis, cause) {
-            let trips = &location.trips;
+        if leaves_loop(line) {
+            let trips = &line.trips;
             let (min, max, median) = (trips.min(), trips.max(), trips.percentile(50));
             let is_about = if trips.is_exact() { "" } else { "~" };
             often += &format!(
@@ -56,7 +60,8 @@ pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
         }
         said.push(often);
     }
-    let ended = match analysis.ended_at(id) {
+    let ended = line.parts.iter().map(|part| analysis.ended_at(part.point.location)).sum();
+    let ended = match ended {
         0 => String::new(),
         1 => ": 1 lane ends here".to_owned(),
         ended => format!(": {} end here", many(ended, "lane")),
@@ -81,12 +86,14 @@ pub fn apart(analysis: &Analysis, names: &Names, cause: &Cause) -> Vec<String> {
             }
         }
     });
-    said.extend(ways(analysis, names, cause));
+    said.extend(ways(analysis, names, line));
     said
 }
 
 /// Describes the destinations of lanes after a cause, most lanes first; `None` if there are fewer than two.
-fn ways(analysis: &Analysis, names: &Names, cause: &Cause) -> Option<String> {
+fn ways(analysis: &Analysis, names: &Names, line: &CauseLine<'_>) -> Option<String> {
+    // Copies of a branch have copies of its sides.
+    let [cause] = line.parts[..] else { return None };
     let from = (cause.point.location != Point::BEGIN).then_some(cause.point.location);
     let mut edges: Vec<_> = analysis.edges.iter().filter(|edge| edge.from == from).collect();
     if edges.len() < 2 {

@@ -1,6 +1,6 @@
 //! Sentences about run times of launches.
 
-use super::{Names, about, block_at, count, dominant_warp, finding, many, ratio, time};
+use super::{DominantWarp, Names, about, block_at, count, finding, many, ratio, time};
 use crate::blocks::BlockRan;
 use crate::counts::share;
 use crate::figures::Analysis;
@@ -29,7 +29,8 @@ pub fn nanoseconds(number: u64) -> String {
 /// Returns the main findings, most important first: where warps spend their time, if known; the block that
 /// multiprocessors waited for, if for long; why lanes are idle; and further findings about launches.
 pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<String> {
-    let mut said: Vec<String> = dominant_warp(trace, analysis, names).into_iter().collect();
+    let dominant = DominantWarp::new(trace, analysis);
+    let mut said: Vec<String> = dominant.iter().map(|warp| warp.describe(trace, names)).collect();
     said.extend(time(trace, analysis, names));
     let of_launches = schedule(trace, analysis);
     let launches = analysis.schedule.iter().flat_map(|schedule| &schedule.launches);

@@ -111,10 +111,11 @@ pub fn finding(analysis: &Analysis, names: &Names) -> String {
     }
     let slots = format!("{} {}", rough(counts.slots), analysis.weight.slots());
     let idle = format!("{} of {slots} idle", about(counts.idle, counts.slots));
-    match analysis.causes.first().filter(|cause| cause.idle > 0) {
-        Some(cause) => {
-            let part = if cause.idle == counts.idle { "all" } else { &about(cause.idle, counts.idle) };
-            format!("{idle}, {part} of them caused by {}", cause_of(analysis, names, cause))
+    match analysis.cause_lines().first().filter(|line| line.whole.idle > 0) {
+        Some(line) => {
+            let caused = line.whole.idle;
+            let part = if caused == counts.idle { "all" } else { &about(caused, counts.idle) };
+            format!("{idle}, {part} of them caused by {}", cause_of(names, line))
         }
         None if analysis.causes.is_empty() => {
             format!("none of {slots} idle: every visit had all lanes of its warp")
@@ -272,17 +273,32 @@ fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
     ((is_far || is_alone) && events >= path - events).then_some((warp, path))
 }
 
-/// Describes the warp that dominates a trace: its share, its threads, and the loop that makes it long. `None` if
-/// no warp does, or its events cannot be decoded.
-pub fn dominant_warp(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Option<String> {
-    let (warp, path) = dominant(analysis)?;
-    let described = Oddity::new(trace, analysis, warp).ok()?.describe(trace, names);
-    Some(format!(
-        "{} of the longest path ({} events, the longest warp of each launch) is one warp: {}",
-        about(warp.counts.visits, path),
-        count(path),
-        described.join("; ")
-    ))
+/// The warp that dominates a trace.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DominantWarp {
+    /// The warp, compared with the median warp of its launch.
+    pub oddity: Oddity,
+    /// Events of the longest path: the sum over launches of the longest warp of each.
+    pub path: u64,
+}
+
+impl DominantWarp {
+    /// Returns the warp; `None` if no warp dominates the trace, or its events cannot be decoded.
+    pub fn new(trace: &TraceFile, analysis: &Analysis) -> Option<Self> {
+        let (warp, path) = dominant(analysis)?;
+        Some(Self { oddity: Oddity::new(trace, analysis, warp).ok()?, path })
+    }
+
+    /// Describes its share, its threads, and the loop that makes it long.
+    pub fn describe(&self, trace: &TraceFile, names: &Names) -> String {
+        format!(
+            "{} of the longest path ({} events, the longest warp of each launch) is one warp: {}",
+            about(self.oddity.events, self.path),
+            count(self.path),
+            self.oddity.describe(trace, names).join("; ")
+        )
+    }
 }
 
 /// Describes the differences between two recordings, in one line each.

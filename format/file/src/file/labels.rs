@@ -107,13 +107,14 @@ impl WrittenLabels {
     }
 }
 
-/// Returns the text, cut to at most `most` bytes (at least 3) and ended with `…` if it is longer.
+/// Returns the text, cut to at most `most` bytes and ended with `…` (3 bytes, also if `most` is less) if it is
+/// longer.
 pub fn fitting(label: &str, most: usize) -> String {
     const MORE: char = '…';
     if label.len() <= most {
         return label.to_owned();
     }
-    let mut text = label[..label.floor_char_boundary(most - MORE.len_utf8())].to_owned();
+    let mut text = label[..label.floor_char_boundary(most.saturating_sub(MORE.len_utf8()))].to_owned();
     text.push(MORE);
     text
 }

@@ -125,6 +125,26 @@ pub struct LocationInfo {
 }
 
 impl LocationInfo {
+    /// Returns true if `text` names this location: by its id, its name, or as `FILE:LINE`, where the file is the
+    /// end of its path. A number is always an id.
+    ///
+    /// ```
+    /// # use warptrace_format::file::LocationInfo;
+    /// let info = LocationInfo { file: "src/main.rs".to_owned(), line: 12, ..LocationInfo::new(3, "STEP", "") };
+    /// assert!(["3", "STEP", "main.rs:12", "src/main.rs:12"].iter().all(|text| info.is_named(text)));
+    /// assert!(["12", "ain.rs:12", "main.rs"].iter().all(|text| !info.is_named(text)));
+    /// ```
+    pub fn is_named(&self, text: &str) -> bool {
+        if let Ok(id) = text.parse::<u16>() {
+            return self.id == id;
+        }
+        let is_file = |name: &str| {
+            self.file.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        };
+        let is_line = |(file, line): (&str, &str)| line.parse() == Ok(self.line) && is_file(file);
+        self.name == text || text.rsplit_once(':').is_some_and(is_line)
+    }
+
     /// Creates a trace point with unknown position and structure.
     pub fn new(id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {

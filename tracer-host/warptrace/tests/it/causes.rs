@@ -30,7 +30,8 @@ macro_rules! said {
         let analysis = analyse(&trace, &Selection::default()).unwrap();
         assert_eq!(analysis.weight, Weight::Instructions);
         let names = Names::new(&trace);
-        let more = analysis.causes.first().map(|cause| apart(&analysis, &names, cause)).unwrap_or_default();
+        let more =
+            analysis.cause_lines().first().map(|line| apart(&analysis, &names, line)).unwrap_or_default();
         let said = (finding(&analysis, &names), more.join("\n"));
         println!("{}: {}\n{}", stringify!($kernel), said.0, said.1);
         said

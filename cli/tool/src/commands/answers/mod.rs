@@ -56,8 +56,8 @@ struct Answer {
     of: Of,
     analysis: Analysis,
     names: Names,
-    /// Location that the arguments name.
-    location: Option<u16>,
+    /// Locations that the arguments name; empty if they name none.
+    asked: Vec<u16>,
 }
 
 enum Of {
@@ -93,14 +93,14 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     let files = named_files(&page.files)?;
     let [path] = &files[..] else { return set::analysed(&files, page, location, is_focus) };
     let opened = open(path)?;
-    let location =
-        location.map(|text| find_location(&opened.trace.metadata().locations, text)).transpose()?;
-    let focus = location.filter(|_| is_focus);
+    let all = &opened.trace.metadata().locations;
+    let asked = location.map_or_else(|| Ok(Vec::new()), |text| find_locations(all, text))?;
+    let focus = if is_focus { single(&asked)? } else { None };
     let selection = Selection { focus, ..page.selected.selection() };
     let analysis =
         analyse(&opened.trace, &selection).with_context(|| format!("cannot analyse {}", shown_name(path)))?;
     let names = names_of(&opened.trace.metadata().locations);
-    Ok(Answer { of: Of::Trace(Box::new(opened)), analysis, names, location })
+    Ok(Answer { of: Of::Trace(Box::new(opened)), analysis, names, asked })
 }
 
 /// Like [`analysed`], for commands that take one trace.
@@ -147,9 +147,10 @@ impl Answer {
     }
 
     fn of_set(mut set: SetAnalysis, location: Option<&str>) -> anyhow::Result<Self> {
-        let location = location.map(|text| find_location(set.table().locations(), text)).transpose()?;
+        let all = set.table().locations();
+        let asked = location.map_or_else(|| Ok(Vec::new()), |text| find_locations(all, text))?;
         let (names, analysis) = (names_of(set.table().locations()), set.sum()?);
-        Ok(Self { of: Of::Set(Box::new(set)), analysis, names, location })
+        Ok(Self { of: Of::Set(Box::new(set)), analysis, names, asked })
     }
 
     fn of_one<R: Listed>(rows: &Rows<R>) -> anyhow::Result<Self> {
@@ -310,32 +311,35 @@ impl<R: Iterator<Item = Value>> Serialize for InTurn<'_, R> {
     }
 }
 
-/// Returns the ID of the location that an argument names. A number is always an ID, even if a location has
-/// that name.
-fn find_location<'a>(
+/// Returns the ids of the locations that an argument names: an id, a name, or `FILE:LINE`.
+fn find_locations<'a>(
     locations: impl IntoIterator<Item = &'a LocationInfo>,
     text: &str,
-) -> anyhow::Result<u16> {
+) -> anyhow::Result<Vec<u16>> {
     let locations: Vec<&LocationInfo> = locations.into_iter().collect();
-    if let Ok(id) = text.parse() {
-        if locations.is_empty() || locations.iter().any(|info| info.id == id) {
-            return Ok(id);
-        }
-        match locations.iter().find(|info| info.name == text) {
-            Some(info) => bail!(
-                "the trace has no location with the id {id}; the one called `{text}` has the id {}",
-                info.id
-            ),
-            None => bail!("the trace has no location `{text}`; `warptrace info` lists them"),
-        }
-    }
+    let id = text.parse::<u16>();
     let text = &*shown(text);
-    let named: Vec<u16> = locations.iter().filter(|info| info.name == text).map(|info| info.id).collect();
-    match named[..] {
-        [id] => Ok(id),
-        [] if locations.is_empty() => bail!("the trace has no table of locations: give an id, as in 3"),
-        [] => bail!("the trace has no location `{text}`; `warptrace info` lists them"),
-        _ => bail!("the trace has several locations `{text}`: give one of the ids {named:?}"),
+    let named: Vec<u16> = locations.iter().filter(|info| info.is_named(text)).map(|info| info.id).collect();
+    match (id, &named[..]) {
+        (_, [_, ..]) => Ok(named),
+        (Ok(id), []) if locations.is_empty() => Ok(vec![id]),
+        (Err(_), []) if locations.is_empty() => {
+            bail!("the trace has no table of locations: give an id, as in 3")
+        }
+        (Ok(id), []) if let Some(info) = locations.iter().find(|info| info.name == text) => bail!(
+            "the trace has no location with the id {id}; the one called `{text}` has the id {}",
+            info.id
+        ),
+        _ => bail!("the trace has no location `{text}`; `warptrace info` lists them"),
+    }
+}
+
+/// Returns the location for commands that take one; `None` without locations.
+fn single(asked: &[u16]) -> anyhow::Result<Option<u16>> {
+    match asked {
+        [] => Ok(None),
+        &[id] => Ok(Some(id)),
+        several => bail!("several locations have this name or line: give one of the ids {several:?}"),
     }
 }
 

@@ -90,7 +90,8 @@ impl<R: Listed> Rows<R> {
         rows: impl IntoIterator<Item = T>,
         figures: impl Fn(&T) -> &R,
     ) -> (Vec<T>, usize) {
-        let is_asked = |row: &T| answer.location.is_none_or(|location| figures(row).is_at(location));
+        let asked = &answer.asked;
+        let is_asked = |row: &T| asked.is_empty() || asked.iter().any(|&id| figures(row).is_at(id));
         let mut rows: Vec<T> = rows.into_iter().filter(is_asked).collect();
         match self.sort.unwrap_or(R::DEFAULT).by {
             By::Most(number) => rows.order_by_key(|row| {

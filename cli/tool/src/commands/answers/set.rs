@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    Cause, Figure, FileFigures, FileHead, KernelFigures, OrderItems, Selection, SetAnalysis, SetRow,
-    SetTable, Spread,
+    Figure, FileFigures, FileHead, KernelFigures, OrderItems, Selection, SetAnalysis, SetRow, SetTable,
+    Spread,
 };
 
-use super::causes::cause_table;
+use super::causes::{cause_row, cause_table};
 use super::lines::line_table;
 use super::words::{self, many, percent, ratio};
-use super::{Answer, TextTable, find_location, print_table};
+use super::{Answer, TextTable, find_locations, print_table, single};
 use crate::arguments::Page;
 use crate::files::short_names;
 use crate::opened::open;
@@ -33,11 +33,12 @@ pub(super) fn analysed(
     for path in files {
         table.add(&FileHead::new("", &open(path)?.trace)).with_context(|| failed(path))?;
     }
-    let location = text.map(|text| find_location(table.locations(), text)).transpose()?;
+    let asked = text.map_or_else(|| Ok(Vec::new()), |text| find_locations(table.locations(), text))?;
     let set = SetAnalysis::new(table);
     let mut set = if is_focus { set.with_warps() } else { set };
     let bar = output::progress_bar("analysing", "traces", files.len() as u64);
-    let selection = Selection { focus: location.filter(|_| is_focus), ..page.selected.selection() };
+    let focus = if is_focus { single(&asked)? } else { None };
+    let selection = Selection { focus, ..page.selected.selection() };
     let open = |number: usize| Ok(open(&files[number])?.trace);
     let added = set.add_all(&short_names(files), &selection, open, || bar.inc(1));
     added.map_err(|(number, error): (usize, anyhow::Error)| error.context(failed(&files[number])))?;
@@ -113,7 +114,8 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
     let odd = words::odd_file(set);
     let mut lines = words::hottest(analysis);
     lines.truncate(TOP);
-    let causes: Vec<&Cause> = analysis.causes.iter().take(TOP).collect();
+    let mut causes = analysis.cause_lines();
+    causes.truncate(TOP);
     if is_json {
         let kernels = analysis.kernels.iter();
         let kernels: Vec<Value> = kernels
@@ -124,7 +126,7 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
         return answer.json(json!({
             "finding": finding,
             "odd_file_finding": odd,
-            "causes": causes,
+            "causes": causes.iter().map(cause_row).collect::<Vec<_>>(),
             "lines": lines,
             "kernels": kernels,
         }));
@@ -134,7 +136,7 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
         return Ok(());
     }
     if !causes.is_empty() {
-        print_table(&cause_table(answer, &causes))?;
+        print_table(&cause_table(answer, &causes, false))?;
     }
     print_table(&line_table(answer, &lines))?;
     explain(set, &LINE_FIGURES)?;

@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    Cause, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang, share,
+    CauseLine, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang, share,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::fitting;
 
-use super::causes::cause_table;
+use super::causes::{cause_row, cause_table};
 use super::lines::line_table;
 use super::words::ratio;
 use super::{Answer, VERDICT, print_table, set, words};
@@ -33,9 +33,10 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     let finding = words::finding(analysis, &answer.names);
     let time = words::time(trace, analysis, &answer.names);
     let scheduled = words::schedule(trace, analysis);
-    let causes: Vec<&Cause> = analysis.causes.iter().take(CAUSES).collect();
+    let mut causes = analysis.cause_lines();
+    causes.truncate(CAUSES);
     let odd = words::oddest(analysis).map(|odd| Oddity::new(trace, analysis, odd)).transpose()?;
-    let dominant = words::dominant_warp(trace, analysis, &answer.names);
+    let dominant = words::DominantWarp::new(trace, analysis);
     let accessed = if trace.has_accesses() {
         let found = accesses(trace, &command.selected.selection())?;
         Some(Accessed {
@@ -53,9 +54,9 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         let first = hangs.first().map(|hang| words::hang(trace, &answer.names, hang));
         let outside = accessed.as_ref().and_then(|accessed| accessed.outside.clone());
         let mut figures = json!({
-            VERDICT: verdict(&answer, trace, first.or(outside), dominant.as_deref()),
+            VERDICT: verdict(&answer, trace, first.or(outside), dominant.as_ref(), causes.first()),
             "finding": finding,
-            "causes": causes,
+            "causes": causes.iter().map(cause_row).collect::<Vec<_>>(),
             "lines": lines,
             "loop": widest,
             "warp_events": analysis.warp_events,
@@ -64,7 +65,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
         if let Some(dominant) = dominant {
-            figures["dominant"] = dominant.into();
+            figures["dominant"] = dominant.describe(trace, &answer.names).into();
         }
         if !hangs.is_empty() {
             figures["hangs"] = json!(hangs);
@@ -116,7 +117,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         }
     }
     if !causes.is_empty() {
-        print_table(&cause_table(&answer, &causes))?;
+        print_table(&cause_table(&answer, &causes, false))?;
     }
     lines.truncate(LINES);
     print_table(&line_table(&answer, &lines))?;
@@ -137,51 +138,79 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     print_accessed(accessed.as_ref())
 }
 
-/// Longest texts of the verdict, in bytes. All together stay below 600.
+/// Limits of the verdict and its texts, in bytes.
+const VERDICT_BYTES: usize = 600;
 const SAID: usize = 220;
 const PATH: usize = 80;
 
 /// Returns the main finding, for programs: a hang, an error, a dominant warp, or the greatest cause of idle
-/// slots.
-fn verdict(answer: &Answer, trace: &TraceFile, error: Option<String>, dominant: Option<&str>) -> Value {
+/// slots. At most [`VERDICT_BYTES`] as JSON.
+fn verdict(
+    answer: &Answer,
+    trace: &TraceFile,
+    error: Option<String>,
+    dominant: Option<&words::DominantWarp>,
+    cause: Option<&CauseLine<'_>>,
+) -> Value {
     let analysis = &answer.analysis;
-    let is_error = error.is_some();
-    let finding = || dominant.map_or_else(|| words::finding(analysis, &answer.names), str::to_owned);
-    let what = error.unwrap_or_else(finding);
-    let cause = analysis.causes.first().filter(|cause| !is_error && cause.idle > 0);
-    let certainty = match &analysis.losses {
-        losses if !losses.is_whole() || losses.not_traced.is_some() => {
-            "partial: figures are of what was recorded"
+    let cause = cause.map(|line| &line.whole).filter(|cause| cause.idle > 0);
+    let made_by = dominant.and_then(|dominant| dominant.oddity.made_by.as_ref());
+    let causes = |id| format!("warptrace causes FILE --location {id}");
+    let (what, location, advice, next) = match (error, dominant, cause) {
+        (Some(error), ..) => (error, None, "correct this first", "warptrace info FILE".to_owned()),
+        (None, Some(dominant), _) => {
+            let id = made_by.map(|made_by| made_by.location);
+            let next = id.map_or_else(
+                || "warptrace warps FILE".to_owned(),
+                |id| format!("warptrace lines FILE --location {id}"),
+            );
+            let what = dominant.describe(trace, &answer.names);
+            (what, id, "split the work of this warp: other warps wait for it or have ended", next)
         }
-        losses if losses.assumed.is_some() => "lower bound: see state",
-        _ => "measured",
-    };
-    let mut verdict = json!({ "what": fitting(&what, SAID), "certainty": certainty });
-    let (advice, next) = match cause {
-        Some(cause) => {
-            let id = cause.decision();
-            if let Some(info) = trace.metadata().locations.iter().find(|info| info.id == id) {
-                let start = info.file.len().saturating_sub(PATH);
-                verdict["file"] = info.file[info.file.ceil_char_boundary(start)..].into();
-                verdict["line"] = info.line.into();
-                verdict["function"] = fitting(&info.function, PATH).into();
-            }
-            verdict["idle_share"] = share(cause.idle, analysis.counts.slots).into();
+        (None, None, Some(cause)) => {
             let advice = if cause.is_of_loop() {
                 "give the lanes of a warp equal trip counts: sort or split the work"
             } else {
                 "let the lanes of a warp take the same side: group the work, or make the branch short"
             };
-            (advice, format!("warptrace causes FILE --location {id}"))
+            let id = cause.decision();
+            (words::finding(analysis, &answer.names), Some(id), advice, causes(id))
         }
-        None if is_error => ("correct this first", "warptrace info FILE".to_owned()),
-        None if analysis.counts.visits == 0 => {
-            ("see which kernels were not traced, and why", "warptrace info FILE".to_owned())
+        (None, None, None) => {
+            let (advice, next) = match analysis.counts.visits {
+                0 => ("see which kernels were not traced, and why", "warptrace info FILE"),
+                _ => ("look at memory and waits: lanes are not idle", "warptrace stats FILE"),
+            };
+            (words::finding(analysis, &answer.names), None, advice, next.to_owned())
         }
-        None => ("look at memory and waits: lanes are not idle", "warptrace stats FILE".to_owned()),
     };
+    let certainty = match &analysis.losses {
+        losses if !losses.is_whole() || losses.not_traced.is_some() => {
+            "partial: figures are of what was recorded"
+        }
+        losses if losses.assumed.is_some() => "not exact: see state",
+        losses if losses.unchosen_warps > 0 => "measured, for the recorded warps only",
+        _ => "measured",
+    };
+    let mut verdict = json!({ "what": fitting(&what, SAID), "certainty": certainty });
+    if let Some(info) = location.and_then(|id| trace.metadata().locations.iter().find(|info| info.id == id)) {
+        let start = info.file.len().saturating_sub(PATH);
+        verdict["file"] = info.file[info.file.ceil_char_boundary(start)..].into();
+        verdict["line"] = info.line.into();
+        verdict["function"] = fitting(&info.function, PATH).into();
+    }
+    if let (Some(cause), None) = (cause.filter(|_| location.is_some()), dominant) {
+        verdict["idle_share"] = share(cause.idle, analysis.counts.slots).into();
+    }
     verdict["try"] = advice.into();
     verdict["next"] = next.into();
+    // Characters that JSON escapes need more bytes than the texts have.
+    for key in ["what", "function", "file"] {
+        let over = verdict.to_string().len().saturating_sub(VERDICT_BYTES);
+        if let Some(text) = verdict[key].as_str().filter(|_| over > 0) {
+            verdict[key] = fitting(text, text.len().saturating_sub(over)).into();
+        }
+    }
     verdict
 }
 
