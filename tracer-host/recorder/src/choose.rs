@@ -106,14 +106,10 @@ impl fmt::Display for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// Opens the device.
-    ///
-    /// - `code` returns the PTX of the kernels. Called only if a GPU is tried: the simulator needs no code.
-    /// - `simulator` configures the simulator, if it is chosen.
-    ///
-    /// # Errors
-    /// [`OpenError::Code`] if `code` fails, also for [`Auto`](Self::Auto): a named file that cannot be read
-    /// is a mistake to fix. [`OpenError::Gpu`] if a GPU was requested by name and cannot be used.
+    /// Opens the device. `code` returns the PTX of the kernels; it is called only if a GPU is tried.
+    /// `simulator` configures the simulator, if it is chosen. Fails with [`OpenError::Code`] if `code` fails,
+    /// also for [`Auto`](Self::Auto): a named file that cannot be read is a mistake to fix. Fails with
+    /// [`OpenError::Gpu`] if a GPU was requested by name and cannot be used.
     pub fn open(
         self,
         code: impl FnOnce() -> io::Result<&'static str>,

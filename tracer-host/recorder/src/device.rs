@@ -32,8 +32,7 @@ pub struct LaunchShape {
 /// Limits and progress reports of a launch on the simulator. A GPU ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Simulated {
-    /// Maximum steps before the launch fails: per block if blocks are independent, otherwise in total. `None`
-    /// for [`Watchdog::default`](warptrace_sim::Watchdog).
+    /// Maximum steps before the launch fails, per block if blocks are independent, otherwise in total; `None`
     pub steps: Option<u64>,
     /// Maximum run time, after which the launch fails; `None` for no limit.
     pub time: Option<Duration>,
@@ -45,8 +44,7 @@ pub struct Simulated {
 /// parallel. It interleaves communicating blocks, all of them resident, in an order that depends on its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Blocks {
-    /// No block reads what another block writes in this launch, except by atomics without effect on control
-    /// flow.
+    /// No block reads another block's writes, except by atomics that do not affect control flow.
     #[default]
     Independent,
     /// Blocks communicate through global memory or wait for each other.
@@ -55,10 +53,7 @@ pub enum Blocks {
 
 impl LaunchShape {
     /// Returns a one-dimensional launch of at least `threads` threads, in independent blocks of `block`
-    /// threads.
-    ///
-    /// # Panics
-    /// If `block` is 0 or more than 2^32 - 1 blocks would be needed.
+    /// threads. Panics if `block` is 0 or more than 2^32 - 1 blocks would be needed.
     pub fn linear(threads: u64, block: u32) -> Self {
         let blocks = threads.div_ceil(u64::from(block)).max(1);
         let blocks = u32::try_from(blocks).expect("more than 2^32 - 1 blocks");
@@ -125,8 +120,7 @@ pub struct DeviceFacts {
     pub uuid: Option<String>,
     /// The host clock that times launches.
     pub clock: HostClock,
-    /// Number of multiprocessors; for the simulator, the number in its options, otherwise its number of
-    /// worker threads.
+    /// Number of multiprocessors. On the simulator: as in its options, or the number of its worker threads.
     pub multiprocessors: u32,
     /// Maximum resident threads of the device; `u64::MAX` if unknown.
     pub resident_threads: u64,
@@ -158,8 +152,7 @@ pub struct Traced<'a> {
     /// The launch's logs, of the kind that [`recording`](Self::recording) requires.
     pub logs: Logs<'a>,
     /// Output: the launch appends sites, also if it fails. On a GPU these are the sites of code loaded since
-    /// the last traced launch; on the simulator, all sites that lanes reached. Nothing is appended if no
-    /// accesses are recorded.
+    /// the last traced launch; on the simulator, all sites that lanes reached. Empty without accesses.
     pub sites: &'a mut Vec<SiteInfo>,
 }
 
@@ -201,10 +194,8 @@ pub enum EncodeJob<'a> {
         table: Allocation,
     },
     /// Merges and encodes the logs of launches into chunks of `pool`, and adds the results to the counts of
-    /// the warps.
-    ///
-    /// If chunks or memory for merged runs are exhausted, [`Claims::waiting`] is not 0. To continue, collect
-    /// the chunks, reset all counters but the first, and run the same job again.
+    /// the warps. If chunks or memory for merged runs are exhausted, [`Claims::waiting`] is not 0. To
+    /// continue, collect the chunks, reset all counters but the first, and run the same job again.
     Logs {
         /// The codec of the first track. A second track is raw.
         codec: CodecSpec,
@@ -216,10 +207,8 @@ pub enum EncodeJob<'a> {
         table: Allocation,
     },
     /// Appends the used chunks to `to`, in any order and packed as module `packed` describes. Examines at
-    /// least the first of `count` chunks, and all of them unless they hold too much data.
-    ///
-    /// Copies little more than the used bytes. Does not trust a header's length: reads no more than the
-    /// chunk.
+    /// least the first of `count` chunks, and all of them unless they hold too much data. Copies little more
+    /// than the used bytes, and never reads past a chunk, whatever its header says.
     Collect {
         /// Address of the first chunk, a multiple of 16. Chunks are `chunk_bytes` apart.
         first: u64,
@@ -264,7 +253,8 @@ pub struct DeviceClocks {
     pub timer: Option<u64>,
 }
 
-/// A device that runs kernels: a GPU through the CUDA driver, or the simulator.
+/// A device that runs kernels: a GPU through the CUDA driver, or the simulator. Every call fails if the
+/// driver fails, and a call on memory fails if a range is not inside one allocation of the device.
 pub trait Device {
     /// Returns properties and current state of the device.
     fn facts(&self) -> DeviceFacts;
@@ -275,11 +265,8 @@ pub trait Device {
         None
     }
 
-    /// Makes launches fail with [`DeviceError::GivenUp`] once `asked` is set, except launches with streamed
-    /// logs; their kernels may continue to run. `None` removes the flag.
-    ///
-    /// # Errors
-    /// If the driver fails.
+    /// Makes launches without streamed logs fail with [`DeviceError::GivenUp`] once `asked` is set. Their
+    /// kernels may continue to run. `None` removes the flag.
     fn give_up_by(&mut self, _asked: Option<&Arc<AtomicBool>>) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -288,71 +275,46 @@ pub trait Device {
     /// [`give_up_by`](Self::give_up_by) set a flag before.
     fn read_beside(&mut self) {}
 
-    /// Waits for all submitted work, and makes later reads wait for such work again.
-    ///
-    /// # Errors
-    /// If a kernel or the driver fails.
+    /// Waits for all submitted work, and makes later reads wait for such work again. Fails if a kernel
+    /// failed.
     fn wait(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// Allocates memory and sets it to zero.
-    ///
-    /// # Errors
-    /// [`DeviceError::OutOfMemory`] if memory is exhausted; [`DeviceError::Unsupported`] if the device has no
-    /// memory at this place.
+    /// Allocates memory and sets it to zero. Fails with [`DeviceError::OutOfMemory`], or with
+    /// [`DeviceError::Unsupported`] if the device has no memory at this place.
     fn allocate(&mut self, bytes: u64, place: MemoryType) -> Result<Allocation, DeviceError>;
 
-    /// Frees memory.
-    ///
-    /// # Errors
-    /// If it is not an allocation of this device, or the driver fails.
+    /// Frees an allocation of this device.
     fn free(&mut self, allocation: Allocation) -> Result<(), DeviceError>;
 
     /// Copies to the device.
-    ///
-    /// # Errors
-    /// If the target is not inside one allocation, or the driver fails.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), DeviceError>;
 
     /// Copies from the device.
-    ///
-    /// # Errors
-    /// If the source is not inside one allocation, or the driver fails.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Sets `bytes` bytes to `value`.
-    ///
-    /// # Errors
-    /// If the target is not inside one allocation, or the driver fails.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;
 
     /// Sets ranges, each an address and a number of bytes, to zero.
-    ///
-    /// # Errors
-    /// See [`fill`](Self::fill).
     fn clear(&mut self, ranges: &[(u64, u64)]) -> Result<(), DeviceError> {
         ranges.iter().try_for_each(|&(address, bytes)| self.fill(address, bytes, 0))
     }
 
     /// Loads and compiles the code of launches and of the kernels that encode their logs, so that the first
     /// launch is not slower than later ones. Returns the maximum number of resident threads of a traced
-    /// [launch](Prepare::launch), otherwise of the device; `u64::MAX` on the simulator.
-    ///
-    /// # Errors
-    /// If the device has no code for the kernels, does not support the recording, or the driver fails.
+    /// [launch](Prepare::launch), otherwise of the device; `u64::MAX` on the simulator. Fails if the device
+    /// has no code for the kernels or does not support the recording.
     fn prepare(&mut self, prepare: &Prepare<'_>) -> Result<u64, DeviceError>;
 
-    /// Runs a kernel and waits for it. Runs its traced copy if `traced` is `Some`.
+    /// Runs a kernel, or its traced copy if `traced` is `Some`, and waits for it. Fails if the device has no
+    /// code for the kernel, the shape is invalid, the kernel fails or is given up, or `serve` fails.
     ///
     /// # Safety
     /// The call's arguments refer to memory of this device that is valid for the kernel's accesses. The logs
     /// are of the kind that the recording requires, and their addresses satisfy [`LaunchLogs`] or
     /// [`StreamLogs`].
-    ///
-    /// # Errors
-    /// If the device has no code for the kernel, the shape is invalid, the kernel fails or is given up, or
-    /// the function that empties its logs fails.
     unsafe fn launch(
         &mut self,
         call: &KernelCall,
@@ -360,25 +322,17 @@ pub trait Device {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// Runs a step from logs on the device to chunks on the host.
-    ///
-    /// # Errors
-    /// If the job refers to memory outside this device's allocations, the device does not support the
-    /// encoding, or it fails.
+    /// Runs a step from logs on the device to chunks on the host. Fails if the device does not support the
+    /// encoding, or the encoding fails.
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError>;
 
     /// Reads the device's clocks. With `with_steps`, also measures their resolution, which takes longer.
-    ///
-    /// # Errors
-    /// If the device fails.
     fn clocks(&mut self, _with_steps: bool) -> Result<DeviceClocks, DeviceError> {
         Ok(DeviceClocks::default())
     }
 
-    /// Returns access to the device's memory that also works while kernels run.
-    ///
-    /// # Errors
-    /// If the device cannot stream logs.
+    /// Returns access to the device's memory that also works while kernels run. Fails if the device cannot
+    /// stream logs.
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         Err(not_streamed())
     }
@@ -390,9 +344,6 @@ pub trait Device {
     /// # Safety
     /// `memory` belongs to this device and is not freed before the handle is dropped. Both handles access it
     /// concurrently only as a kernel and its host do.
-    ///
-    /// # Errors
-    /// If `memory` is not inside this device's memory, or the driver fails.
     unsafe fn second_handle(
         &mut self,
         _memory: Allocation,
@@ -402,7 +353,6 @@ pub trait Device {
     }
 }
 
-/// Returns the error of devices that do not stream logs.
 pub(crate) fn not_streamed() -> DeviceError {
     DeviceError::Unsupported {
         problem: "this device does not let logs be emptied while a kernel runs: record without streamed logs"

@@ -43,10 +43,8 @@ pub fn is_name_of_one(name: &Path) -> bool {
     is_of_one
 }
 
-/// Replaces the placeholders of a name.
-///
-/// # Errors
-/// If a percent sign does not begin `%p`, `%r`, `%d` or `%%`, or `%r` is used without a rank.
+/// Replaces the placeholders of a name. Fails if a percent sign does not begin `%p`, `%r`, `%d` or `%%`, or
+/// `%r` is used without a rank.
 pub fn file_name(name: &Path, parts: NameParts) -> Result<PathBuf, FileNameError> {
     let text = name.as_os_str();
     let Some(first) = text.as_encoded_bytes().iter().position(|byte| *byte == b'%') else {

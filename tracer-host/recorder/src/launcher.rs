@@ -17,13 +17,11 @@ pub trait Launcher {
     /// Returns the device, for memory operations.
     fn device(&mut self) -> &mut dyn Device;
 
-    /// Runs a kernel and waits for it.
+    /// Runs a kernel and waits for it. Fails if the launch fails, or its records could not be collected and
+    /// written.
     ///
     /// # Safety
     /// The arguments refer to memory of [`device`](Self::device) that is valid for the kernel's accesses.
-    ///
-    /// # Errors
-    /// If the launch fails, or its records could not be collected and written.
     unsafe fn launch(&mut self, call: &KernelCall, shape: &LaunchShape) -> Result<LaunchTime, SessionError>;
 }
 
@@ -56,9 +54,6 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Session<'_, W> {
 
 impl<'d, W: Write + Send + 'static> Session<'d, W> {
     /// Starts a recording, see [`Recorder::start`].
-    ///
-    /// # Errors
-    /// See [`Recorder::start`].
     pub fn start(
         device: &'d mut dyn Device,
         program: &TracedProgram<'_>,
@@ -70,9 +65,6 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     }
 
     /// Lets the recording end while a kernel runs, see [`Recorder::interrupt_by`].
-    ///
-    /// # Errors
-    /// See [`Recorder::interrupt_by`].
     pub fn interrupt_by(
         &mut self,
         asked: Arc<AtomicBool>,
@@ -82,17 +74,11 @@ impl<'d, W: Write + Send + 'static> Session<'d, W> {
     }
 
     /// Waits until everything recorded so far is written, see [`Recorder::flush`].
-    ///
-    /// # Errors
-    /// See [`Recorder::flush`].
     pub fn flush(&mut self) -> Result<(), SessionError> {
         self.recorder.flush(self.device)
     }
 
     /// Writes the remaining data and the index, and ends the file, see [`Recorder::finish`].
-    ///
-    /// # Errors
-    /// See [`Recorder::finish`].
     pub fn finish(mut self) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.recorder.finish(self.device)
     }
@@ -127,20 +113,14 @@ pub struct Buffer<T> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// Copies `values` to the device.
-    ///
-    /// # Errors
-    /// If device memory is exhausted or the copy fails.
+    /// Copies `values` to the device. Fails if device memory is exhausted or the copy fails.
     pub fn upload(device: &mut dyn Device, values: &[T]) -> Result<Self, DeviceError> {
         let buffer = Self::reserve(device, values.len())?;
         device.write(buffer.allocation.address, bytemuck::cast_slice(values))?;
         Ok(buffer)
     }
 
-    /// Allocates `len` elements and sets all their bytes to `value`.
-    ///
-    /// # Errors
-    /// If device memory is exhausted or the device fails.
+    /// Allocates `len` elements and sets all their bytes to `value`. Fails if device memory is exhausted.
     pub fn filled(device: &mut dyn Device, len: usize, value: u8) -> Result<Self, DeviceError> {
         let buffer = Self::reserve(device, len)?;
         device.fill(buffer.allocation.address, buffer.bytes(), value)?;
@@ -177,19 +157,13 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// Copies the array to the host.
-    ///
-    /// # Errors
-    /// If the copy fails.
     pub fn download(&self, device: &mut dyn Device) -> Result<Vec<T>, DeviceError> {
         let mut values = vec![T::zeroed(); self.len];
         device.read(self.allocation.address, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
-    /// Overwrites the start of the array with `values`.
-    ///
-    /// # Errors
-    /// If there are more values than elements, or the copy fails.
+    /// Overwrites the start of the array with `values`. Fails if there are more values than elements.
     pub fn write(&self, device: &mut dyn Device, values: &[T]) -> Result<(), DeviceError> {
         if values.len() > self.len {
             let bytes = size_of_val(values) as u64;
@@ -199,17 +173,11 @@ impl<T: Pod> Buffer<T> {
     }
 
     /// Sets every byte of the array to `value`.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub fn fill(&self, device: &mut dyn Device, value: u8) -> Result<(), DeviceError> {
         device.fill(self.allocation.address, self.bytes(), value)
     }
 
-    /// Frees the memory.
-    ///
-    /// # Errors
-    /// If `device` did not allocate it.
+    /// Frees the memory. Fails if `device` did not allocate it.
     pub fn free(self, device: &mut dyn Device) -> Result<(), DeviceError> {
         device.free(self.allocation)
     }

@@ -4,10 +4,8 @@ use warptrace_format::file::{
     Additions, BufferKind, Buffers, HostTimes, SiteInfo, SourceText, StackFrame, Unrecorded,
 };
 
-/// A message from the host to a trace's writer, in addition to the data of launches.
-///
-/// A new kind needs its variant here and its section in
-/// [`TraceWriter::write_message`](crate::writer::TraceWriter::write_message).
+/// A message from the host to a trace's writer, in addition to the data of launches. Each kind has a section
+/// in [`TraceWriter::write_message`](crate::writer::TraceWriter::write_message).
 #[derive(Clone, Debug)]
 pub enum HostMessage {
     /// Kernels and locations to add to the file, before launches of these kernels.
@@ -63,8 +61,7 @@ pub struct LaunchName {
     pub stack: Option<Arc<[StackFrame]>>,
 }
 
-/// A range of a program's memory that kernels can access: an allocation, a module's variable, or mapped
-/// memory.
+/// A range of memory that kernels can access: an allocation, a module's variable, or mapped memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     /// Address of the first byte.

@@ -138,8 +138,7 @@ pub(crate) fn origin_of(device: &dyn Device) -> Option<Origin> {
 fn began(clock: &HostClock) -> Began {
     const READINGS: usize = 4;
     let read = || {
-        // `now` reads the monotonic clock first: the first real-time reading lies between both monotonic
-        // ones.
+        // `now` reads the monotonic clock first: the real-time reading lies between both monotonic ones.
         let (first, second) = (clock.now(), clock.now());
         let width = second.monotonic.saturating_sub(first.monotonic);
         Began {

@@ -52,7 +52,6 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
     }
 }
 
-/// A chunk read from packed chunks.
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
     /// The payload of `header.length` bytes, times included. `None` if that is longer than a chunk: the start
@@ -76,7 +75,6 @@ pub(crate) struct Piece<'a> {
     packed: &'a [u8],
     /// Byte offset in the packed chunks.
     start: usize,
-    /// Number of chunks.
     pub(crate) chunks: usize,
 }
 

@@ -10,11 +10,9 @@ pub use self::replacement::Earlier;
 use self::replacement::Replacement;
 
 /// A file that one recording writes while others may read it. The file is locked until this is dropped, and
-/// removed if it is new and nothing was written.
-///
-/// An existing file is kept until the new trace has events or accounts of a launch, or is complete and no
-/// launch failed. Until then the trace goes to a part file in the same folder, which then replaces the
-/// existing file.
+/// removed if it is new and nothing was written. An existing file is kept until the new trace has events or
+/// accounts of a launch, or is complete and no launch failed. Until then the trace goes to a part file in the
+/// same folder, which then replaces the existing file.
 #[derive(Debug)]
 pub struct TraceOutput {
     /// `None` for standard output.
@@ -29,11 +27,9 @@ pub struct TraceOutput {
 }
 
 impl TraceOutput {
-    /// Opens `path` for writing, and creates it if it does not exist; `-` is standard output.
-    ///
-    /// # Errors
-    /// If the file cannot be written, no part file can be created in its folder, or another recording writes
-    /// it ([`io::ErrorKind::ResourceBusy`]).
+    /// Opens `path` for writing, and creates it if it does not exist; `-` is standard output. Fails if the
+    /// file cannot be written, no part file can be created in its folder, or another recording writes it
+    /// ([`io::ErrorKind::ResourceBusy`]).
     pub fn open(path: &Path) -> io::Result<Self> {
         let plain = |file: Option<File>| Self {
             file,
@@ -90,10 +86,8 @@ impl TraceOutput {
         cfg!(unix) && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
-    /// Waits until the bytes are on disk.
-    ///
-    /// # Errors
-    /// If the system fails to sync, or the file was deleted meanwhile ([`io::ErrorKind::NotFound`]).
+    /// Waits until the bytes are on disk. Fails if the system fails to sync, or the file was deleted
+    /// meanwhile ([`io::ErrorKind::NotFound`]).
     pub fn sync(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let found = file.metadata()?;
@@ -122,7 +116,6 @@ fn may_grow(file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// Returns how many bytes the process may still write: no limit is known.
 #[cfg(not(unix))]
 fn may_grow(_file: &mut File) -> io::Result<u64> {
     Ok(u64::MAX)

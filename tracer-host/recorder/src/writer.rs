@@ -68,8 +68,7 @@ pub struct Summary {
     pub bytes: u64,
     /// Number of frames. Sections of addresses and values are not frames.
     pub frames: u64,
-    /// Number of chunks in the frames. A chunk that a frame stores once for several warps counts for each
-    /// warp.
+    /// Number of chunks in the frames. A chunk stored once for several warps counts for each of them.
     pub chunks: u64,
     /// Number of events in all tracks of events.
     pub events: u64,
@@ -119,10 +118,8 @@ pub struct TraceWriter<W> {
 }
 
 impl<W: Write + Send> TraceWriter<W> {
-    /// Begins a file with preamble and metadata, and flushes it.
-    ///
-    /// # Errors
-    /// Metadata that a reader would refuse, a frame size out of range, or an I/O error.
+    /// Begins a file with preamble and metadata, and flushes it. Fails on metadata that a reader would
+    /// refuse, a frame size out of range, or an I/O error.
     pub fn create(out: W, metadata: &Metadata, options: WriterOptions) -> Result<Self, WriteError> {
         if let Some(found) = options.frame_bytes.filter(|bytes| !(1..=MAX_FRAME_BYTES).contains(bytes)) {
             return Err(WriteError::FrameBytes { found });
@@ -160,19 +157,14 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// Begins a launch, before its chunks.
-    ///
-    /// # Errors
-    /// A launch number that was used before, a kernel that the metadata does not have, or an I/O error.
+    /// Begins a launch, before its chunks. Fails on a launch number that was used before, a kernel that the
+    /// metadata does not have, or an I/O error.
     pub fn begin_launch(&mut self, launch: &LaunchInfo) -> Result<(), WriteError> {
         self.begin_launches(std::slice::from_ref(launch))
     }
 
     /// Like [`begin_launch`](Self::begin_launch) for several launches, with one flush. If a launch is
     /// refused, the launches after it are not begun.
-    ///
-    /// # Errors
-    /// See [`begin_launch`](Self::begin_launch).
     pub fn begin_launches(&mut self, launches: &[LaunchInfo]) -> Result<(), WriteError> {
         self.check_usable(launches.len())?;
         for launch in launches {
@@ -195,9 +187,6 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Writes chunks of one launch, see [`write_batch`](Self::write_batch).
-    ///
-    /// # Errors
-    /// See [`write_batch`](Self::write_batch).
     pub fn write_chunks(&mut self, launch: u32, chunks: &[ChunkRef<'_>]) -> Result<(), WriteError> {
         if self.launches.info(launch).is_none() {
             return Err(WriteError::UnknownLaunch { launch });
@@ -207,10 +196,9 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Writes chunks of any launches, given in any order. Sorts them by launch, track, warp and sequence,
-    /// cuts them into frames, compresses the frames in parallel, writes and flushes them.
-    ///
-    /// For each launch, track and warp, sequence numbers must ascend over all calls. Chunks taken from the
-    /// pool in the order of their reservation fulfil this.
+    /// cuts them into frames, compresses the frames in parallel, writes and flushes them. For each launch,
+    /// track and warp, sequence numbers must ascend over all calls: chunks taken from the pool in the order
+    /// of their reservation fulfil this.
     ///
     /// # Errors
     /// An unknown launch. A chunk of an undeclared or ended track, of a warp that the launch does not record,
@@ -360,19 +348,13 @@ impl<W: Write + Send> TraceWriter<W> {
 
     /// Like [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. If
     /// one is refused, nothing is written.
-    ///
-    /// # Errors
-    /// See [`end_launch`](Self::end_launch).
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
         self.write([], |_| Ok(()), |_| [&[][..]; 2], None, ends)
     }
 
     /// Writes why a launch did not complete, and flushes. The file then marks warps without accounts as not
-    /// finished.
-    ///
-    /// # Errors
-    /// An unknown launch, a second call for the same launch, more calls than a file can hold, a message that
-    /// is too long ([`EarlyEnd::failed`] shortens it), or an I/O error.
+    /// finished. Fails on an unknown launch, a second call for the same launch, more calls than a file can
+    /// hold, a message that is too long ([`EarlyEnd::failed`] shortens it), or an I/O error.
     pub fn end_early(&mut self, launch: u32, end: &EarlyEnd) -> Result<(), WriteError> {
         self.check_usable(1)?;
         let section = end.encode_section(launch)?;
@@ -404,10 +386,8 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the index and the trailer, and flushes. Returns the output and the totals.
-    ///
-    /// # Errors
-    /// An I/O error. The file then opens as an unfinished one.
+    /// Writes the index and the trailer, and flushes. Returns the output and the totals. After an I/O error,
+    /// the file opens as an unfinished one.
     pub fn finish(mut self) -> Result<(W, Summary), WriteError> {
         self.check_usable(0)?;
         let index_offset = self.summary.bytes;

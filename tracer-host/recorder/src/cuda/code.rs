@@ -14,14 +14,13 @@ use warptrace_ptx::splice::{Options, Recording, Spliced, splice};
 use super::driver::{self, Called};
 use crate::{DeviceError, LaunchShape, Spaces, site_info, value_info};
 
-/// Name of the environment variable that makes hardware counters count trace points (`pmevent`), in all
-/// loaded kernels. Its value is the number of instructions per event: the first one is counted, the others
-/// only take time. `+N` after it adds N such uncounted instructions at the start of each untraced kernel.
-/// `warptrace-bench fidelity` sets it.
+/// Environment variable that makes hardware counters count trace points (`pmevent`), in all loaded kernels.
+/// Its value is the number of instructions per event: only the first one is counted. `+N` after it adds N
+/// uncounted instructions at the start of each untraced kernel. `warptrace-bench fidelity` sets it.
 pub const MARKS_VARIABLE: &str = "WARPTRACE_MARKS";
 
-/// Name of the environment variable that, if set to 1, gives untraced kernels the register limit of traced
-/// ones, to compare both at the same limit. `warptrace-bench whole` sets it.
+/// Environment variable that, if set to 1, gives untraced kernels the register limit of traced ones, to
+/// compare both at the same limit. `warptrace-bench whole` sets it.
 pub const REGISTERS_VARIABLE: &str = "WARPTRACE_UNTRACED_REGISTERS";
 
 /// Lowest register limit of a traced kernel: a multiprocessor then holds 32 warps.
@@ -98,7 +97,6 @@ impl Code {
         }
     }
 
-    /// Adds a module, and its text if it has one.
     pub(super) fn add_module(&mut self, module: &KernelModule) {
         let is_known = self.with_values.iter().any(|known| known.name == module.name);
         if !module.values.is_empty() && !is_known {
@@ -123,8 +121,7 @@ impl Code {
         }
     }
 
-    /// Returns the index of the text of a call's module, otherwise of the text that the device was opened
-    /// with.
+    /// Returns the text index of a call's module, otherwise of the text that the device was opened with.
     fn text_of(&mut self, call: &KernelCall) -> Result<usize, DeviceError> {
         let own = call.module().and_then(|module| self.add(module.ptx));
         own.or(self.has_own.then_some(0)).ok_or_else(|| DeviceError::no_device_code(call.module()))
@@ -300,7 +297,6 @@ impl Code {
         Ok(self.untraced[&(text, call.name().to_owned())])
     }
 
-    /// Returns the traced kernel. Loads it on first use.
     pub(super) fn traced(&mut self, call: &KernelCall, recording: Recording) -> Result<Traced, DeviceError> {
         let text = self.text_of(call)?;
         self.load_from(text, &[call.name()], Some(recording))?;

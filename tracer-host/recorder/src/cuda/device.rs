@@ -320,8 +320,6 @@ fn foreign_choosing(recording: Recording) -> Result<(), DeviceError> {
 }
 
 impl CudaDevice {
-    /// Runs a kernel and waits for it.
-    ///
     /// # Safety
     /// See [`Device::launch`].
     unsafe fn launch_and_wait(

@@ -111,10 +111,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 const WORKS_WITHIN: Duration = Duration::from_millis(300);
 
 impl Waits {
-    /// Waits for the work in a stream.
-    ///
-    /// # Errors
-    /// [`DeviceError::GivenUp`], or the driver's error.
+    /// Waits for the work in a stream. Fails with [`DeviceError::GivenUp`], or with the driver's error.
     ///
     /// # Safety
     /// The stream is alive.
@@ -188,8 +185,6 @@ impl Drop for PtxKernel {
     }
 }
 
-/// Loads a cubin.
-///
 /// # Safety
 /// The image is a cubin.
 pub(super) unsafe fn load_cubin(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {
@@ -197,8 +192,6 @@ pub(super) unsafe fn load_cubin(what: &str, image: &[u8]) -> Result<sys::CUmodul
     unsafe { load(what, image) }
 }
 
-/// Loads a module.
-///
 /// # Safety
 /// The image is PTX with a terminating zero, or a cubin.
 unsafe fn load(what: &str, image: &[u8]) -> Result<sys::CUmodule, DeviceError> {

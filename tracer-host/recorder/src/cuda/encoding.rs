@@ -31,9 +31,6 @@ const MAX_SERIAL_THREADS: u32 = 32;
 const MAX_BLOCKS: u32 = 32;
 
 /// Returns the PTX of the merge and encode kernels; empty if this crate was built without a device compiler.
-///
-/// # Panics
-/// Never: the build script compressed valid text.
 pub fn encoder_ptx() -> String {
     String::from_utf8(unpack(PTX)).expect("text, as the compiler wrote it")
 }
@@ -79,10 +76,8 @@ impl Encoding {
         Ok(Self { module, functions })
     }
 
-    /// Unloads the module.
-    ///
     /// # Safety
-    /// No kernel of it runs or will run.
+    /// No kernel of the module runs or will run.
     pub(super) unsafe fn unload(&self) {
         // Errors are ignored. SAFETY: loaded by `load`, and no longer used.
         let _ = unsafe { result::module::unload(self.module) };
@@ -153,7 +148,6 @@ pub(super) fn find_classes(
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let (streams, mut time) = (last.first_stream + last.tracks * last.warps, Duration::ZERO);
     device.write_launches(launches, table)?;
-    // One warp per stream.
     let shape = device.encoding_shape(streams, CLASSES_THREADS, CLASSES_THREADS / 32, 0);
     let call = find_classes_call(pool, table.address, launches.len() as u32, streams);
     let claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;

@@ -37,11 +37,8 @@ pub struct Bracket {
 
 impl Brackets {
     /// Makes launches on a stream by calling `launch`, which calls the driver and returns its `CUresult`.
-    /// `kernel` names the first kernel, for errors.
-    ///
-    /// # Errors
-    /// The driver's error code if it refuses the event before the launches or the launches: then nothing
-    /// runs.
+    /// `kernel` names the first kernel, for errors. Returns the driver's error code if it refuses the event
+    /// before the launches or the launches: then nothing runs.
     ///
     /// # Safety
     /// `stream` is a `CUstream` of this pool's context; null is the legacy default stream. The context is
@@ -65,8 +62,7 @@ impl Brackets {
         };
         let [start, end] = events.0;
         let mut bracket = Bracket { events: Some(events), marked: false, kernel, pool: self.clone() };
-        // The driver refuses the event if, for instance, the stream belongs to another context. Then nothing
-        // is launched.
+        // The driver refuses the event, for instance, if the stream belongs to another context.
         // SAFETY: the caller guarantees the stream; the events are alive.
         match unsafe { sys::cuEventRecord(start, stream.cast()) } as u32 {
             0 => {}
@@ -125,10 +121,8 @@ impl Drop for Bracket {
 impl CudaDevice {
     /// Uses the context of another program, which loads and launches its kernels itself. All other work of
     /// the device uses a separate non-blocking stream. From now on devices of this process print nothing on
-    /// standard error, which belongs to the program.
-    ///
-    /// # Errors
-    /// If no driver exists, or the driver is too old or fails, for instance because the context is invalid.
+    /// standard error, which belongs to the program. Fails if no driver exists, or the driver is too old or
+    /// fails, for instance because the context is invalid.
     ///
     /// # Safety
     /// The context is a `CUcontext` of the driver and outlives the returned device.

@@ -14,7 +14,6 @@ use crate::{DeviceError, LaunchShape, LaunchTime, Serve};
 /// Dynamic shared memory without an attribute: the default of a block, less a reserve for static memory.
 const ASKED_FOR_ABOVE: i32 = 16 << 10;
 
-/// A kernel and the settings of its launch.
 pub(super) struct Launched<'a> {
     pub(super) function: sys::CUfunction,
     pub(super) kernel: &'a str,

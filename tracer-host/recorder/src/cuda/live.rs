@@ -124,7 +124,6 @@ impl Drop for Live {
     }
 }
 
-/// Device memory while a kernel runs: the allocations, and the streams for copies.
 pub(super) struct LiveDevice<'a> {
     pub(super) allocations: &'a AddressMap<()>,
     pub(super) live: &'a mut Live,

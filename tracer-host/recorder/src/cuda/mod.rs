@@ -56,7 +56,6 @@ pub struct CudaDevice {
     /// 90 for `sm_90`.
     architecture: u32,
     code: Code,
-    /// Loaded for the first traced kernel.
     encoding: Option<Encoding>,
     allocations: AddressMap<()>,
     /// Memory of another handle that this one may use.
@@ -64,9 +63,7 @@ pub struct CudaDevice {
     pinned: Pinned,
     staging: Option<Staging>,
     gather: Option<Gather>,
-    /// Created at the first reading.
     clocks: Option<Clocks>,
-    /// Created for the first streamed kernel.
     live: Option<Live>,
     /// Whether another program loads and launches the kernels.
     is_foreign: bool,
@@ -93,13 +90,11 @@ impl std::fmt::Debug for CudaDevice {
     }
 }
 
-/// File names of the driver library on Linux and Windows.
 const DRIVER_LIBRARIES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
 /// Loads the driver and returns the number of devices.
 fn count_devices() -> Result<u32, DeviceError> {
-    // cudarc panics without a driver. Where it links the driver, it cannot tell whether the driver is
-    // present.
+    // cudarc panics without a driver, and cannot tell whether the driver is present if it links the driver.
     // SAFETY: loads the driver's library, as any CUDA program does.
     if !DRIVER_LIBRARIES.iter().any(|name| unsafe { libloading::Library::new(*name) }.is_ok()) {
         return Err(DeviceError::NoDriver);
@@ -176,20 +171,16 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
 }
 
 impl CudaDevice {
-    /// Returns the GPUs of this machine, in the driver's order.
-    ///
-    /// # Errors
-    /// [`DeviceError::NoDriver`] without a driver, or the driver's error.
+    /// Returns the GPUs of this machine, in the driver's order. Fails with [`DeviceError::NoDriver`] without
+    /// a driver, or with the driver's error.
     pub fn list() -> Result<Vec<DeviceInfo>, DeviceError> {
         (0..count_devices()?)
             .map(|ordinal| describe(result::device::get(ordinal as i32).called("cuDeviceGet")?))
             .collect()
     }
 
-    /// Opens GPU `ordinal` in its primary context, with the code embedded in the binary.
-    ///
-    /// # Errors
-    /// If no driver, device or code exists, or the driver is too old or fails.
+    /// Opens GPU `ordinal` in its primary context, with the code embedded in the binary. Fails if no driver,
+    /// device or code exists, or the driver is too old or fails.
     pub fn open(ordinal: u32, ptx: &'static str) -> Result<Self, DeviceError> {
         if ptx.is_empty() && count_devices().is_ok_and(|count| ordinal < count) {
             return Err(DeviceError::no_device_code(None));
@@ -197,10 +188,8 @@ impl CudaDevice {
         Self::open_with(ordinal, ptx)
     }
 
-    /// Opens GPU `ordinal` without code; [`Device::prepare`](crate::Device::prepare) adds kernels.
-    ///
-    /// # Errors
-    /// If no driver or device exists, or the driver is too old or fails.
+    /// Opens GPU `ordinal` without code; [`Device::prepare`](crate::Device::prepare) adds kernels. Fails if
+    /// no driver or device exists, or the driver is too old or fails.
     pub fn open_empty(ordinal: u32) -> Result<Self, DeviceError> {
         Self::open_with(ordinal, "")
     }
@@ -223,10 +212,8 @@ impl CudaDevice {
     /// Uses a context and a stream of the caller, given as `CUcontext` and `CUstream` of the driver API. A
     /// null stream is the context's default stream. Kernels can use memory that the caller has allocated in
     /// the context. `ptx` may be empty; [`Device::prepare`](crate::Device::prepare) adds kernels. Launches
-    /// fail while the stream is captured into a graph.
-    ///
-    /// # Errors
-    /// If no driver exists, or the driver is too old or fails, for instance because the context is invalid.
+    /// fail while the stream is captured into a graph. Fails if no driver exists, or the driver is too old or
+    /// fails, for instance because the context is invalid.
     ///
     /// # Safety
     /// Context and stream come from the driver, belong together, and outlive the returned device.

@@ -30,7 +30,6 @@ pub(super) struct KnownBuffers {
     next: u32,
     /// Whether unknown memory exists.
     lacks: bool,
-    /// Whether changes are pending for the file.
     is_changed: bool,
 }
 

@@ -49,7 +49,6 @@ pub(super) struct Found {
 #[derive(Debug)]
 pub(crate) struct Classes {
     launches: Vec<LoggedLaunch>,
-    /// Index of each launch by launch number.
     by_number: FxHashMap<u32, usize>,
     /// Runs of all streams, ordered by number.
     runs: Vec<ClassRun>,
@@ -60,10 +59,8 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs.
-    ///
-    /// # Errors
-    /// If the device fails, or a class has no representative stream, which means that memory is damaged.
+    /// Finds the classes of launches that have left logs. Fails if a class has no representative stream,
+    /// which means that memory is damaged.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,

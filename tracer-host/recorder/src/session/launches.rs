@@ -34,10 +34,8 @@ pub struct Patience {
 
 /// Detects the end of launches that were made together.
 pub trait Ending: Send {
-    /// Returns the duration of the launches once they have ended; `None` while they run. Does not wait.
-    ///
-    /// # Errors
-    /// If one of the kernels has failed.
+    /// Returns the duration of the launches once they have ended; `None` while they run. Does not wait. Fails
+    /// if one of the kernels has failed.
     fn ended(&mut self) -> Result<Option<Duration>, DeviceError>;
 }
 
@@ -86,7 +84,6 @@ impl<E> Shared<E> {
 #[derive(Debug)]
 pub struct Launches<E>(Arc<Shared<E>>);
 
-/// A started recording: the handle of launching threads, and the drainer.
 type Started<D, W, E> = (Launches<E>, Drainer<D, W, E>);
 
 impl<E> Clone for Launches<E> {
@@ -96,12 +93,9 @@ impl<E> Clone for Launches<E> {
 }
 
 impl<E: Ending> Launches<E> {
-    /// Starts a recording on a device whose kernels are launched by other code. Allocates memory and begins
-    /// the file. The returned drainer writes the records of launches to the file; the caller runs it on a
-    /// thread.
-    ///
-    /// # Errors
-    /// See [`Recorder::start`]. Also if logs are to be streamed.
+    /// Starts a recording on a device whose kernels are launched by other code: allocates memory and begins
+    /// the file. The caller runs the returned drainer, which writes the records of launches, on a thread.
+    /// Fails like [`Recorder::start`], and if logs are to be streamed.
     pub fn start<D: Device, W: Write + Send + 'static>(
         mut device: D,
         spec: &RecordingSpec,
@@ -136,11 +130,8 @@ impl<E: Ending> Launches<E> {
         Ok((launches, drainer))
     }
 
-    /// Adds kernels, each with its source file or an empty text, and locations. Launches may use them from
-    /// now on. Returns the number of the first added kernel.
-    ///
-    /// # Errors
-    /// See [`Recorder::add_kernels`].
+    /// Adds kernels, each with its source file or an empty text, and locations, for use by launches from now
+    /// on. Returns the number of the first added kernel. Fails like [`Recorder::add_kernels`].
     pub fn add_kernels(
         &self,
         kernels: &[(&str, &str)],
@@ -160,14 +151,10 @@ impl<E: Ending> Launches<E> {
     }
 
     /// Reserves log memory for launches that are about to be made together: a single launch, or all launches
-    /// of a graph in a possible order of execution. Each is given by kernel number and shape. Waits for
-    /// memory, at most for `patience`.
-    ///
-    /// The file has their `name`. Callers select the recorded ranges by
-    /// [`Window::is_within`](crate::Window::is_within).
-    ///
-    /// Afterwards the caller makes the launches and calls [`launched`](Self::launched), or calls
-    /// [`cancel`](Self::cancel).
+    /// of a graph in a possible order of execution. Each is given by kernel number and shape; the file has
+    /// their `name`. Callers select the recorded ranges by [`Window::is_within`](crate::Window::is_within).
+    /// Waits for memory, at most for `patience`. Afterwards the caller makes the launches and calls
+    /// [`launched`](Self::launched), or calls [`cancel`](Self::cancel).
     ///
     /// # Errors
     /// [`SessionError::Busy`] if running launches leave too little memory, and other
@@ -233,11 +220,9 @@ impl<E: Ending> Launches<E> {
     }
 
     /// Registers a launch that is not recorded: the file lists it without logs, under `name`. Does not wait.
-    /// The end of the launch is unknown, and its start is stored only if it begins now.
-    ///
-    /// # Errors
+    /// The end of the launch is unknown, and its start is stored only if it begins now. Fails with
     /// [`SessionError::Ended`] if nothing more can be recorded, or too many launches were registered this
-    /// way; or an error if the format does not support the launch's shape.
+    /// way; or if the format does not support the launch's shape.
     pub fn note(
         &self,
         kernel: u32,
@@ -281,10 +266,8 @@ impl<E: Ending> Launches<E> {
         }
     }
 
-    /// Waits until all launches have ended and their records are written.
-    ///
-    /// # Errors
-    /// If a kernel, the device or the file fails.
+    /// Waits until all launches have ended and their records are written. Fails if a kernel, the device or
+    /// the file fails.
     pub fn flush(&self) -> Result<(), SessionError> {
         self.flushed(self.0.lock()).map(drop)
     }
@@ -346,8 +329,8 @@ impl<E: Ending> Launches<E> {
         self.0.done.notify_all();
     }
 
-    /// Asks the drainer to end the recording now. The file contains running launches as far as they have
-    /// come, with the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). No
+    /// Asks the drainer to end the recording now. The file has the records of running launches so far, with
+    /// the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). No
     /// reservations succeed from now on.
     pub fn end_now(&self) {
         self.end(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Host-side state of a recording's launches: numbers, places of logs, and pending data for the file. Nothing
-//! here waits or uses the device.
+//! Launches of a recording on the host: numbers, places of logs, pending data. Never waits or uses the
+//! device.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -74,7 +74,6 @@ pub(super) struct Job {
     /// Launches that have ended without logs, ordered by number.
     pub(super) plain: Vec<LaunchInfo>,
     pub(super) filled: Option<Filled>,
-    /// Host times of launches.
     pub(super) host: Vec<HostLaunch>,
 }
 
@@ -139,10 +138,8 @@ impl Ledger {
         }
     }
 
-    /// Adds kernels and locations; returns the index of the first kernel.
-    ///
-    /// # Errors
-    /// If they contradict existing ones; nothing is added then.
+    /// Adds kernels and locations, or nothing if they contradict existing ones. Returns the index of the
+    /// first kernel.
     pub(super) fn add_kernels(
         &mut self,
         kernels: &[(&str, &str)],
@@ -169,16 +166,12 @@ impl Ledger {
         message.add_to(&mut self.news);
     }
 
-    /// Registers a change of the memory that later launches can access.
     pub(super) fn change_memory(&mut self, change: MemoryChange) {
         self.buffers.change(change, self.launches);
     }
 
     /// Describes a launch for the file, including its recorded warps. The launches of `before` begin together
-    /// with it.
-    ///
-    /// # Errors
-    /// If the file format does not support the launch's shape.
+    /// with it. Fails if the file format does not support the launch's shape.
     pub(super) fn describe(
         &self,
         before: &[LaunchInfo],
@@ -197,10 +190,7 @@ impl Ledger {
         Ok(info.with_chosen(self.window.choose(name, &info, self.total.recorded, launches))?)
     }
 
-    /// Assigns numbers and log memory to launches that begin together.
-    ///
-    /// # Errors
-    /// If no memory is available now.
+    /// Assigns numbers and log memory to launches that begin together. Fails if no memory is available now.
     pub(super) fn reserve(&mut self, infos: Vec<LaunchInfo>, effort: Effort) -> Result<Reserved, Short> {
         let recorded: Vec<LaunchInfo> = infos.iter().filter(|info| info.is_recorded()).copied().collect();
         let (stay, logs) = match &mut self.pool {
@@ -222,10 +212,8 @@ impl Ledger {
         Ok(Reserved { ticket, logs })
     }
 
-    /// Registers a launch that is not recorded.
-    ///
-    /// # Errors
-    /// If the file format does not support its shape, or too many launches were registered this way.
+    /// Registers a launch that is not recorded. Fails if the file format does not support its shape, or too
+    /// many launches were registered this way.
     pub(super) fn note(
         &mut self,
         kernel: u32,
@@ -282,7 +270,6 @@ impl Ledger {
         infos.first().copied()
     }
 
-    /// Reads the host clock, if launch times are recorded.
     pub(super) fn now(&self) -> Option<Moment> {
         self.clock.as_ref().map(HostClock::now)
     }
@@ -293,7 +280,6 @@ impl Ledger {
         self.host.extend(ran(infos, begin, end));
     }
 
-    /// Returns launches and launch times to the queue for a later job.
     pub(super) fn put_back(&mut self, plain: Vec<LaunchInfo>, host: Vec<HostLaunch>) {
         self.plain.extend(plain);
         self.host.extend(host);
@@ -479,7 +465,6 @@ impl Ledger {
         self.next_job(all)
     }
 
-    /// Returns the error for launches whose memory need exceeds the pool.
     pub(super) fn refusal(&self, infos: &[LaunchInfo]) -> SessionError {
         self.pool.as_ref().map_or(SessionError::Unusable, |pool| pool.refusal(infos))
     }

@@ -11,14 +11,12 @@
 //! chunks     an eighth of the rest              encoded events, until they are copied
 //! logs       what remains                       runs, and merged runs
 //! ```
-//! Logs get most of the memory, because all runs must be present at once. Merged and encoded data is copied
-//! away in as many rounds as needed. A launch's logs may take up to 5/7 of log memory. The limit is half for
-//! a launch with few streams, because a single stream may take almost all of it, and merging needs the same
-//! space again.
-//!
-//! Rings are as long as possible with no other launch in log memory, because a launch gets all of its log
-//! memory at the start. So most launches are drained before the next one. For small launches, whose rings
-//! have the maximum length, several fit.
+//! Logs get most of the memory: all runs must be present at once, but merged and encoded data is copied away
+//! in as many rounds as needed. A launch's logs may take up to 5/7 of log memory. The limit is half for a
+//! launch with few streams, because a single stream may take almost all of it, and merging needs the same
+//! space again. Rings are as long as possible with no other launch in log memory, because a launch gets all
+//! of its log memory at the start. So most launches are drained before the next one; several fit only if they
+//! are small and their rings have the maximum length.
 
 use warptrace_abi::log::{
     ENTRY_BYTES, FirstSegments, Fixed, LOG_ALIGNMENT, LoggedLaunch, MAX_ENTRIES, MAX_SEGMENT_ENTRIES,
@@ -71,10 +69,7 @@ impl Memory {
         self.peak
     }
 
-    /// Allocates memory.
-    ///
-    /// # Errors
-    /// If the device has too little memory, or the limit would be exceeded.
+    /// Allocates memory. Fails if the device has too little memory, or the limit would be exceeded.
     pub(super) fn allocate(
         &mut self,
         device: &mut dyn Device,
@@ -92,9 +87,6 @@ impl Memory {
     }
 
     /// Allocates several pieces, or none.
-    ///
-    /// # Errors
-    /// See [`allocate`](Self::allocate).
     pub(super) fn allocate_all<const N: usize>(
         &mut self,
         device: &mut dyn Device,
@@ -114,10 +106,6 @@ impl Memory {
         Ok(taken)
     }
 
-    /// Frees memory.
-    ///
-    /// # Errors
-    /// If the device fails.
     pub(super) fn free(
         &mut self,
         device: &mut dyn Device,
@@ -136,7 +124,6 @@ pub(super) struct Division {
     pub(super) chunk_bytes: u32,
     /// See [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) times: u32,
-    /// See [`PoolDescriptor`](warptrace_abi::pool::PoolDescriptor).
     pub(super) data_track: u32,
     /// Bytes of a warp's span, in addition to its accounts; 0 if spans are not recorded.
     pub(super) span_bytes: u64,
@@ -155,10 +142,8 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides a limit of `limit` bytes. First segments are at least `shortest`.
-    ///
-    /// # Errors
-    /// If the limit is too small for any recording.
+    /// Divides a limit of `limit` bytes. First segments are at least `shortest`. Fails if the limit is too
+    /// small for any recording.
     pub(super) fn new(
         limit: u64,
         chunk_bytes: u32,

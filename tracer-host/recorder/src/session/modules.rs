@@ -12,10 +12,7 @@ use super::{Recorder, SessionError};
 /// The kernels of a trace, as name and source file, and its locations.
 type Merged = (Vec<(&'static str, &'static str)>, Vec<LocationInfo>);
 
-/// Merges the tables of several modules.
-///
-/// # Errors
-/// If two locations have the same ID.
+/// Merges the tables of several modules. Fails if two locations have the same ID.
 pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> {
     let kernels = modules.iter().flat_map(|module| module.kernels.iter().map(|name| (*name, module.file)));
     let rows = modules.iter().flat_map(|module| module.locations.iter().map(|location| (*module, location)));
@@ -24,10 +21,7 @@ pub(super) fn merged(modules: &[&KernelModule]) -> Result<Merged, SessionError> 
     Ok((kernels.collect(), locations.into_iter().map(described).collect()))
 }
 
-/// Sorts locations by ID.
-///
-/// # Errors
-/// If two locations have the same ID.
+/// Sorts locations by ID. Fails if two locations have the same ID.
 fn by_id<'a>(
     locations: impl Iterator<Item = (&'a KernelModule, &'a SourceLocation)>,
 ) -> Result<Vec<(&'a KernelModule, &'a SourceLocation)>, SessionError> {
@@ -46,10 +40,8 @@ fn by_id<'a>(
 }
 
 /// Adds the locations of the modules' waits if `recording` includes waits. If the codec cannot encode their
-/// IDs, turns waits off in `recording`, and returns the number of waits left out.
-///
-/// # Errors
-/// If two locations have the same ID.
+/// IDs, turns waits off in `recording`, and returns the number of waits left out. Fails if two locations have
+/// the same ID.
 pub(super) fn add_waits(
     locations: &mut Vec<LocationInfo>,
     modules: &[&KernelModule],

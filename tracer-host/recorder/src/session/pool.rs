@@ -1,9 +1,9 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
 //! Launches fill one arena while another one, whose launches have ended, is drained. An arena is one of four
-//! equal parts of log memory. It is all of log memory if launches do not overlap, if logs are rings, if the
-//! need of a kernel is unknown, or if a launch needs more than a part. This module only assigns memory: it
-//! never waits, and uses the device only to allocate and free memory.
+//! equal parts of log memory, or all of it if launches do not overlap, logs are rings, the need of a kernel
+//! is unknown, or a launch needs more than a part. This module never waits, and uses the device only to
+//! allocate and free memory.
 
 mod arena;
 mod filled;
@@ -124,7 +124,6 @@ impl Pool {
         if overlaps { ARENAS } else { 1 }
     }
 
-    /// Returns the session's limit, allocated memory and used memory.
     pub(super) fn memory_use(&self) -> MemoryUse {
         MemoryUse { limit: self.division.limit, peak: self.memory.peak(), filled: self.filled }
     }
@@ -159,10 +158,7 @@ impl Pool {
     }
 
     /// Reserves log memory for recorded launches that begin together. Returns the share of the arena and the
-    /// logs of each launch.
-    ///
-    /// # Errors
-    /// If no memory is available now.
+    /// logs of each launch. Fails if no memory is available now.
     pub(super) fn reserve(
         &mut self,
         infos: &[LaunchInfo],
@@ -234,7 +230,6 @@ impl Pool {
         (entry(at)..entry(at + 1), account(at)..account(at + 1))
     }
 
-    /// Finds a part that no arena uses.
     fn free_part(&self) -> Option<usize> {
         fn apart<T: Ord>(a: &Range<T>, b: &Range<T>) -> bool {
             a.end <= b.start || b.end <= a.start
@@ -378,7 +373,6 @@ impl Pool {
         *parts = Some(parted || parts.unwrap_or(false));
     }
 
-    /// Returns the entry of a kernel for updates.
     fn most_of(&mut self, kernel: u32) -> &mut Most {
         let kernel = kernel as usize;
         if self.most.len() <= kernel {

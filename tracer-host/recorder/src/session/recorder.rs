@@ -21,16 +21,14 @@ use crate::{
     Traced,
 };
 
-/// Records launches of one program on one device into one file. The device is passed to each call. A
-/// [`Session`](crate::Session) contains both.
+/// Records launches of one program on one device into one file. Each call takes the device that the recorder
+/// was started with; a [`Session`](crate::Session) contains both.
 ///
 /// All device memory is allocated at the start, within [one limit](crate::RecordingSpec::memory_bytes). The
 /// data of launches is drained when enough has accumulated or space is short. A thread writes it while the
-/// program continues, so that a short launch has little overhead. After a launch has failed, the recorder is
-/// unusable: the data recorded so far and the error are written, and end the file.
-///
-/// All calls must use the device that the recorder was started with. To end it, [finish](Self::finish) or
-/// [close](Self::close) it. A recorder that is dropped does not free its device memory.
+/// program continues, so that a short launch has little overhead. If a launch fails, the recorder writes the
+/// data so far and the error, ends the file, and is unusable. To end a recorder, [finish](Self::finish) or
+/// [close](Self::close) it: dropping it does not free its device memory.
 pub struct Recorder<W: Write + Send + 'static> {
     pub(super) ledger: Ledger,
     /// Logs that the host empties; `None` if logs are drained between launches.
@@ -38,8 +36,7 @@ pub struct Recorder<W: Write + Send + 'static> {
     /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
     pub(super) recording: Recording,
-    /// Module name of each kernel that was known at the start, by kernel index; empty if the session was not
-    /// started with modules.
+    /// Module of each kernel known at the start, by kernel index; empty if started without modules.
     pub(super) modules: Vec<&'static str>,
     pub(super) failed: bool,
     pub(super) interrupt: Option<Interrupt>,
@@ -55,15 +52,11 @@ impl<W: Write + Send + 'static> std::fmt::Debug for Recorder<W> {
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Lets the recording end while a kernel runs. When `asked` is set, the data of the kernel so far is
-    /// written, the file is ended, and `tell` is called. The file contains the positions of the warps, unless
-    /// logs are [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring).
-    ///
-    /// A running GPU kernel cannot be stopped, so `tell` should end the process. If it returns, the recorder
-    /// waits for the kernel, and the launch fails with [`SessionError::Interrupted`].
-    ///
-    /// # Errors
-    /// If the driver fails.
+    /// Lets the recording end while a kernel runs. When `asked` is set, the recorder writes the data of the
+    /// kernel so far, ends the file, and calls `tell`. The file contains the positions of the warps, unless
+    /// logs are [streamed](crate::Policy::Stream) or [rings](crate::Policy::Ring). A running GPU kernel
+    /// cannot be stopped, so `tell` should end the process. If it returns, the recorder waits for the kernel,
+    /// and the launch fails with [`SessionError::Interrupted`]. Fails if the driver fails.
     pub fn interrupt_by(
         &mut self,
         device: &mut dyn Device,
@@ -78,11 +71,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 
     /// Adds kernels, each with its source file or an empty text, and locations. They can be recorded from now
-    /// on. If the recorder was started without kernels, its window may name kernels added here.
-    ///
-    /// # Errors
-    /// If an ID is 0, in use, or too large for the codec, a parent location does not exist, or the file
-    /// cannot hold that many kernels. Nothing is added then, and the recording continues.
+    /// on. If the recorder was started without kernels, its window may name kernels added here. Fails if an
+    /// ID is 0, in use, or too large for the codec, a parent location does not exist, or the file cannot hold
+    /// that many kernels. Nothing is added then, and the recording continues.
     pub fn add_kernels(
         &mut self,
         kernels: &[(&str, &str)],
@@ -106,14 +97,12 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.name.label = Some(label).filter(|label| !label.is_empty()).map(Arc::from);
     }
 
-    /// Runs a kernel and waits for it. Its records stay on the device or are sent to the file.
+    /// Runs a kernel and waits for it. Its records stay on the device or are sent to the file. Fails if the
+    /// program does not contain the kernel, the launch has a shape that cannot be traced, the kernel fails,
+    /// or the file cannot be written; this may be an error of an earlier launch.
     ///
     /// # Safety
     /// The arguments refer to memory of the device that is valid for the kernel's accesses.
-    ///
-    /// # Errors
-    /// If the program does not contain the kernel, the launch has a shape that cannot be traced, the kernel
-    /// fails, or the file cannot be written; this may be an error of an earlier launch.
     pub unsafe fn record(
         &mut self,
         device: &mut dyn Device,
@@ -235,10 +224,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 
     /// Writes all data that was not drained, and ends the file. The second argument has the ticket of
-    /// launches that failed, with the error, or that had not ended (`None`).
-    ///
-    /// # Errors
-    /// If the device cannot be read, and then nothing has changed; or if the file cannot be written.
+    /// launches that failed, with the error, or had not ended (`None`). Changes nothing if the device cannot
+    /// be read.
     fn write_rest(
         &mut self,
         device: &mut dyn Device,
@@ -256,10 +243,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         written.and(end(worker, &mut self.ledger.total).map(drop))
     }
 
-    /// Writes why a launch failed, ends the file, and frees the memory. Nothing can be recorded afterwards.
-    ///
-    /// Ignores further errors, because the launch's error is returned. After an interruption the file has
-    /// ended already.
+    /// Writes why a launch failed, ends the file, and frees the memory. Ignores further errors, because the
+    /// launch's error is returned. After an interruption the file has ended already.
     fn end_failed(&mut self, device: &mut dyn Device, info: LaunchInfo, error: &SessionError) {
         if let Some(worker) = self.worker.take() {
             end_early(worker, self.ledger.job(None), info, error);
@@ -267,7 +252,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let _ = self.free(device);
     }
 
-    /// Sends all data on the device to the writer.
     fn drain(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         self.drain_all(device, true)
     }
@@ -285,10 +269,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         drain::run_all(device, worker, |drained| self.ledger.go_on(drained, all))
     }
 
-    /// Waits until everything recorded so far is written. [`total`](Self::total) then includes it.
-    ///
-    /// # Errors
-    /// If the device or the file fails.
+    /// Waits until everything recorded so far is written. [`total`](Self::total) then includes it. Fails if
+    /// the device or the file fails.
     pub fn flush(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         self.guarded(|recorder| recorder.drain_and_count(device))
     }
@@ -313,10 +295,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.streams.as_ref().map_or(0, |streams| streams.warps_in_rounds)
     }
 
-    /// Writes the remaining data and the index, and ends the file.
-    ///
-    /// # Errors
-    /// If the device fails, the file cannot be written, or an earlier call failed.
+    /// Writes the remaining data and the index, and ends the file. Fails if the device fails, the file cannot
+    /// be written, or an earlier call failed.
     pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|recorder| {
             recorder.drain(device)?;
@@ -331,8 +311,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         end(worker, &mut self.ledger.total)
     }
 
-    /// Writes the remaining data without an index, and frees the memory, ignoring errors. No-op after the
-    /// end.
+    /// Writes the remaining data without an index and frees the memory; ignores errors. No-op after the end.
     pub fn close(&mut self, device: &mut dyn Device) {
         if self.worker.is_some() {
             if !self.failed {
@@ -368,7 +347,6 @@ pub(super) fn end<W: Write + Send + 'static>(
     Ok((output, summary, *total))
 }
 
-/// Writes a final comparison of host clocks and device timer.
 pub(super) fn compare_clocks<W: Write + Send + 'static>(
     clock: &HostClock,
     device: &mut dyn Device,

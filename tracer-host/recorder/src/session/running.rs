@@ -54,9 +54,6 @@ pub(super) struct Rest {
 }
 
 /// Reads the claimed entries of arenas, from the addresses of their counters.
-///
-/// # Errors
-/// If the device cannot be read.
 pub(super) fn claimed(
     device: &mut dyn Device,
     counters: Vec<(usize, u64)>,
@@ -69,11 +66,8 @@ pub(super) fn claimed(
     Ok(claimed)
 }
 
-/// Sends all remaining data to the writer, and reports launches that have not ended.
-///
-/// # Errors
-/// The first error, if the device cannot be read or the file cannot be written. All data that does not depend
-/// on it is still written.
+/// Sends all remaining data to the writer, and reports launches that have not ended. Returns the first error;
+/// all data that does not depend on it is still written.
 pub(super) fn write_rest<W: Write + Send + 'static>(
     device: &mut dyn Device,
     worker: &mut Worker<W>,
@@ -128,9 +122,6 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
 
 /// Sends the contents of an arena to the writer. Returns the positions of the warps of launches that have not
 /// ended, and the cost.
-///
-/// # Errors
-/// If the device cannot be read or the file cannot be written.
 pub(super) fn write<W: Write + Send + 'static>(
     device: &mut dyn Device,
     codec: CodecSpec,

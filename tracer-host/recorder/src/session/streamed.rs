@@ -165,7 +165,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time)
     }
 
-    /// Sends all recorded data to the writer.
     pub(super) fn drain_streams(&mut self, device: &mut dyn Device) -> Result<(), SessionError> {
         let (Some(streams), Some(worker)) = (&mut self.streams, &mut self.worker) else {
             return Ok(());

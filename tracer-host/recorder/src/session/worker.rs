@@ -55,7 +55,6 @@ unsafe impl Pod for Account {}
 // SAFETY: the struct is `repr(transparent)`.
 unsafe impl TransparentWrapper<WarpAccount> for Account {}
 
-/// A span in the layout of device memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Span(WarpSpan);
@@ -101,8 +100,7 @@ pub(super) struct Drained {
 }
 
 impl Drained {
-    /// Returns an empty value with prepared memory: allocation would dominate the first drain of a short
-    /// program.
+    /// Returns an empty value with prepared memory: allocation would dominate a short program's first drain.
     fn ready() -> Self {
         let one = WarpAccount { finished: 1, ..WarpAccount::default() };
         let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
@@ -110,7 +108,6 @@ impl Drained {
         Self { packed, accounts, ..Self::default() }.emptied()
     }
 
-    /// Clears the value, but keeps its memory.
     fn emptied(mut self) -> Self {
         self.packed.clear();
         self.spans.clear();
@@ -132,7 +129,8 @@ enum Message {
     Flush(SyncSender<LaunchReport>),
 }
 
-/// The writer on its thread. Dropping it writes all pending data.
+/// The writer on its thread. Dropping it writes all pending data. Calls return the thread's error, which may
+/// be of earlier data. Nothing is written after an error.
 pub(super) struct Worker<W> {
     queue: Option<SyncSender<Message>>,
     /// Written data comes back empty, to reuse its memory.
@@ -141,10 +139,7 @@ pub(super) struct Worker<W> {
 }
 
 impl<W: Write + Send + 'static> Worker<W> {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// If the system cannot start a thread.
+    /// Starts the thread. Fails if the system cannot start it.
     pub(super) fn start(
         writer: TraceWriter<W>,
         chunk_bytes: u32,
@@ -170,25 +165,16 @@ impl<W: Write + Send + 'static> Worker<W> {
     }
 
     /// Queues drained data. Waits while the queue is full.
-    ///
-    /// # Errors
-    /// The writer's error, which may be of earlier data. Nothing is written after an error.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
         self.give(Message::Drained(drained))
     }
 
     /// Queues a message from the host.
-    ///
-    /// # Errors
-    /// See [`write`](Self::write).
     pub(super) fn send(&mut self, message: HostMessage) -> Result<(), SessionError> {
         self.give(Message::Host(message))
     }
 
     /// Queues host times of launches and clock readings, if any.
-    ///
-    /// # Errors
-    /// See [`write`](Self::write).
     pub(super) fn send_times(
         &mut self,
         launches: Vec<HostLaunch>,
@@ -199,9 +185,6 @@ impl<W: Write + Send + 'static> Worker<W> {
     }
 
     /// Waits until everything is written. Returns the totals so far.
-    ///
-    /// # Errors
-    /// See [`write`](Self::write).
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
         let (answer, answered) = sync_channel(1);
         self.give(Message::Flush(answer))?;
@@ -212,9 +195,6 @@ impl<W: Write + Send + 'static> Worker<W> {
     }
 
     /// Ends the thread. Returns the writer and the totals.
-    ///
-    /// # Errors
-    /// See [`write`](Self::write).
     pub(super) fn finish(mut self) -> Result<(TraceWriter<W>, LaunchReport), SessionError> {
         let Work { writer, report, .. } = self.join().unwrap_or(Err(SessionError::Unusable))?;
         Ok((writer, report))
@@ -277,7 +257,6 @@ impl<W: Write + Send> Work<W> {
                     let _ = self.empty.send(drained.emptied());
                 }
                 Message::Host(message) => self.writer.write_message(&message)?,
-                // The receiver may be dropped.
                 Message::Flush(answer) => drop(answer.send(self.report)),
             }
         }
@@ -396,7 +375,6 @@ impl<W: Write + Send> Work<W> {
 fn sums(runs: &[AccountRun]) -> [u64; 3] {
     runs.iter().fold([0; 3], |sums, AccountRun { warps, account }| {
         let each = [account.attempted, account.recorded, account.lost];
-        // Accounts in damaged memory may have any value.
         std::array::from_fn(|at| u64::wrapping_add(sums[at], each[at].wrapping_mul((*warps).into())))
     })
 }

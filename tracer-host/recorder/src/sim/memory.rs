@@ -34,9 +34,8 @@ pub(super) struct Memory {
     pub(super) placing: (u32, u64),
 }
 
-/// An allocation. The allocator knows a larger block with a small alignment, because it provides zeroed pages
-/// only for such requests. For others it would write zeros, which takes seconds for a large pool that is
-/// hardly used.
+/// An allocation. The allocator gets requests for larger blocks with a small alignment: for others it writes
+/// zeros instead of providing zeroed pages, which takes seconds for a large pool that is hardly used.
 #[derive(Debug)]
 struct Block {
     length: usize,

@@ -138,10 +138,7 @@ impl SimDevice {
         Ok(())
     }
 
-    /// Returns the memory at an address.
-    ///
-    /// # Errors
-    /// If it is not inside one allocation.
+    /// Returns the memory at an address. Fails if it is not inside one allocation.
     pub(crate) fn memory_at(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], DeviceError> {
         let start = self.pointer(address, bytes)?;
         // SAFETY: inside an allocation, which is zero-initialized. No launch is running, and nothing else
@@ -187,7 +184,6 @@ impl SimDevice {
     }
 }
 
-/// State shared by the launches of a device.
 #[derive(Clone, Copy)]
 struct Runner<'d> {
     simulator: &'d Simulator,

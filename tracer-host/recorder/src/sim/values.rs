@@ -21,9 +21,6 @@ impl Values {
     }
 
     /// Checks that site numbers suffice for all modules.
-    ///
-    /// # Errors
-    /// If they do not.
     pub(super) fn check(&self) -> Result<(), DeviceError> {
         if self.next() <= usize::from(MAX_SITE) + 1 {
             return Ok(());

@@ -65,8 +65,7 @@ impl Earlier {
 #[derive(Debug)]
 pub(super) struct Replacement {
     target: PathBuf,
-    /// `None` if the part file is unnamed until it replaces the target, so that a killed process leaves no
-    /// file.
+    /// `None` if the part file is unnamed until it replaces the target: a killed process then leaves no file.
     name: Option<TempPath>,
     sections: Sections,
 }

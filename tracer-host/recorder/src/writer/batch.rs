@@ -1,6 +1,5 @@
-//! The chunks of a batch: checked one by one, then brought into the order of the file.
-//!
-//! A batch may have a million chunks of a few bytes each, so only a few words per chunk are moved.
+//! The chunks of a batch: checked one by one, then brought into the order of the file. A batch may have a
+//! million chunks of a few bytes each, so only a few words per chunk are moved.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -46,7 +45,6 @@ struct Launch {
     first: u64,
 }
 
-/// Chunks in any order.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// Sorted by number.
@@ -54,7 +52,6 @@ pub(crate) struct Batch {
     tracks: u32,
     capacity: u32,
     streams: u64,
-    /// In order of addition.
     pieces: Vec<Vec<BatchChunk>>,
 }
 
@@ -85,7 +82,6 @@ impl Batch {
         }
     }
 
-    /// Returns a launch of the batch; `None` if the batch does not have it.
     pub(crate) fn launch(&self, number: u32) -> Option<LaunchInfo> {
         self.find(number).map(|launch| launch.info)
     }
@@ -212,13 +208,11 @@ fn within(ordered: &[BatchChunk], streams: Range<u64>) -> &[BatchChunk] {
     &ordered[at(streams.start)..at(streams.end)]
 }
 
-/// The chunks of one launch and track.
 #[derive(Debug)]
 pub(super) struct TrackChunks<'b> {
     launch: u32,
     track: u32,
     first_stream: u64,
-    /// Separate chunks, in order.
     chunks: Cow<'b, [BatchChunk]>,
     /// Runs, if the warps repeat.
     pub(super) runs: Option<Repeated<'b>>,
@@ -253,13 +247,11 @@ impl<'b> Part<'b> {
         (chunk.stream - self.first_stream) as u32
     }
 
-    /// Returns one of the chunks with its payload.
     pub(super) fn chunk<'p>(&self, chunk: &BatchChunk, payload: &'p [u8]) -> ChunkRef<'p> {
         let &BatchChunk { sequence, events, .. } = chunk;
         ChunkRef { track: self.track, warp: self.warp(chunk), sequence, events, payload }
     }
 
-    /// Returns a part with other chunks of the same launch and track.
     pub(super) const fn with_chunks(&self, chunks: &'b [BatchChunk]) -> Self {
         Self { chunks, ..*self }
     }

@@ -31,9 +31,7 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Writes chunks of a launch's data track, in any order, and flushes. For each warp, sequence numbers
-    /// ascend over all calls.
-    ///
-    /// Entries that no kernel can write are left out and counted in the file.
+    /// ascend over all calls. Entries that no kernel can write are left out and counted in the file.
     ///
     /// # Errors
     /// An unknown launch, or one whose data accounts were written. A chunk of a warp that the launch does not
@@ -44,10 +42,8 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Like [`write_data`](Self::write_data) for several launches. Encodes their sections in rayon's current
-    /// pool, and writes them in the order of launches.
-    ///
-    /// # Errors
-    /// See [`write_data`](Self::write_data). If a chunk is refused, nothing is written for any launch.
+    /// pool, and writes them in the order of launches. If a chunk is refused, nothing is written for any
+    /// launch.
     pub fn write_data_batch(
         &mut self,
         launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
@@ -103,9 +99,6 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Writes the accounts of a launch's data track, like [`end_launch`](Self::end_launch), but of accesses.
-    ///
-    /// # Errors
-    /// See [`end_launch`](Self::end_launch).
     pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
         let accounts = AccountRun::of(accounts);
         self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])

@@ -42,7 +42,6 @@ pub(super) struct EndPart<'a> {
     pub(super) first_warp: u32,
     /// Warps of the section, recorded or not.
     pub(super) warps: u32,
-    /// Accounts of the recorded warps.
     accounts: Vec<AccountRun>,
     /// Their spans, or empty.
     spans: &'a [WarpSpan],

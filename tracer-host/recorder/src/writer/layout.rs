@@ -100,7 +100,6 @@ pub(crate) fn get_ready(tracks: &[CodecSpec], options: &WriterOptions) {
     let accounts = options.compression;
     threads::on_each(move || {
         layouts.iter().for_each(Layout::try_out);
-        // Errors recur when real accounts are encoded.
         let _ =
             encode_accounts(0, 0, 0, &[AccountRun { warps: 64, account: WarpAccount::default() }], accounts);
     });

@@ -13,11 +13,8 @@ use crate::HostMessage;
 const BUFFERS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
-    /// Writes a message from the host, and flushes.
-    ///
-    /// # Errors
-    /// If the message contradicts the file's metadata, holds values that a reader refuses, exceeds a limit of
-    /// the format, or writing fails.
+    /// Writes a message from the host, and flushes. Fails if the message contradicts the file's metadata,
+    /// holds values that a reader refuses, exceeds a limit of the format, or writing fails.
     pub fn write_message(&mut self, message: &HostMessage) -> Result<(), WriteError> {
         // The index lists these sections.
         let indexed = match message {

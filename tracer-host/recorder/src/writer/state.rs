@@ -60,7 +60,6 @@ impl Launches {
         if self.launches.contains_key(&launch) {
             return Err(WriteError::LaunchTwice { launch });
         }
-        // Includes the data track.
         let tracks = (0..=self.tracks()).map(|_| Track::Open(Vec::new())).collect();
         self.launches.insert(launch, Launch { info: *info, tracks, ended_early: false });
         Ok(())

@@ -108,10 +108,8 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         }
     }
 
-    /// Polls for launches that have ended, and drains data that is due.
-    ///
-    /// # Errors
-    /// If a kernel, the device or the file fails.
+    /// Polls for launches that have ended, and drains data that is due. Fails if a kernel, the device or the
+    /// file fails.
     pub fn step(&mut self, now: Instant) -> Result<Next, SessionError> {
         self.poll()?;
         let is_flush = {
@@ -208,7 +206,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         Ok(())
     }
 
-    /// Sends finished arenas to the writer. With `all`, also the arena being filled, unless that blocks
+    /// Sends finished arenas to the writer, with `all` also the arena being filled unless that blocks
     /// callers.
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
@@ -293,10 +291,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     }
 
     /// Writes all data that was not drained, and ends the file. `failed` has the ticket and the error of
-    /// launches that failed.
-    ///
-    /// # Errors
-    /// If the device cannot be read, and then nothing has changed; or if the file cannot be written.
+    /// launches that failed. Changes nothing if the device cannot be read.
     fn write_rest(&mut self, failed: Option<(Ticket, String)>) -> Result<(), SessionError> {
         let counters = self.shared.lock().ledger.counters();
         let claimed = running::claimed(&mut self.device, counters)?;

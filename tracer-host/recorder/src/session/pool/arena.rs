@@ -64,7 +64,6 @@ impl Arena {
         self.accounts.end - self.accounts.start
     }
 
-    /// Returns the end of all logs.
     pub(super) fn end_of_logs(&self) -> u32 {
         let taken = self.taken().min(self.logs_end.into()) as u32;
         if self.reserve_next > self.reserve { taken.max(self.reserve_next) } else { taken }

@@ -99,7 +99,6 @@ impl Pool {
         // Four bytes per stream, and 6 to 12 bytes per stream for the table.
         let class_slots = if finds_classes && streams > 1 { 1 << (3 * streams).ilog2() } else { 0 };
         let mut launches = arena.ended.clone();
-        // The file needs launches ordered by number.
         launches.sort_unstable_by_key(LaunchInfo::number);
         Some(Filled {
             arena: at,

@@ -68,10 +68,8 @@ pub(super) struct Layout {
     pub(super) takes_all: bool,
 }
 
-/// Plans the placement of launches that begin together. Changes nothing.
-///
-/// # Errors
-/// If the arena has too little free memory.
+/// Plans the placement of launches that begin together. Changes nothing. Fails if the arena has too little
+/// free memory.
 pub(super) fn plan(
     arena: &Arena,
     division: &Division,

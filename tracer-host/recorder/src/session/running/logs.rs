@@ -6,7 +6,6 @@ use warptrace_abi::log::{ALL_LEFT, Entry, LoggedLaunch, RESERVED_ENTRIES, STOPPE
 use warptrace_format::LANES;
 use warptrace_format::file::LanesAt;
 
-/// The words of a log entry.
 type Words = [u32; 4];
 
 /// A run that lanes have begun.
@@ -38,7 +37,6 @@ impl Begun {
     }
 }
 
-/// A lane's log as copied.
 struct LaneLog {
     /// Index of the last link, and number of entries with runs in its segment.
     link: u32,
@@ -55,7 +53,6 @@ struct LaneLog {
     may_go_on: bool,
 }
 
-/// A copy of an arena's logs.
 pub(super) struct Logs<'a> {
     /// All entries; zero where no logs are.
     pub(super) entries: &'a mut [Words],
@@ -94,7 +91,6 @@ impl Logs<'_> {
         found
     }
 
-    /// Empties the log of a stream.
     fn empty(&mut self, launch: &LoggedLaunch, stream: u32) {
         let first = launch.first_segment(stream, 0);
         *self.at(first) = [0; 4];
@@ -272,7 +268,6 @@ impl LaneLog {
         self.link - self.first
     }
 
-    /// Adds the next run.
     fn note(&mut self, begun: Begun) {
         for (lanes, _) in &mut self.last {
             *lanes &= !begun.mask;

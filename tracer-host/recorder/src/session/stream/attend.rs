@@ -22,15 +22,13 @@ use crate::session::worker::Account;
 /// How long lanes wait before the host takes over warps: while a round is being flattened, and otherwise.
 const PATIENCE_WITH_ROUND: Duration = Duration::from_millis(30);
 const PATIENCE: Duration = Duration::from_millis(2);
-/// A round begins when at least 1 / `WORTH_SHARE` of all segments is in use. With fewer, no lane lacks
-/// memory.
+/// A round needs at least 1 / `WORTH_SHARE` of all segments in use: with fewer, no lane lacks memory.
 const WORTH_SHARE: usize = 16;
 /// Minimum number of segments in use for a round after the kernel has ended. The host encodes fewer itself.
 const WORTH_SEGMENTS: usize = 4096;
 /// Minimum number of warps that are expected to fit into a round.
 const MIN_FITTED: usize = 64;
-/// Maximum time that an interruption waits for rounds that have copied their segments. For other rounds it
-/// waits a tenth of it.
+/// Maximum wait of an interruption for rounds that have copied their segments; a tenth of it for others.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 impl Drained {
@@ -231,8 +229,7 @@ impl Streams {
         self.rounds.iter().any(|rounds| rounds.running.is_some())
     }
 
-    /// Abandons rounds, because the recording is interrupted. The host takes the warps that a round has not
-    /// copied yet.
+    /// Abandons rounds for an interruption. The host takes the warps that a round has not copied yet.
     pub(super) fn leave_rounds(&mut self) {
         for running in self.rounds.iter_mut().filter_map(|rounds| rounds.running.take()) {
             if running.outcomes.is_none()
@@ -243,8 +240,7 @@ impl Streams {
         }
     }
 
-    /// Waits for running rounds, because their chunks belong in the file. Stops at an error, or at the time
-    /// limit ([`LAST_WAIT`]).
+    /// Waits for running rounds, whose chunks belong in the file. Stops at an error, or after [`LAST_WAIT`].
     pub(in super::super) fn finish_rounds(&mut self, memory: &mut dyn LiveMemory) -> Drained {
         let (mut scan, started) = (Drained::default(), Instant::now());
         while self.is_running() {

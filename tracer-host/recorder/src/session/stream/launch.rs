@@ -108,8 +108,7 @@ impl Launch {
         self.encoded[(track * self.warps + warp) as usize] = (events, chunks);
     }
 
-    /// Returns the offset of its warps' spans in the session's memory. They follow the lost events of
-    /// streams.
+    /// Returns the offset of its warps' spans in the session's memory, after the lost events of streams.
     pub(super) fn spans_at(&self) -> u64 {
         self.tables + 8 * self.streams.len() as u64
     }
@@ -164,7 +163,6 @@ impl Launch {
         }
     }
 
-    /// Returns the mask of a warp's lanes.
     pub(super) fn lanes(&self, warp: u32) -> u32 {
         let threads = self.info.chosen().block_threads(self.info.threads_per_block());
         let before = 32 * (warp % threads.div_ceil(32));

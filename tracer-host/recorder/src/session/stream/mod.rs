@@ -329,7 +329,6 @@ fn read_all(memory: &mut dyn LiveMemory, address: u64, bytes: usize) -> Result<V
     Ok(all)
 }
 
-/// Returns 8-byte words.
 fn words_of_eight(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().map(|word| u64::from_le_bytes(*word))

@@ -22,7 +22,6 @@ struct Held {
     /// Whether an earlier scan found it.
     is_old: bool,
     count: u32,
-    /// Start time.
     time: u32,
 }
 
@@ -32,7 +31,6 @@ const _: () = assert!(size_of::<Held>() == 16);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     held: Vec<Held>,
-    /// Buffer for sorting.
     spare: Vec<Held>,
     /// Base for sorting, because times wrap: 2^31 units before the run that was released last, or before the
     /// first run if none was released.
@@ -82,9 +80,8 @@ impl Order {
 
     /// Returns true if a run must be dropped, because a run of one of its lanes with the same or a later
     /// start time was released. The run is then a copy of a released run, or is too late because a copy of it
-    /// was lost. Otherwise registers the release of the run.
-    ///
-    /// A run without copies is never dropped: the runs of a counted loop may arrive in any order.
+    /// was lost. Otherwise registers the release of the run. A run without copies is never dropped: the runs
+    /// of a counted loop may arrive in any order.
     fn has_gone(&mut self, held: Held) -> bool {
         let Held { mask, time, is_sole, .. } = held;
         let mut later = 0;

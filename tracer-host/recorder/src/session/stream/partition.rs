@@ -17,7 +17,6 @@ const TABLES_SHARE: u64 = 32;
 /// Bytes of the queue's state.
 const STATE_BYTES: u64 = 256;
 
-/// The memory needs of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needs {
     /// Lanes that may hold a segment at once, counted for each track.
@@ -57,11 +56,9 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Divides `bytes` bytes of memory for launches that need at most `needs` each. Selects the
-    /// longest segments that fit in sufficient number.
-    ///
-    /// # Errors
-    /// If the memory is too small. The error contains a sufficient size.
+    /// Divides `bytes` bytes of memory for launches that need at most `needs` each. Selects the longest
+    /// segments that fit in sufficient number. If the memory is too small, the error contains a sufficient
+    /// size.
     pub(super) fn new(bytes: u64, needs: Needs) -> Result<Self, SessionError> {
         let enough = |partition: &Self, each: u64| u64::from(partition.segment_count) > each * needs.lanes;
         let mut entries = MAX_STREAM_ENTRIES;

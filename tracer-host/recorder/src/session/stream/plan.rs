@@ -73,7 +73,6 @@ pub(super) struct Plan {
     pub(super) job: FlattenJob,
 }
 
-/// Allocates consecutive pieces of memory.
 struct Pieces {
     next: u64,
     end: u64,

@@ -27,9 +27,7 @@ pub(super) struct Round {
 }
 
 pub(super) enum News {
-    /// The logs are flattened.
     Flattened(Flattened),
-    /// Packed chunks.
     Chunks(Vec<u8>),
     /// The round has ended. Has the accounts of its streams: all warps of track 0, then those of track 1.
     Done(Vec<Account>),
@@ -105,7 +103,6 @@ impl Drop for Rounds {
     }
 }
 
-/// Processes rounds from the queue.
 fn work(mut device: Box<dyn Device + Send>, codec: CodecSpec, rounds: &Receiver<Round>, news: &Sender<News>) {
     for round in rounds {
         let last = match round.run(&mut *device, codec, news) {
@@ -184,7 +181,6 @@ impl Round {
         let Plan { table, scratch, .. } = *plan;
         let logs = LoggedLaunches { codec, pool: &plan.pool, launches: &launches, table, scratch };
         let mut packed = Vec::new();
-        // The receiver may be dropped.
         let send = |packed: &mut Vec<u8>| {
             let mut chunks = std::mem::take(packed);
             packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);

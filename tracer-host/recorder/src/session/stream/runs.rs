@@ -7,8 +7,7 @@ use warptrace_format::chunk::CHUNK_HEADER_BYTES;
 use super::order::Order;
 use crate::packed;
 
-/// Minimum number of ordered runs for encoding a chunk: usually more than a chunk holds, so that chunks are
-/// full.
+/// Minimum number of ordered runs for encoding a chunk: usually more than it holds, so that chunks are full.
 const BATCH: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,6 @@ pub(super) struct Stream {
     order: Order,
     /// Ordered runs that are not encoded yet.
     ready: Vec<RunWords>,
-    /// Number of encoded chunks.
     pub(super) chunks: u32,
     /// Number of events in these chunks.
     pub(super) recorded: u64,

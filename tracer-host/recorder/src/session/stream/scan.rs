@@ -58,8 +58,7 @@ fn is_asked(asked: Option<&AtomicBool>) -> bool {
 pub(super) type Ended = Vec<(u32, Vec<u32>)>;
 
 impl Streams {
-    /// Scans all segments in use. With `is_over`, all kernels have ended, and this is the last scan of all
-    /// launches.
+    /// Scans all segments in use. With `is_over`, all kernels have ended, and this is their last scan.
     pub(in super::super) fn scan(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -116,10 +115,9 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes the new entries of all launches. Returns the lanes that had left before.
-    ///
-    /// The caller must [register](Self::note) the result only after all work of this scan: the last entries
-    /// of a lane that has left may have been in flight, and only the next scan is certain to see them.
+    /// Takes the new entries of all launches. Returns the lanes that had left before. The caller must
+    /// [register](Self::note) the result only after all work of this scan: the last entries of a lane that
+    /// has left may have been in flight, and only the next scan is certain to see them.
     fn take_new(
         &mut self,
         memory: &mut dyn LiveMemory,
@@ -134,7 +132,6 @@ impl Streams {
         Ok(ended)
     }
 
-    /// Registers the lanes that had left before a scan.
     pub(super) fn note(&mut self, ended: Ended) {
         for (launch, ended) in ended {
             if let Some(launch) = self.launches.get_mut(&launch) {

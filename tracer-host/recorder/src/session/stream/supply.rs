@@ -25,9 +25,8 @@ pub(super) struct Slots {
 /// by the lane that took the ticket.
 ///
 /// A lane may read its slot long after it took its ticket, when later tickets have wrapped around the queue.
-/// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. If a
-/// ticket was taken but its slot cannot be written yet, the ticket is skipped, so that later tickets need not
-/// wait for it.
+/// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. A
+/// taken ticket whose slot cannot be written yet is skipped, so that later tickets need not wait.
 #[derive(Debug)]
 pub(super) struct Supply {
     /// For each queue slot, whether a lane may still read it.
