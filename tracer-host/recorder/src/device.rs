@@ -126,8 +126,7 @@ pub struct DeviceFacts {
     pub resident_threads: u64,
     /// Total memory in bytes. For the simulator, the host's total memory, or 4 GiB if that is unknown.
     pub memory_bytes: u64,
-    /// Free memory in bytes; the total if the driver does not report it. For the simulator, the total, but at
-    /// most 8 GiB.
+    /// Free memory in bytes, or the total if that is unknown. On the simulator, at most 8 GiB of the total.
     pub free_bytes: u64,
 }
 
@@ -183,8 +182,7 @@ pub struct LaunchTime {
 pub enum EncodeJob<'a> {
     /// Flattens streamed logs of warps that have left their kernel, which may still run.
     Flatten(&'a FlattenJob),
-    /// Finds the classes of the streams of launches, before their logs are encoded. The hash table of classes
-    /// in `pool` must be empty.
+    /// Finds the classes of streams, before encoding. The hash table of classes in `pool` must be empty.
     Classes {
         /// Addresses of logs and classes.
         pool: &'a PoolDescriptor,
@@ -275,8 +273,7 @@ pub trait Device {
     /// [`give_up_by`](Self::give_up_by) set a flag before.
     fn read_beside(&mut self) {}
 
-    /// Waits for all submitted work, and makes later reads wait for such work again. Fails if a kernel
-    /// failed.
+    /// Waits for all submitted work, and undoes [`read_beside`](Self::read_beside). Fails if a kernel failed.
     fn wait(&mut self) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -322,8 +319,7 @@ pub trait Device {
         traced: Option<Traced<'_>>,
     ) -> Result<LaunchTime, DeviceError>;
 
-    /// Runs a step from logs on the device to chunks on the host. Fails if the device does not support the
-    /// encoding, or the encoding fails.
+    /// Runs a step from logs to chunks. Fails if the encoding is unsupported or fails.
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError>;
 
     /// Reads the device's clocks. With `with_steps`, also measures their resolution, which takes longer.
@@ -331,8 +327,7 @@ pub trait Device {
         Ok(DeviceClocks::default())
     }
 
-    /// Returns access to the device's memory that also works while kernels run. Fails if the device cannot
-    /// stream logs.
+    /// Returns access to the device's memory while kernels run. Fails if the device cannot stream logs.
     fn live(&mut self) -> Result<&mut dyn LiveMemory, DeviceError> {
         Err(not_streamed())
     }

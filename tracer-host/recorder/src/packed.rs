@@ -7,8 +7,7 @@
 //!   32 bytes
 //! ```
 //!
-//! Chunks that were reserved but not used are left out. The padding is whatever followed the payload in the
-//! pool.
+//! Unused chunks are left out. The padding is whatever followed the payload in the pool.
 
 use std::ops::Range;
 
@@ -69,7 +68,6 @@ pub(crate) fn payload(packed: &[u8], at: u32, bytes: Range<u32>) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Consecutive packed chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     packed: &'a [u8],

@@ -40,8 +40,7 @@ pub(crate) fn value_info(number: u16, of: ValueType, value: &SourceValue, file: 
     SiteInfo { column: value.column, ..info.at(value.location, file, value.line) }
 }
 
-/// Describes a wait for the file. Merges copies at the same place. `ptx_name` names the PTX text, for copies
-/// without a source place.
+/// Describes a wait for the file, and merges copies at one place. `ptx_name` replaces a missing source file.
 #[must_use]
 pub fn wait_info(wait: &PointWait, ptx_name: &str) -> WaitInfo {
     let place = |copy: &PointCopy| place(copy.source.as_ref(), (copy.ptx_line, copy.ptx_column), ptx_name);

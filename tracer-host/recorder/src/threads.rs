@@ -7,8 +7,7 @@ use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Returns the pool, which has as many threads as rayon's default pool and starts on first use. `None` if the
-/// system cannot start threads.
+/// Returns the pool, as large as rayon's default pool, started on first use; `None` if threads cannot start.
 fn pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     let start = || ThreadPoolBuilder::new().thread_name(|number| format!("warptrace {number}")).build().ok();

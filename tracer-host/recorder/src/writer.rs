@@ -333,9 +333,8 @@ impl<W: Write + Send> TraceWriter<W> {
     /// chunk of that track may follow. Without accounts, a recorded launch can be read but not verified.
     ///
     /// # Errors
-    /// An unknown launch, a track that is not a track of events, a second call for the same track, a number
-    /// of accounts that differs from the number of recorded warps, a `finished` that is neither 0 nor 1, or
-    /// an I/O error.
+    /// An unknown launch, a track that is not of events, a second call for the same track, a number of
+    /// accounts that is not the number of recorded warps, a `finished` other than 0 or 1, or an I/O error.
     pub fn end_launch(
         &mut self,
         launch: u32,
@@ -386,8 +385,7 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the index and the trailer, and flushes. Returns the output and the totals. After an I/O error,
-    /// the file opens as an unfinished one.
+    /// Writes the index and the trailer, and flushes. After an I/O error, the file opens as unfinished.
     pub fn finish(mut self) -> Result<(W, Summary), WriteError> {
         self.check_usable(0)?;
         let index_offset = self.summary.bytes;

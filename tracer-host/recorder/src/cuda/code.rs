@@ -57,7 +57,6 @@ pub(super) struct Code {
     with_values: Vec<KernelModule>,
     /// Added modules without PTX.
     without: Vec<KernelModule>,
-    /// 90 for `sm_90`.
     architecture: u32,
     /// Instructions that mark an event, and that delay an untraced kernel ([`MARKS_VARIABLE`]).
     marks: [u32; 2],
@@ -262,7 +261,6 @@ impl Code {
         })
     }
 
-    /// Returns the sites of code loaded since the last call.
     pub(super) fn take_sites(&mut self) -> Vec<SiteInfo> {
         std::mem::take(&mut self.sites)
     }
@@ -290,7 +288,6 @@ impl Code {
         kernels.iter().map(limit).collect()
     }
 
-    /// Returns the untraced kernel. Loads it on first use.
     pub(super) fn untraced(&mut self, call: &KernelCall) -> Result<sys::CUfunction, DeviceError> {
         let text = self.text_of(call)?;
         self.load_from(text, &[call.name()], None)?;
@@ -303,10 +300,8 @@ impl Code {
         Ok(self.traced[&((text, call.name().to_owned()), recording)])
     }
 
-    /// Unloads all modules.
-    ///
     /// # Safety
-    /// No kernel of them runs or will run.
+    /// No kernel of the modules runs or will run.
     pub(super) unsafe fn unload(&mut self) {
         for module in self.modules.drain(..) {
             // Errors are ignored. SAFETY: loaded here, and no longer used.

@@ -350,8 +350,7 @@ impl CudaDevice {
         };
         arguments.push(descriptor.cast_mut());
         let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims };
-        // SAFETY: see above. The last argument is the descriptor; kernels read only the part that they
-        // declare.
+        // SAFETY: see above. Kernels read only the declared part of the descriptor, the last argument.
         unsafe { self.run(launched, serve) }
     }
 

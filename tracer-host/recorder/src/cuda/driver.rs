@@ -32,7 +32,6 @@ fn driver_error(error: DriverError, call: &'static str, kernel: Option<String>) 
     DeviceError::Driver { call, kernel, name, description }
 }
 
-/// Returns the driver's name and description of an error.
 pub(super) fn words(error: DriverError) -> (String, String) {
     let text = |found: Result<&std::ffi::CStr, DriverError>| {
         found.map_or_else(|_| "unknown to the driver".to_owned(), |text| text.to_string_lossy().into_owned())
@@ -153,8 +152,7 @@ impl PtxKernel {
         Ok(Self { waits: waits.clone(), name, module, function: super::code::function(module, name)? })
     }
 
-    /// Runs the kernel with `blocks` blocks of `threads` threads, waits for it, and copies the memory at
-    /// `from` to `to`.
+    /// Runs `blocks` blocks of `threads` threads, waits for them, and copies memory at `from` to `to`.
     ///
     /// # Safety
     /// The arguments match the kernel and refer to memory that is valid for its accesses. `from` is device

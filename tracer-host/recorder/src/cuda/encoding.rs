@@ -56,8 +56,7 @@ const KERNELS: [&str; 8] = [
 ];
 
 impl Encoding {
-    /// Loads the kernels: a cubin if one fits and the driver accepts it, otherwise PTX, which the driver
-    /// compiles.
+    /// Loads a cubin if one fits and the driver accepts it, otherwise PTX, which the driver compiles.
     pub(super) fn load(architecture: u32) -> Result<Self, DeviceError> {
         // A cubin runs on its architecture and on later ones with the same major version.
         let fits = |found: u32| found / 10 == architecture / 10 && found <= architecture;
@@ -138,7 +137,6 @@ pub(super) fn encode(
     Ok(Encoded { claims, time, collected: 0 })
 }
 
-/// Finds classes, see [`EncodeJob::Classes`](crate::EncodeJob::Classes).
 pub(super) fn find_classes(
     device: &mut CudaDevice,
     pool: &PoolDescriptor,
@@ -170,7 +168,6 @@ pub(super) fn priority_stream() -> Result<sys::CUstream, DeviceError> {
     Ok(stream)
 }
 
-/// Flattens logs, see [`EncodeJob::Flatten`](crate::EncodeJob::Flatten).
 pub(super) fn flatten(device: &mut CudaDevice, job: &FlattenJob) -> Result<(), DeviceError> {
     let mut time = Duration::ZERO;
     let shape = device.encoding_shape(job.segment_count.max(1), FLATTEN_THREADS, FLATTEN_THREADS, 0);
@@ -222,8 +219,7 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Returns the launch shape for `items` items: `threads` threads per `each` items, `bytes` shared bytes
-    /// per thread.
+    /// Returns a shape of `threads` threads per `each` of `items` items, with `bytes` shared bytes a thread.
     fn encoding_shape(&self, items: u32, threads: u32, each: u32, bytes: u32) -> LaunchShape {
         // With fewer blocks than needed, each block processes more items.
         let most = MAX_BLOCKS * self.multiprocessors;

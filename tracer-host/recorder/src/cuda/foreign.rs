@@ -16,7 +16,6 @@ use crate::{DeviceError, Ending};
 #[derive(Clone, Debug, Default)]
 pub struct Brackets(Arc<Mutex<Vec<Events>>>);
 
-/// The events before and after launches.
 #[derive(Debug)]
 struct Events([sys::CUevent; 2]);
 
@@ -30,7 +29,6 @@ pub struct Bracket {
     events: Option<Events>,
     /// Whether the event after the launches was recorded.
     marked: bool,
-    /// Name of the first kernel.
     kernel: &'static str,
     pool: Brackets,
 }

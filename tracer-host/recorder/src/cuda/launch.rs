@@ -120,7 +120,6 @@ impl CudaDevice {
 }
 
 impl CudaDevice {
-    /// Returns an error if the stream is being captured into a graph.
     fn check_no_capture(&self, kernel: &str) -> Result<(), DeviceError> {
         if self.stream.is_null() {
             return Ok(());

@@ -62,8 +62,7 @@ impl Live {
         let Buffer { memory, done } = &self.buffers[self.next];
         let mut at = 0;
         for &(address, length) in ranges {
-            // SAFETY: the buffer is pinned, long enough, and read only after its event; the caller checked
-            // the source.
+            // SAFETY: the buffer is pinned, long enough, and read after its event; the source was checked.
             unsafe {
                 let target = std::slice::from_raw_parts_mut(memory.cast::<u8>().add(at), length);
                 result::memcpy_dtoh_async(target, address, self.reads).called("cuMemcpyDtoHAsync")?;
@@ -93,8 +92,7 @@ impl Live {
 
     fn write(&mut self, mut address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         for piece in bytes.chunks(MAX_WRITE) {
-            // SAFETY: the buffer is pinned, long enough, and idle until the copy is done; the caller checked
-            // the target.
+            // SAFETY: the buffer is pinned, long enough, and unused during the copy; the target was checked.
             unsafe {
                 let source = std::slice::from_raw_parts_mut(self.written.cast::<u8>(), piece.len());
                 source.copy_from_slice(piece);

@@ -171,8 +171,7 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
 }
 
 impl CudaDevice {
-    /// Returns the GPUs of this machine, in the driver's order. Fails with [`DeviceError::NoDriver`] without
-    /// a driver, or with the driver's error.
+    /// Returns the GPUs in the driver's order, [`DeviceError::NoDriver`], or the driver's error.
     pub fn list() -> Result<Vec<DeviceInfo>, DeviceError> {
         (0..count_devices()?)
             .map(|ordinal| describe(result::device::get(ordinal as i32).called("cuDeviceGet")?))

@@ -1,5 +1,4 @@
-//! Host memory that kernels can access. The host can read it even after a kernel has failed, when the driver
-//! gives no access to device memory.
+//! Host memory that kernels can access. It stays readable after a kernel has failed, unlike device memory.
 
 use cudarc::driver::{result, sys};
 
@@ -42,7 +41,6 @@ impl Pinned {
         self.allocations.around(address, bytes).is_some()
     }
 
-    /// Returns a pointer to bytes in one allocation; `None` if they are not in one.
     pub(super) fn pointer(&self, address: u64, bytes: u64) -> Option<*mut u8> {
         self.holds(address, bytes).then(|| std::ptr::with_exposed_provenance_mut(address as usize))
     }

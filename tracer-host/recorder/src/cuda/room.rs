@@ -1,10 +1,9 @@
 //! Keeps room on the GPU for the tracer's kernels next to the program's kernel.
 //!
 //! A kernel with many blocks fills the GPU, and each of its warps holds log memory until it leaves. If all of
-//! them wait for memory, no kernel of the tracer finds room to encode the logs of warps that have left.
-//! Therefore a kernel with blocks for at least two waves runs with half as many blocks at once: each block
-//! gets shared memory that it does not use. A kernel with fewer blocks is not changed, because its blocks may
-//! wait for each other.
+//! them wait for memory, no kernel of the tracer finds room to encode the logs of warps that have left. So a
+//! kernel with blocks for at least two waves runs with half as many blocks at once: each block gets shared
+//! memory that it does not use. A kernel with fewer blocks, which may wait for each other, is unchanged.
 
 use cudarc::driver::sys;
 

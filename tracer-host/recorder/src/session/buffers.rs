@@ -84,7 +84,6 @@ impl KnownBuffers {
         self.is_changed
     }
 
-    /// Returns pending changes, if any.
     pub(super) fn take(&mut self) -> Option<Buffers> {
         let is_changed = std::mem::take(&mut self.is_changed);
         let buffers = std::mem::take(&mut self.news).into_values().collect();

@@ -1,5 +1,4 @@
-//! Classes: sets of streams with the same chunks. Each class has a representative stream, and the device
-//! encodes only that one.
+//! Classes: sets of streams with the same chunks. The device encodes only one representative stream of each.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -36,7 +35,6 @@ pub(crate) struct StreamName {
 /// Classes of the launches of a drain.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// `None` if each stream is a separate class.
     pub(super) classes: Option<Classes>,
     /// For each launch, whether the lanes of its warps diverge.
     pub(super) parted: Vec<bool>,
@@ -118,7 +116,6 @@ impl Classes {
         Some(Self { launches: launches.to_vec(), by_number, runs, encoded, sizes })
     }
 
-    /// Returns the representative streams in a range.
     pub(super) fn encoded(&self, streams: Range<u32>) -> &[u32] {
         let at = |stream| self.encoded.partition_point(|&encoded| encoded < stream);
         &self.encoded[at(streams.start)..at(streams.end)]
@@ -149,7 +146,6 @@ impl Classes {
         number.and_then(|number| self.sizes.get(number as usize)).map_or(1, |&size| size.max(1))
     }
 
-    /// Returns the launch, track and warp of a stream number.
     pub(crate) fn stream(&self, number: u32) -> StreamName {
         let at = self.launches.partition_point(|launch| launch.first_stream <= number) - 1;
         let LoggedLaunch { launch, first_stream, warps, .. } = self.launches[at];

@@ -25,7 +25,6 @@ const BATCH_BYTES: usize = 32 << 20;
 /// Accounts with fewer unneeded ones than this between them (256 KiB) are read together.
 const READ_TOGETHER: usize = 8192;
 
-/// Time and memory of a drain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DrainCost {
     pub(super) encoding: Duration,
@@ -113,7 +112,6 @@ pub(super) fn run_all<W: Write + Send + 'static>(
     Ok(())
 }
 
-/// Sends the data of a job to the writer.
 pub(super) fn run<W: Write + Send + 'static>(
     job: Job,
     device: &mut dyn Device,

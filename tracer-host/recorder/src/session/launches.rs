@@ -34,8 +34,7 @@ pub struct Patience {
 
 /// Detects the end of launches that were made together.
 pub trait Ending: Send {
-    /// Returns the duration of the launches once they have ended; `None` while they run. Does not wait. Fails
-    /// if one of the kernels has failed.
+    /// Returns the duration of the launches, or `None` while they run. Never waits. Fails if a kernel failed.
     fn ended(&mut self) -> Result<Option<Duration>, DeviceError>;
 }
 
@@ -54,7 +53,6 @@ struct State<E> {
     ledger: Ledger,
     /// Launches that the drainer has not received yet.
     launched: Vec<(Ticket, E)>,
-    /// Whether the drainer sleeps until it is woken.
     is_idle: bool,
     waiting: usize,
     /// The last wait without result; reset when a launch ends.
@@ -68,7 +66,6 @@ struct State<E> {
     failed: Option<String>,
     /// Whether a launch that never ends may write into the memory.
     is_abandoned: bool,
-    /// Whether to keep the device memory at the end.
     keeps_memory: bool,
     /// The flag that ends all waits of the device.
     gives_up: Option<Arc<AtomicBool>>,
@@ -266,8 +263,7 @@ impl<E: Ending> Launches<E> {
         }
     }
 
-    /// Waits until all launches have ended and their records are written. Fails if a kernel, the device or
-    /// the file fails.
+    /// Waits until all launches have ended and are written. Fails if a kernel, the device or the file fails.
     pub fn flush(&self) -> Result<(), SessionError> {
         self.flushed(self.0.lock()).map(drop)
     }
@@ -329,9 +325,8 @@ impl<E: Ending> Launches<E> {
         self.0.done.notify_all();
     }
 
-    /// Asks the drainer to end the recording now. The file has the records of running launches so far, with
-    /// the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)). No
-    /// reservations succeed from now on.
+    /// Like [`end`](Self::end), but does not wait: the file has the records of running launches so far and
+    /// the positions of their warps ([`EarlyEnd::Running`](warptrace_format::file::EarlyEnd)).
     pub fn end_now(&self) {
         self.end(Duration::ZERO);
         let state = self.0.lock();

@@ -1,5 +1,4 @@
-//! Launches of a recording on the host: numbers, places of logs, pending data. Never waits or uses the
-//! device.
+//! Host-side state of launches: numbers, places of logs, pending data. Never waits or uses the device.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -65,7 +64,6 @@ pub struct OldestLaunch {
     pub others: usize,
 }
 
-/// Data to be written to the file.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) codec: CodecSpec,
@@ -88,7 +86,6 @@ pub(super) struct Ledger {
     pub(super) total: LaunchReport,
     /// `None` if logs are streamed.
     pub(super) pool: Option<Pool>,
-    /// Messages that were not written yet.
     news: Vec<HostMessage>,
     /// Numbers of the sites in the file or in pending messages.
     known_sites: HashSet<u16>,
@@ -138,8 +135,7 @@ impl Ledger {
         }
     }
 
-    /// Adds kernels and locations, or nothing if they contradict existing ones. Returns the index of the
-    /// first kernel.
+    /// Adds kernels and locations; returns the first kernel's index. Adds nothing if they contradict others.
     pub(super) fn add_kernels(
         &mut self,
         kernels: &[(&str, &str)],
@@ -212,8 +208,7 @@ impl Ledger {
         Ok(Reserved { ticket, logs })
     }
 
-    /// Registers a launch that is not recorded. Fails if the file format does not support its shape, or too
-    /// many launches were registered this way.
+    /// Registers an unrecorded launch. Fails if its shape is unsupported, or too many were registered.
     pub(super) fn note(
         &mut self,
         kernel: u32,
@@ -237,7 +232,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns true if enough launches without logs are pending to write them.
     pub(super) fn is_full(&self) -> bool {
         self.plain.len() >= MAX_PENDING
     }
@@ -420,7 +414,6 @@ impl Ledger {
         (all.collect(), outside)
     }
 
-    /// Returns the addresses of the counters of all arenas in use.
     pub(super) fn counters(&self) -> Vec<(usize, u64)> {
         self.pool.as_ref().map(Pool::counters).unwrap_or_default()
     }
@@ -450,7 +443,6 @@ impl Ledger {
         (std::mem::take(&mut self.news), std::mem::take(&mut self.host))
     }
 
-    /// Returns a job with `filled` and all other pending data.
     pub(super) fn job(&mut self, filled: Option<Filled>) -> Job {
         let ((news, host), mut plain) = (self.take_news(), std::mem::take(&mut self.plain));
         plain.sort_unstable_by_key(LaunchInfo::number);

@@ -36,9 +36,8 @@ const SCRATCH_SHARE: u64 = 16;
 const MAX_SCRATCH_BYTES: u64 = 64 << 20;
 /// Scratch in addition to the packed chunks.
 const SCRATCH_HEAD_BYTES: u64 = 256;
-/// Share of the remaining memory for accounts, and its maximum. The shortest log of a warp and track takes
-/// four times its account; longer logs and their merged and encoded data take more. The maximum keeps each
-/// drain small enough for reusable host buffers.
+/// Share of the remaining memory for accounts, and its maximum. Even the shortest log of a warp and track
+/// takes four times its account. The maximum keeps each drain small enough for reusable host buffers.
 const ACCOUNT_SHARE: u64 = 16;
 const MAX_ACCOUNT_BYTES: u64 = 128 << 20;
 /// Share for accounts if each lane has a log from the start, and minimum share in general.
@@ -116,7 +115,6 @@ impl Memory {
     }
 }
 
-/// Division of the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Division {
     pub(super) limit: u64,
@@ -142,8 +140,7 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides a limit of `limit` bytes. First segments are at least `shortest`. Fails if the limit is too
-    /// small for any recording.
+    /// Divides `limit` bytes, with first segments of at least `shortest`. Fails if the limit is too small.
     pub(super) fn new(
         limit: u64,
         chunk_bytes: u32,

@@ -40,8 +40,7 @@ fn by_id<'a>(
 }
 
 /// Adds the locations of the modules' waits if `recording` includes waits. If the codec cannot encode their
-/// IDs, turns waits off in `recording`, and returns the number of waits left out. Fails if two locations have
-/// the same ID.
+/// IDs, turns waits off in `recording` and returns their number. Fails if an ID occurs twice.
 pub(super) fn add_waits(
     locations: &mut Vec<LocationInfo>,
     modules: &[&KernelModule],

@@ -1,9 +1,8 @@
 //! The device memory of a recording: chunks, and arenas of logs and accounts.
 //!
 //! Launches fill one arena while another one, whose launches have ended, is drained. An arena is one of four
-//! equal parts of log memory, or all of it if launches do not overlap, logs are rings, the need of a kernel
-//! is unknown, or a launch needs more than a part. This module never waits, and uses the device only to
-//! allocate and free memory.
+//! equal parts of log memory, or all of it if launches do not overlap, logs are rings, a kernel's need is
+//! unknown, or a launch needs more than a part. Never waits; uses the device only for allocation.
 
 mod arena;
 mod filled;
@@ -42,7 +41,6 @@ pub(super) enum Short {
 /// Share of an arena for launches that begin together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stay {
-    /// Index of the arena.
     pub(super) at: usize,
     /// Entries that the launches are expected to claim at most.
     pub(super) ahead: u64,
@@ -217,7 +215,6 @@ impl Pool {
         (RESERVED_ENTRIES..self.division.logs_end(u64::MAX), 0..self.accounts.bytes)
     }
 
-    /// Returns the log memory and accounts of one part.
     fn part(&self, at: usize) -> (Range<u32>, Range<u64>) {
         let (logs, accounts) = self.whole();
         let count = self.arenas.len();
@@ -243,8 +240,7 @@ impl Pool {
         (0..self.arenas.len()).filter(|_| self.arenas.len() > 1).find(is_free)
     }
 
-    /// Opens a free part and closes the arena being filled. `None` if no part is free, or the launches do not
-    /// fit into it.
+    /// Opens a free part and closes the arena being filled. `None` if no part is free or large enough.
     fn open_part(&mut self, needs: &[Need]) -> Option<(usize, Layout)> {
         let at = self.free_part()?;
         let (part, filling) = (self.part(at), self.filling);
@@ -337,8 +333,7 @@ impl Pool {
         self.claims.address + at as u64 * size_of::<Claims>() as u64
     }
 
-    /// Registers launches that have ended, with their shares of arena `at`. `claimed` is the number of
-    /// entries that were claimed in the arena so far.
+    /// Registers ended launches with their shares of arena `at`; `claimed` entries of it were claimed so far.
     pub(super) fn settle(&mut self, at: usize, claimed: u64, stays: &[(Stay, Vec<LaunchInfo>)]) {
         let Some(arena) = &mut self.arenas[at] else { return };
         let more = claimed.saturating_sub(arena.claimed);
@@ -361,7 +356,6 @@ impl Pool {
         }
     }
 
-    /// Returns the arenas in use with the addresses of their counters.
     pub(super) fn counters(&self) -> Vec<(usize, u64)> {
         let held = (0..self.arenas.len()).filter(|at| self.arenas[*at].is_some());
         held.map(|at| (at, self.claims(at))).collect()

@@ -223,9 +223,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(time?)
     }
 
-    /// Writes all data that was not drained, and ends the file. The second argument has the ticket of
-    /// launches that failed, with the error, or had not ended (`None`). Changes nothing if the device cannot
-    /// be read.
+    /// Writes all data that was not drained, and ends the file. The second argument has launches that failed,
+    /// with the error, or had not ended (`None`). Changes nothing if the device cannot be read.
     fn write_rest(
         &mut self,
         device: &mut dyn Device,
@@ -284,8 +283,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Ok(())
     }
 
-    /// Returns the totals: times of kernels and copies up to now, the rest up to the last
-    /// [`flush`](Self::flush).
+    /// Returns the totals: kernel and copy times up to now, the rest up to the last [`flush`](Self::flush).
     pub fn total(&self) -> &LaunchReport {
         &self.ledger.total
     }
@@ -295,8 +293,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.streams.as_ref().map_or(0, |streams| streams.warps_in_rounds)
     }
 
-    /// Writes the remaining data and the index, and ends the file. Fails if the device fails, the file cannot
-    /// be written, or an earlier call failed.
+    /// Writes the remaining data and the index. Fails if the device, the file, or an earlier call has failed.
     pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|recorder| {
             recorder.drain(device)?;
@@ -334,7 +331,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
     }
 }
 
-/// Ends a file with its index.
 pub(super) fn end<W: Write + Send + 'static>(
     worker: Worker<W>,
     total: &mut LaunchReport,

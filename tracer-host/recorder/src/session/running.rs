@@ -120,8 +120,7 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     first
 }
 
-/// Sends the contents of an arena to the writer. Returns the positions of the warps of launches that have not
-/// ended, and the cost.
+/// Sends an arena's contents to the writer. Returns the positions of warps of running launches, and the cost.
 pub(super) fn write<W: Write + Send + 'static>(
     device: &mut dyn Device,
     codec: CodecSpec,

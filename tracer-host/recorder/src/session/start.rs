@@ -22,9 +22,9 @@ use crate::{
 };
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Allocates device memory and starts the file. Fails if the specification contradicts itself or the
-    /// format, the window names a kernel that the program does not have, device memory is exhausted, or the
-    /// file cannot be written.
+    /// Allocates device memory and starts the file. Fails if the specification is contradictory or
+    /// unsupported, the window names an unknown kernel, device memory is exhausted, or the file cannot be
+    /// written.
     pub fn start(
         device: &mut dyn Device,
         program: &TracedProgram<'_>,
@@ -36,9 +36,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         Self::start_with(device, &program.kernels(), program.locations(), (spec, code), false, output)
     }
 
-    /// Like [`start`](Self::start), for modules made by `#[warptrace::kernels]`. Adds the modules' code to
-    /// the device. Also fails if two modules have a location with the same ID, or the device cannot use the
-    /// code.
+    /// Like [`start`](Self::start), for modules made by `#[warptrace::kernels]`, whose code it adds to the
+    /// device. Also fails if two modules have a location with the same ID, or the device cannot use the code.
     pub fn start_modules(
         device: &mut dyn Device,
         modules: &[&KernelModule],

@@ -181,7 +181,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
         if self.ledger.plain.is_empty() {
             return Ok(());
         }
-        // Launches without records.
         worker.write(Drained { begin: std::mem::take(&mut self.ledger.plain), ..Drained::default() })
     }
 }

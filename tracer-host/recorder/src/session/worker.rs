@@ -88,7 +88,6 @@ pub(super) struct Drained {
     pub(super) packed: Vec<u8>,
     /// Streams with the same chunks, if any.
     pub(super) classes: Option<Arc<Classes>>,
-    /// Recorded launches that end.
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts from the device, by launch, track and recorded warp. With classes, only accounts of
     /// encoded streams are valid. If no launch ends, the content is undefined.
@@ -139,7 +138,6 @@ pub(super) struct Worker<W> {
 }
 
 impl<W: Write + Send + 'static> Worker<W> {
-    /// Starts the thread. Fails if the system cannot start it.
     pub(super) fn start(
         writer: TraceWriter<W>,
         chunk_bytes: u32,
@@ -147,7 +145,6 @@ impl<W: Write + Send + 'static> Worker<W> {
     ) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
         let (empty, written) = channel();
-        // The receiver exists below.
         let _ = empty.send(Drained::ready());
         let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
@@ -169,7 +166,6 @@ impl<W: Write + Send + 'static> Worker<W> {
         self.give(Message::Drained(drained))
     }
 
-    /// Queues a message from the host.
     pub(super) fn send(&mut self, message: HostMessage) -> Result<(), SessionError> {
         self.give(Message::Host(message))
     }
@@ -371,7 +367,6 @@ impl<W: Write + Send> Work<W> {
     }
 }
 
-/// Returns the sums of attempted, recorded and lost events.
 fn sums(runs: &[AccountRun]) -> [u64; 3] {
     runs.iter().fold([0; 3], |sums, AccountRun { warps, account }| {
         let each = [account.attempted, account.recorded, account.lost];

@@ -122,7 +122,6 @@ impl SimDevice {
         Ok(Claims { log_entries, merged_entries, chunks, serial, waiting, reserved })
     }
 
-    /// Checks that the memory used for encoding lies inside allocations.
     fn check_encoding(&self, pool: &PoolDescriptor, launches: &[LoggedLaunch]) -> Result<(), DeviceError> {
         let chunks = u64::from(pool.chunk_count) * u64::from(pool.chunk_bytes);
         let logs = u64::from(pool.merged_end) * u64::from(ENTRY_BYTES);

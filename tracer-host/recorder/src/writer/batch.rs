@@ -37,7 +37,6 @@ impl BatchChunk {
 /// The encoded events of a chunk, and the times of its runs as the device writes them.
 pub(crate) type Payload<'p> = [&'p [u8]; 2];
 
-/// A launch whose chunks the batch may contain.
 #[derive(Clone, Copy, Debug)]
 struct Launch {
     info: LaunchInfo,
@@ -219,7 +218,6 @@ pub(super) struct TrackChunks<'b> {
 }
 
 impl TrackChunks<'_> {
-    /// Returns the separate chunks, if any exist.
     pub(super) fn part(&self) -> Option<Part<'_>> {
         let &Self { launch, track, first_stream, ref chunks, .. } = self;
         (!chunks.is_empty()).then_some(Part { launch, track, first_stream, chunks })

@@ -16,8 +16,7 @@ use super::{TraceWriter, TrackEnd};
 
 /// Minimum entries of a full section, which ends after a complete warp: 2 MiB as the device writes them.
 const SECTION_ENTRIES: usize = 1 << 17;
-/// Sections encoded at once, or one per thread if that is more. Bounds the writer's memory to these and as
-/// many sections that are being written.
+/// Sections encoded at once, or one per thread if that is more, while as many are written. Bounds memory.
 const SECTIONS_AT_ONCE: usize = 16;
 /// Minimum chunks that are worth a separate task.
 const CHUNKS_AT_ONCE: usize = 1 << 13;
@@ -42,8 +41,7 @@ impl<W: Write + Send> TraceWriter<W> {
     }
 
     /// Like [`write_data`](Self::write_data) for several launches. Encodes their sections in rayon's current
-    /// pool, and writes them in the order of launches. If a chunk is refused, nothing is written for any
-    /// launch.
+    /// pool, and writes them in the order of launches. If a chunk is refused, writes nothing.
     pub fn write_data_batch(
         &mut self,
         launches: BTreeMap<u32, Vec<DataChunk<'_>>>,

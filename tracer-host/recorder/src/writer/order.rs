@@ -96,7 +96,6 @@ impl Ranges {
         Grouped { chunks: Cow::Owned(chunks), starts }
     }
 
-    /// Sorts the chunks of one range into `target`.
     fn place(self, range: usize, grouped: &[Grouped<'_>], target: &mut [BatchChunk]) {
         let runs = || grouped.iter().flat_map(|piece| piece.range(range));
         let width = 1u64 << self.shift;

@@ -89,7 +89,6 @@ impl<'b> Repeated<'b> {
         frames
     }
 
-    /// Encodes the runs as one frame.
     pub(super) fn encode<'p>(
         &self,
         payload: &impl Fn(&BatchChunk) -> Payload<'p>,

@@ -74,7 +74,6 @@ impl Launches {
         self.metadata.metadata().tracks.len()
     }
 
-    /// Returns the maximum payload bytes of a chunk.
     pub(super) fn payload_capacity(&self) -> u32 {
         self.metadata.metadata().payload_capacity()
     }
@@ -141,7 +140,6 @@ impl Launches {
         Ok(())
     }
 
-    /// Registers accepted runs, like [`note`](Self::note).
     pub(super) fn note_runs(&mut self, part: &Repeated<'_>) {
         let track =
             self.launches.get_mut(&part.launch).and_then(|open| open.tracks.get_mut(part.track as usize));

@@ -49,7 +49,6 @@ pub struct Ended<D, W> {
 pub struct Drainer<D, W: Write + Send + 'static, E> {
     pub(super) shared: Arc<Shared<E>>,
     pub(super) device: D,
-    /// `None` after the end.
     pub(super) worker: Option<Worker<W>>,
     /// Launches that are not known to have ended.
     pub(super) running: Vec<(Ticket, E)>,
@@ -65,9 +64,8 @@ impl<D, W: Write + Send + 'static, E> std::fmt::Debug for Drainer<D, W, E> {
 }
 
 impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
-    /// Drains until the recording is to [end](super::Launches::end) or an error occurs, and ends the file.
-    /// `last` returns a final message for the file in both cases. After an error, calls `fails` once the file
-    /// contains the error.
+    /// Drains until the recording is to [end](super::Launches::end) or fails, and ends the file, with a final
+    /// message from `last`. After an error, calls `fails` once the file contains the error.
     pub fn run(
         mut self,
         last: impl FnOnce() -> Option<HostMessage>,
@@ -108,8 +106,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         }
     }
 
-    /// Polls for launches that have ended, and drains data that is due. Fails if a kernel, the device or the
-    /// file fails.
+    /// Polls for ended launches, and drains data that is due. Fails if a kernel, the device or file fails.
     pub fn step(&mut self, now: Instant) -> Result<Next, SessionError> {
         self.poll()?;
         let is_flush = {
@@ -206,8 +203,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         Ok(())
     }
 
-    /// Sends finished arenas to the writer, with `all` also the arena being filled unless that blocks
-    /// callers.
+    /// Sends finished arenas to the writer, with `all` also the filling one unless that blocks callers.
     fn drain(&mut self, all: bool) -> Result<(), SessionError> {
         let Some(worker) = &mut self.worker else { return Ok(()) };
         let (started, mut has_drained, plain) = (Instant::now(), false, &mut self.plain);

@@ -28,14 +28,12 @@ pub(super) struct Arena {
     pub(super) accounts: Range<u64>,
     /// Address of the counters of claims.
     pub(super) claims: u64,
-    /// Whether it was opened with all of log memory.
     pub(super) is_whole: bool,
     pub(super) overlaps: bool,
     pub(super) ring: bool,
     /// First entry of the reserve, for fixed segments of overlapping launches, and its first free entry.
     pub(super) reserve: u32,
     pub(super) reserve_next: u32,
-    /// Whether its launch also uses the reserve.
     pub(super) takes_all: bool,
     /// First entry for claims, and number of claimed entries as far as known.
     pub(super) claims_from: u32,
@@ -161,7 +159,6 @@ impl Arena {
         self.ahead -= stay.ahead;
     }
 
-    /// Discards the logs of launches that failed or have not begun.
     pub(super) fn pass_over(&mut self, infos: &[LaunchInfo]) {
         self.logged.retain(|logged| infos.iter().all(|info| info.number() != logged.launch));
     }

@@ -15,7 +15,6 @@ pub(in super::super) struct Filled {
     pub(in super::super) arena: usize,
     pub(in super::super) pool: PoolDescriptor,
     pub(in super::super) logged: Vec<LoggedLaunch>,
-    /// Memory for the table of launches, and for packed chunks.
     pub(in super::super) table: Allocation,
     pub(in super::super) scratch: Allocation,
     /// Address and bytes of the used accounts.
@@ -26,7 +25,6 @@ pub(in super::super) struct Filled {
     pub(in super::super) unfinished: Vec<u64>,
     /// Bytes of a warp's span; spans follow the accounts of their launch. 0 if spans are not recorded.
     pub(in super::super) span_bytes: u64,
-    /// Whether everything is in host memory.
     pub(in super::super) on_host: bool,
     /// Launches that have ended, recorded or not, ordered by number.
     pub(in super::super) launches: Vec<LaunchInfo>,
@@ -78,7 +76,6 @@ impl Pool {
         all.into_iter().filter_map(|(_, at, is_drained)| Some((self.filled(at)?, is_drained))).collect()
     }
 
-    /// Returns an arena with all of its launches.
     fn filled(&mut self, at: usize) -> Option<Filled> {
         let (logs, accounts) = (self.log_address(), self.accounts.address);
         let Division { chunk_count, chunk_bytes, log_entries, times, data_track, .. } = self.division;

@@ -6,9 +6,8 @@
 //! part:   claimed                                 fixed of all launches
 //! ```
 //! The first segments of a launch are fixed: it has them from its start. Its claims are known when it has
-//! ended. So in an arena with all of log memory, a launch that begins while no other runs is placed after the
-//! earlier ones. Launches that run concurrently claim from the same entries, and their fixed segments are
-//! separate.
+//! ended. So in an arena with all of log memory, a launch that begins while no other runs is placed after
+//! earlier ones. Concurrent launches claim from the same entries and have separate fixed segments.
 
 use warptrace_abi::log::{
     FirstSegments, Fixed, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
@@ -26,8 +25,7 @@ const STREAM_SHARE: u64 = 1024;
 const LANE_SHARE: u64 = 4;
 const LONG_LANE_SHARE: u64 = 64;
 const LONG_FIRST_ENTRIES: u32 = 64;
-/// The same for a part that overlapping launches fill. It applies wherever they are placed, because the
-/// claims of a launch depend on it.
+/// The same for a part that overlapping launches fill, wherever they are placed: claims depend on it.
 const PART_LANE_SHARE: u64 = 16;
 const LONG_PART_LANE_SHARE: u64 = 256;
 /// Share of a lane's log memory that may remain unused in its last segment.
@@ -41,7 +39,6 @@ pub(super) struct Need {
     pub(super) account_bytes: u64,
     /// Entries that it may claim: twice the maximum of earlier launches of its kernel; 0 if unknown.
     pub(super) claims: u64,
-    /// Whether the lanes of its warps diverge, if known.
     pub(super) parts: Option<bool>,
 }
 
@@ -68,8 +65,7 @@ pub(super) struct Layout {
     pub(super) takes_all: bool,
 }
 
-/// Plans the placement of launches that begin together. Changes nothing. Fails if the arena has too little
-/// free memory.
+/// Plans the placement of launches that begin together. Fails if the arena has too little free memory.
 pub(super) fn plan(
     arena: &Arena,
     division: &Division,

@@ -65,7 +65,6 @@ impl Logs<'_> {
         &mut self.entries[(index as usize).min(last)]
     }
 
-    /// Returns true if a segment lies inside the logs.
     fn has_segment(&self, index: u32, entries: u32) -> bool {
         index >= RESERVED_ENTRIES && index as usize + entries as usize <= self.entries.len()
     }
@@ -98,7 +97,6 @@ impl Logs<'_> {
         *self.at(first + length) = [0, length - 1, 0, 0];
     }
 
-    /// Empties the rings of a warp.
     pub(super) fn empty_rings(&mut self, launch: &LoggedLaunch, warp: u32) {
         for track in 0..launch.tracks {
             for lane in 0..LANES {

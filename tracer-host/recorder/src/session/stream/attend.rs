@@ -151,7 +151,6 @@ impl Streams {
         Ok(())
     }
 
-    /// Frees segments that were copied completely.
     fn free_flattened(&mut self, segments: &[u32]) {
         let mut free = Vec::with_capacity(segments.len());
         for &segment in segments {
@@ -165,8 +164,7 @@ impl Streams {
         self.in_use.tidy();
     }
 
-    /// Starts a round of warps that had left before the last scan. Returns false if there are none, or no
-    /// thread is idle.
+    /// Starts a round of warps that left before the last scan. Returns false without warps or idle thread.
     fn begin_round(&mut self, partition: Partition) -> Result<bool, SessionError> {
         let idle = self.rounds.iter().position(|rounds| rounds.running.is_none());
         let Some((idle, area)) = idle.and_then(|idle| Some((idle, self.areas().nth(idle)?))) else {

@@ -31,7 +31,6 @@ pub(super) struct Launch {
     pub(super) tables: u64,
     /// For each warp, the lanes that had left before the last scan.
     pub(super) ended: Vec<u32>,
-    /// Whether its kernel has ended.
     pub(super) is_over: bool,
     consumers: Vec<AtomicU8>,
     /// [Undecided](Consumer::Undecided) warps that had left before the last scan.
@@ -113,8 +112,7 @@ impl Launch {
         self.tables + 8 * self.streams.len() as u64
     }
 
-    /// Returns the offset of the masks of lanes that have left, one for each warp. They follow the spans,
-    /// which have `span_bytes` each.
+    /// Returns the offset of the masks of left lanes, one per warp, after the spans of `span_bytes` each.
     pub(super) fn ended_at(&self, span_bytes: u64) -> u64 {
         self.spans_at() + u64::from(self.warps) * span_bytes
     }
@@ -149,9 +147,8 @@ impl Launch {
         self.is_over || self.ended[warp as usize] == self.lanes(warp)
     }
 
-    /// Removes the parts of spans that are not certain, for a launch that did not complete. Warps that had
-    /// not ended before the last scan keep only their start, because an end may be from a lane that left
-    /// before the others.
+    /// Removes the uncertain parts of spans of a launch that did not complete. Warps that had not ended
+    /// before the last scan keep only their start: the end may be from a lane that left before others.
     pub(super) fn keep_known(&self, spans: &mut [WarpSpan]) {
         for (warp, span) in (0..).zip(spans) {
             // The timer is never 0. If the time was copied, the multiprocessor was, too.

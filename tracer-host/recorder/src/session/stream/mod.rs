@@ -48,7 +48,6 @@ pub(super) struct Streams {
     tracks: u32,
     chunk_bytes: u32,
     times: u32,
-    /// See [`Division`].
     span_bytes: u64,
     max_wait: Duration,
     memory: Allocation,
@@ -177,8 +176,7 @@ impl Streams {
     fn divide(&mut self, device: &mut dyn Device, needs: Needs) -> Result<Partition, SessionError> {
         let partition = Partition::new(self.memory.bytes - self.area.bytes, needs);
         let partition = partition.map_err(|error| self.of_whole_limit(error))?;
-        // No entry has tag 0, and the first tickets do not have lap 0. So no lane or scan takes the zeros for
-        // a slot or a header.
+        // No entry has tag 0, and no first ticket lap 0, so zeros are never taken for a slot or a header.
         device.fill(self.memory.address, self.memory.bytes - self.area.bytes, 0)?;
         self.supply = Supply::after(partition.segment_count, self.supply.last_tag(), 0);
         let bytes = plan::seen_bytes(partition.segment_count);
@@ -203,7 +201,6 @@ impl Streams {
         SessionError::Memory { streams, needed, limit: self.memory.bytes }
     }
 
-    /// Returns the memory of each round thread.
     fn areas(&self) -> impl Iterator<Item = Allocation> + use<> {
         let (Allocation { address, bytes }, count) = (self.area, self.rounds.len() as u64);
         let each = bytes.checked_div(count).unwrap_or(0) / 256 * 256;
@@ -261,15 +258,13 @@ impl Streams {
         Ok(())
     }
 
-    /// Registers that the kernel of a launch has ended.
     pub(super) fn launched(&mut self, number: u32) {
         if let Some(launch) = self.launches.get_mut(&number) {
             launch.is_over = true;
         }
     }
 
-    /// Ends all launches. All of their taken runs must have been encoded. With `memory`, reads their losses
-    /// and spans from the device.
+    /// Ends launches whose taken runs are all encoded. With `memory`, reads losses and spans from the device.
     fn end(
         &mut self,
         mut memory: Option<&mut dyn LiveMemory>,

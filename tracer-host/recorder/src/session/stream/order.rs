@@ -3,15 +3,13 @@
 //! A run arrives after lanes have left it, through the logs of the lanes that append it. So a run that began
 //! earlier may arrive later, and some runs arrive more than once. The *predecessors* of a run are the runs
 //! that began before it and share a lane with it. All predecessors of a run that one scan finds have arrived
-//! by the next scan (`warptrace_abi::stream`). So after each scan, all runs of the previous scan are
-//! released, together with the runs of this scan that precede one of them. Runs without a common lane have no
-//! order.
+//! by the next scan (`warptrace_abi::stream`). So each scan releases all runs of the previous scan, and the
+//! runs of this scan that precede one of them. Runs without a common lane have no order.
 
 use warptrace_abi::log::Entry;
 use warptrace_encode::native::{RunWords, run};
 use warptrace_format::LANES;
 
-/// A run that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 struct Held {
@@ -32,8 +30,7 @@ const _: () = assert!(size_of::<Held>() == 16);
 pub(super) struct Order {
     held: Vec<Held>,
     spare: Vec<Held>,
-    /// Base for sorting, because times wrap: 2^31 units before the run that was released last, or before the
-    /// first run if none was released.
+    /// Base for sorting, because times wrap: 2^31 units before the last released run, or the first run.
     base: Option<u32>,
     /// For each lane in `lanes`, the start time of its last released run.
     last: [u32; LANES as usize],
@@ -47,8 +44,7 @@ impl Order {
         self.held.push(Held { mask, location, is_sole, is_old: false, count, time });
     }
 
-    /// Releases runs after a scan of all logs of the warp, and appends them to `ready`. With `is_last`,
-    /// releases all runs.
+    /// Releases runs after a scan of the warp's logs, with `is_last` all runs, and appends them to `ready`.
     pub(super) fn go_on(&mut self, is_last: bool, ready: &mut Vec<RunWords>) {
         let Some(first) = self.held.first() else { return };
         let base = self.base.unwrap_or(first.time.wrapping_sub(1 << 31));
@@ -79,9 +75,8 @@ impl Order {
     }
 
     /// Returns true if a run must be dropped, because a run of one of its lanes with the same or a later
-    /// start time was released. The run is then a copy of a released run, or is too late because a copy of it
-    /// was lost. Otherwise registers the release of the run. A run without copies is never dropped: the runs
-    /// of a counted loop may arrive in any order.
+    /// start time was released: it is a copy, or too late because its copy was lost. Otherwise registers its
+    /// release. Never drops runs without copies: counted loops may arrive in any order.
     fn has_gone(&mut self, held: Held) -> bool {
         let Held { mask, time, is_sole, .. } = held;
         let mut later = 0;

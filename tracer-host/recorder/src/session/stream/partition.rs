@@ -8,11 +8,9 @@ use crate::session::SessionError;
 
 /// Alignment of the segments and their queue. Segments are aligned to their own length.
 const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
-/// Preferred number of segments for each lane that may hold one: the lane fills one, and the others are being
-/// copied or wait to be given.
+/// Preferred segments for each lane that may hold one: it fills one, others are copied or wait to be given.
 const SEGMENTS_PER_LANE: u64 = 3;
-/// Tables of launches get at least 1 / `TABLES_SHARE` of the memory, so that launches can follow each other
-/// without a scan.
+/// Minimum share of tables, 1 / `TABLES_SHARE` of the memory: launches can follow each other without a scan.
 const TABLES_SHARE: u64 = 32;
 /// Bytes of the queue's state.
 const STATE_BYTES: u64 = 256;
@@ -56,9 +54,8 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// Divides `bytes` bytes of memory for launches that need at most `needs` each. Selects the longest
-    /// segments that fit in sufficient number. If the memory is too small, the error contains a sufficient
-    /// size.
+    /// Divides `bytes` bytes of memory for launches that need at most `needs` each, into the longest segments
+    /// that fit in sufficient number. If the memory is too small, the error has a sufficient size.
     pub(super) fn new(bytes: u64, needs: Needs) -> Result<Self, SessionError> {
         let enough = |partition: &Self, each: u64| u64::from(partition.segment_count) > each * needs.lanes;
         let mut entries = MAX_STREAM_ENTRIES;

@@ -32,8 +32,7 @@ const MAX_BYTES: u64 = 1536 << 20;
 const SCRATCH_SHARE: u64 = 16;
 /// The tables of a round's warps get at most 1 / `WARPS_SHARE` of the remaining memory.
 const WARPS_SHARE: u64 = 4;
-/// Chunks get 3 of 11 parts: a run is assumed to take 16 bytes in a flat log, 16 bytes merged, and 12 bytes
-/// in a chunk.
+/// Chunks get 3 of 11 parts: a run is assumed to take 16 bytes in a flat log, 16 merged, and 12 in a chunk.
 const CHUNK_PARTS: u64 = 3;
 const ALL_PARTS: u64 = 11;
 /// Minimum entries of flat logs and minimum chunks for useful rounds.
@@ -46,8 +45,7 @@ pub(super) fn area_bytes(limit: u64) -> Option<u64> {
     (bytes >= MIN_BYTES).then_some(bytes)
 }
 
-/// Returns the number of bytes at the start of the memory that are kept between rounds. They are set to 0
-/// when the segments are laid out.
+/// Returns the bytes at the start that are kept between rounds; set to 0 when the segments are laid out.
 pub(super) fn seen_bytes(segment_count: u32) -> u64 {
     4 * u64::from(segment_count) + ALIGN
 }

@@ -1,10 +1,9 @@
 //! Rounds: the device encodes warps that have left a kernel while other warps of it still run.
 //!
 //! A separate thread flattens the logs of each round (`warptrace_encode::FlattenJob`), merges and encodes
-//! them, and copies the chunks. It uses a second handle of the device, whose calls do not wait for the
-//! program's kernel. The thread that empties the kernel's logs starts rounds and polls their results. While
-//! the kernel runs, it never waits for a round: on a GPU full of waiting warps, a round cannot start before
-//! the host provides memory in another way.
+//! them, and copies the chunks. Calls of its second device handle do not wait for the program's kernel. The
+//! thread that empties the kernel's logs starts rounds and polls their results, but never waits for one while
+//! the kernel runs: on a GPU full of waiting warps, none can start before the host provides memory.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -39,7 +38,6 @@ pub(super) struct Flattened {
     pub(super) new_headers: Vec<[u32; 2]>,
     /// Segments that are free because their contents are copied.
     pub(super) segments: Vec<u32>,
-    /// The outcome of each warp of the round.
     pub(super) outcomes: Vec<u32>,
 }
 
@@ -59,7 +57,6 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Starts the thread, which uses `device`.
     pub(super) fn start(device: Box<dyn Device + Send>, codec: CodecSpec) -> Result<Self, SessionError> {
         let (queue, rounds) = sync_channel(1);
         let (sender, news) = channel();

@@ -23,7 +23,7 @@ pub(super) struct Stream {
     /// Ordered runs that are not encoded yet.
     ready: Vec<RunWords>,
     pub(super) chunks: u32,
-    /// Number of events in these chunks.
+    /// Number of encoded events.
     pub(super) recorded: u64,
     /// Number of events in original runs so far.
     pub(super) originals: u64,

@@ -15,19 +15,16 @@ use super::{Drained, SessionError, Streams, read_all};
 use crate::{DeviceError, LiveMemory, threads};
 
 const SEGMENTS_AT_ONCE: usize = 512;
-/// Maximum number of streams that one task encodes. In a large launch the streams with runs are adjacent, and
-/// longer tasks would divide the work unevenly.
+/// Maximum streams that one task encodes: in a large launch, longer tasks would divide the work unevenly.
 const STREAMS_AT_ONCE: usize = 16;
 
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
-    /// Whether all kernels have ended.
     pub(super) is_over: bool,
     /// Whether free segments are given to lanes.
     pub(super) gives: bool,
     /// Once set, the scan stops and leaves the rest to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
-    /// The undecided warps that the host takes over.
     pub(super) takes_over: TakesOver,
 }
 

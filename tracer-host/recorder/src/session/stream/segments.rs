@@ -9,7 +9,6 @@ use crate::MAX_READ;
 /// Segments closer than this are copied together: the fixed cost of a copy corresponds to this many bytes.
 const GAP_BYTES: usize = 32 << 10;
 
-/// The owner of a segment, from its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) stream: u32,
@@ -20,10 +19,8 @@ pub(super) struct Owner {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InUse {
     pub(super) segment: u32,
-    /// Tag of the entries that the lane writes.
     pub(super) tag: u32,
-    /// The queue slot that names the segment; `None` once its lane has read the slot, so that the slot can be
-    /// rewritten.
+    /// The queue slot that names the segment; `None` once its lane has read the slot, which can be rewritten.
     pub(super) slot: Option<u32>,
     /// `None` until its header was seen.
     pub(super) owner: Option<Owner>,
@@ -67,8 +64,7 @@ impl InUse {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllInUse {
-    /// The segments in use, unordered. Segments that were removed may stay in the list until
-    /// [`take`](Self::take) or [`tidy`](Self::tidy).
+    /// Segments in use, unordered. Removed ones may stay until [`take`](Self::take) or [`tidy`](Self::tidy).
     listed: Vec<InUse>,
     /// Tag and slot of each segment, the slot as in [`InUse`]; `None` if the segment is not in use.
     states: Vec<Option<(u32, Option<u32>)>>,
@@ -76,7 +72,6 @@ pub(super) struct AllInUse {
 }
 
 impl AllInUse {
-    /// Returns a state with no segments in use.
     pub(super) fn none_of(segments: u32) -> Self {
         Self { listed: Vec::new(), states: vec![None; segments as usize], count: 0 }
     }
@@ -93,8 +88,7 @@ impl AllInUse {
         }
     }
 
-    /// Registers that the lane of a segment with this tag has read its slot. Returns the slot; `None` if this
-    /// was registered before.
+    /// Registers that the lane of a segment with this tag has read its slot. Returns the slot the first time.
     pub(super) fn take_slot(&mut self, segment: u32, tag: u32) -> Option<u32> {
         let state = self.states.get_mut(segment as usize)?.as_mut();
         state.filter(|(given, _)| *given == tag)?.1.take()

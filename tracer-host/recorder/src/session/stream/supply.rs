@@ -51,8 +51,7 @@ impl Supply {
         Self::after(segments, 0, 0)
     }
 
-    /// Returns a supply of free segments, for memory with tags up to `tag` and a queue with `tickets` taken
-    /// tickets.
+    /// Returns a supply of free segments, for memory with tags up to `tag` and a queue with `tickets` taken.
     pub(super) fn after(segments: u32, tag: u32, tickets: u64) -> Self {
         Self {
             awaited: vec![false; segments.next_power_of_two() as usize],
@@ -76,13 +75,11 @@ impl Supply {
         self.tags.len() as u32
     }
 
-    /// Returns true if a ticket was taken that has no segment, because none is free or the slot cannot be
-    /// written yet.
+    /// Returns true if a taken ticket has no segment: none is free, or the slot cannot be written yet.
     pub(super) fn is_short(&self) -> bool {
         self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
     }
 
-    /// Returns the highest tag that was given.
     pub(super) fn last_tag(&self) -> u32 {
         self.tags.iter().copied().max().unwrap_or_default()
     }
