@@ -53,8 +53,7 @@ impl HostClock {
         }
     }
 
-    /// Reads the clocks and the device's timer a few times; returns the narrowest comparison. It has no timer
-    /// if the device has none or fails.
+    /// Compares the clocks with the device's timer, if readable, a few times; returns the narrowest result.
     pub fn compare(&self, device: &mut dyn Device) -> ClockReading {
         let mut best: Option<ClockReading> = None;
         for _ in 0..READINGS {

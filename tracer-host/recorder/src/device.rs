@@ -228,8 +228,7 @@ pub struct Encoded {
     pub claims: Claims,
     /// After [`EncodeJob::Collect`], the number of chunks examined.
     pub collected: u32,
-    /// After [`EncodeJob::Classes`] and [`EncodeJob::Logs`], the time of the kernels; on the simulator, of
-    /// the whole job. May be 0 after other jobs.
+    /// Time of the kernels of [`EncodeJob::Classes`] or [`EncodeJob::Logs`]; on the simulator, of the job.
     pub time: Duration,
 }
 
@@ -269,8 +268,7 @@ pub trait Device {
         Ok(())
     }
 
-    /// Makes later reads independent of work submitted before: they do not wait for it. Has no effect unless
-    /// [`give_up_by`](Self::give_up_by) set a flag before.
+    /// Makes later reads not wait for work submitted before, if [`give_up_by`](Self::give_up_by) set a flag.
     fn read_beside(&mut self) {}
 
     /// Waits for all submitted work, and undoes [`read_beside`](Self::read_beside). Fails if a kernel failed.
@@ -310,8 +308,7 @@ pub trait Device {
     ///
     /// # Safety
     /// The call's arguments refer to memory of this device that is valid for the kernel's accesses. The logs
-    /// are of the kind that the recording requires, and their addresses satisfy [`LaunchLogs`] or
-    /// [`StreamLogs`].
+    /// are of the recording's kind, and their addresses satisfy [`LaunchLogs`] or [`StreamLogs`].
     unsafe fn launch(
         &mut self,
         call: &KernelCall,

@@ -17,8 +17,7 @@ pub trait Launcher {
     /// Returns the device, for memory operations.
     fn device(&mut self) -> &mut dyn Device;
 
-    /// Runs a kernel and waits for it. Fails if the launch fails, or its records could not be collected and
-    /// written.
+    /// Runs a kernel and waits for it. Fails if the launch fails or its records cannot be written.
     ///
     /// # Safety
     /// The arguments refer to memory of [`device`](Self::device) that is valid for the kernel's accesses.

@@ -1,7 +1,6 @@
 //! Host, process, device and job rank of a recording.
 //!
-//! Ranks come from environment variables that launchers set for the processes that they start. They are read
-//! when a recording begins. No other environment variables are read.
+//! Ranks are read when a recording begins, from the environment variables of launchers and no others.
 
 use std::ffi::OsString;
 
@@ -78,8 +77,7 @@ impl Launcher {
     }
 }
 
-/// Returns job and ranks from an environment, with notes. If several launchers set a rank, the innermost one
-/// is used, and a note names each launcher that disagrees.
+/// Returns job and ranks from an environment. The innermost launcher counts; notes name others that disagree.
 pub fn ranks_of(variable: impl Fn(&str) -> Option<OsString>) -> Origin {
     let mut origin = Origin::default();
     for launcher in &LAUNCHERS {
@@ -117,8 +115,7 @@ pub fn ranks() -> Origin {
     ranks_of(|name| std::env::var_os(name))
 }
 
-/// Returns where and when this process starts to record on a device; `None` if the device has a test clock,
-/// so that the trace does not depend on the machine.
+/// Returns where and when this process starts to record; `None` with a test clock, for reproducible traces.
 pub(crate) fn origin_of(device: &dyn Device) -> Option<Origin> {
     let DeviceFacts { clock, ordinal, uuid, .. } = device.facts();
     if !matches!(clock, HostClock::System) {
@@ -157,7 +154,6 @@ fn began(clock: &HostClock) -> Began {
     best
 }
 
-/// Returns the host name, if the system provides it in a file.
 fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

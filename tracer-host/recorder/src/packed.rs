@@ -53,8 +53,7 @@ pub(crate) fn rename(packed: &mut [u8], chunk_bytes: usize, names: &[u32]) {
 
 pub(crate) struct Unpacked<'a> {
     pub(crate) header: ChunkHeader,
-    /// The payload of `header.length` bytes, times included. `None` if that is longer than a chunk: the start
-    /// of the next chunk is then unknown, and the iteration ends.
+    /// The payload, times included; `None` if longer than a chunk. The iteration then ends.
     pub(crate) payload: Option<&'a [u8]>,
     /// Position of the chunk, for [`payload`].
     pub(crate) at: u32,

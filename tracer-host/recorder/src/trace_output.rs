@@ -86,8 +86,7 @@ impl TraceOutput {
         cfg!(unix) && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
     }
 
-    /// Waits until the bytes are on disk. Fails if the system fails to sync, or the file was deleted
-    /// meanwhile ([`io::ErrorKind::NotFound`]).
+    /// Waits until the bytes are on disk. Fails with [`io::ErrorKind::NotFound`] if the file was deleted.
     pub fn sync(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let found = file.metadata()?;

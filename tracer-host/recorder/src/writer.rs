@@ -157,14 +157,12 @@ impl<W: Write + Send> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// Begins a launch, before its chunks. Fails on a launch number that was used before, a kernel that the
-    /// metadata does not have, or an I/O error.
+    /// Begins a launch, before its chunks. Its number must be new, and its kernel in the metadata.
     pub fn begin_launch(&mut self, launch: &LaunchInfo) -> Result<(), WriteError> {
         self.begin_launches(std::slice::from_ref(launch))
     }
 
-    /// Like [`begin_launch`](Self::begin_launch) for several launches, with one flush. If a launch is
-    /// refused, the launches after it are not begun.
+    /// Like [`begin_launch`](Self::begin_launch) with one flush for several launches, up to a refused one.
     pub fn begin_launches(&mut self, launches: &[LaunchInfo]) -> Result<(), WriteError> {
         self.check_usable(launches.len())?;
         for launch in launches {

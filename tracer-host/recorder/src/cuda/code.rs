@@ -27,8 +27,7 @@ pub const REGISTERS_VARIABLE: &str = "WARPTRACE_UNTRACED_REGISTERS";
 const MIN_REGISTER_LIMIT: u32 = 64;
 const MAX_REGISTERS: u32 = 255;
 
-/// Returns the register limit for the traced copy of a kernel that uses `untraced` registers: as many,
-/// rounded up to a multiple of 8, but at least 64, so that a multiprocessor holds half of its maximum warps.
+/// Returns the register limit of a traced kernel: `untraced` rounded up to a multiple of 8, from 64 to 255.
 pub fn traced_registers(untraced: u32) -> u32 {
     untraced.next_multiple_of(8).clamp(MIN_REGISTER_LIMIT, MAX_REGISTERS)
 }
@@ -53,9 +52,7 @@ pub(super) struct Code {
     texts: Vec<&'static str>,
     /// Whether the device was opened with the first text.
     has_own: bool,
-    /// Added modules that name values.
     with_values: Vec<KernelModule>,
-    /// Added modules without PTX.
     without: Vec<KernelModule>,
     architecture: u32,
     /// Instructions that mark an event, and that delay an untraced kernel ([`MARKS_VARIABLE`]).

@@ -332,8 +332,8 @@ impl CudaDevice {
         let Some(Traced { recording, logs, sites }) = traced else {
             let (function, dynamic_shared) = (self.code.untraced(call)?, u64::from(shape.dynamic_shared));
             let launched = Launched { function, kernel, arguments, shape, dynamic_shared, claims: None };
-            // SAFETY: the argument bytes live in `call` and have the layout that the kernel was compiled
-            // with. The caller guarantees the memory that they refer to.
+            // SAFETY: `call` holds the argument bytes in the kernel's layout; the caller guarantees the
+            // memory.
             return unsafe { self.run(launched, None) };
         };
         let traced = self.code.traced(call, recording);

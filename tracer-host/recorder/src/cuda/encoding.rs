@@ -91,7 +91,6 @@ fn load_ptx() -> Result<sys::CUmodule, DeviceError> {
     driver::load_ptx("what merges and encodes", &ptx)
 }
 
-/// Merges and encodes, see [`EncodeJob::Logs`](crate::EncodeJob::Logs).
 pub(super) fn encode(
     device: &mut CudaDevice,
     spec: CodecSpec,

@@ -1,5 +1,4 @@
-//! Launches that another program makes itself. Events before and after each launch, in the program's stream,
-//! show when it has ended. No call waits for it.
+//! Launches that another program makes. Events around them, in its stream, show their end without a wait.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,8 +38,7 @@ impl Brackets {
     /// before the launches or the launches: then nothing runs.
     ///
     /// # Safety
-    /// `stream` is a `CUstream` of this pool's context; null is the legacy default stream. The context is
-    /// current.
+    /// `stream` is a `CUstream` of this pool's context, which is current; null is the legacy default stream.
     pub unsafe fn around(
         &self,
         stream: *mut c_void,
@@ -119,8 +117,7 @@ impl Drop for Bracket {
 impl CudaDevice {
     /// Uses the context of another program, which loads and launches its kernels itself. All other work of
     /// the device uses a separate non-blocking stream. From now on devices of this process print nothing on
-    /// standard error, which belongs to the program. Fails if no driver exists, or the driver is too old or
-    /// fails, for instance because the context is invalid.
+    /// standard error, which belongs to the program. Fails if the driver is missing, too old, or fails.
     ///
     /// # Safety
     /// The context is a `CUcontext` of the driver and outlives the returned device.

@@ -29,8 +29,6 @@ pub(super) struct Launched<'a> {
 const FIRST_SCAN: Duration = Duration::from_micros(300);
 
 impl CudaDevice {
-    /// Runs a kernel and waits for it.
-    ///
     /// # Safety
     /// The arguments match the kernel and refer to memory that is valid for its accesses.
     pub(super) unsafe fn run(
@@ -78,8 +76,7 @@ impl CudaDevice {
         unsafe { self.timed(stream, kernel, claims, serve, launch) }
     }
 
-    /// Makes a launch on a stream, times it, and waits for it. If `claims` is the address of the reservation
-    /// counters, reads them after the kernel.
+    /// Makes a launch on a stream, times it and waits for it. Then reads the counters at `claims`, if given.
     ///
     /// # Safety
     /// The stream is alive and belongs to the device's context. `launch` submits a kernel that may run.

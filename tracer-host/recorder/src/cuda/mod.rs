@@ -211,8 +211,7 @@ impl CudaDevice {
     /// Uses a context and a stream of the caller, given as `CUcontext` and `CUstream` of the driver API. A
     /// null stream is the context's default stream. Kernels can use memory that the caller has allocated in
     /// the context. `ptx` may be empty; [`Device::prepare`](crate::Device::prepare) adds kernels. Launches
-    /// fail while the stream is captured into a graph. Fails if no driver exists, or the driver is too old or
-    /// fails, for instance because the context is invalid.
+    /// fail while the stream is captured into a graph. Fails if the driver is missing, too old, or fails.
     ///
     /// # Safety
     /// Context and stream come from the driver, belong together, and outlive the returned device.

@@ -122,8 +122,7 @@ impl Staging {
                 self.start(stream, from + ((piece + 1) * most) as u64, piece + 1, length(piece + 1))?;
             }
             let half = piece % 2;
-            // SAFETY: the event is alive, and after it the buffer holds the piece. The next copy into this
-            // buffer starts after `take` has returned.
+            // SAFETY: the event is alive; after it the buffer holds the piece until `take` has returned.
             let found = unsafe {
                 result::event::synchronize(self.done[half]).called("cuEventSynchronize")?;
                 std::slice::from_raw_parts(self.buffers[half].cast::<u8>(), length(piece))

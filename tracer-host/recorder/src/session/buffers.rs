@@ -8,8 +8,7 @@ use warptrace_ptx::{Module, Space};
 
 use crate::{AddressMap, Memory, MemoryChange};
 
-/// Returns the names of variables in global memory that PTX declares, and whether its code may allocate
-/// memory. Assumes that PTX which cannot be parsed may.
+/// Returns the names of global variables in PTX, and whether it may allocate memory or cannot be parsed.
 #[must_use]
 pub fn memory_of(ptx: &str) -> (Vec<String>, bool) {
     if ptx.is_empty() {

@@ -32,7 +32,6 @@ pub(crate) struct StreamName {
     pub(crate) warp: u32,
 }
 
-/// Classes of the launches of a drain.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) classes: Option<Classes>,

@@ -32,7 +32,6 @@ pub(super) struct DrainCost {
     pub(super) copy: Duration,
     /// Maximum bytes of merged runs and chunks.
     pub(super) filled: u64,
-    /// Maximum entries of merged runs.
     merged: u32,
     /// The kernel of each launch whose classes were found, and whether the lanes of its warps diverge.
     pub(super) parted: Vec<(u32, bool)>,

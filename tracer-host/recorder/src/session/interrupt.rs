@@ -11,7 +11,6 @@ pub struct Interrupted {
     pub launch: u32,
 }
 
-/// A request to end a session while a kernel runs.
 pub(super) struct Interrupt {
     pub(super) asked: Arc<AtomicBool>,
     pub(super) tell: Box<dyn FnMut(&Interrupted)>,

@@ -62,12 +62,10 @@ struct State<E> {
     flushed: u64,
     /// Set if the recording is to end: the maximum wait for running launches.
     ends: Option<Duration>,
-    /// Why nothing more is recorded.
     failed: Option<String>,
     /// Whether a launch that never ends may write into the memory.
     is_abandoned: bool,
     keeps_memory: bool,
-    /// The flag that ends all waits of the device.
     gives_up: Option<Arc<AtomicBool>>,
 }
 

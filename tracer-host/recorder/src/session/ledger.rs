@@ -67,7 +67,6 @@ pub struct OldestLaunch {
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     pub(super) codec: CodecSpec,
-    /// Messages to write before launches.
     pub(super) news: Vec<HostMessage>,
     /// Launches that have ended without logs, ordered by number.
     pub(super) plain: Vec<LaunchInfo>,

@@ -25,8 +25,7 @@ pub fn command_line() -> String {
     command_of(std::env::args_os())
 }
 
-/// Returns a command line in shell syntax. Removes the folder from the program's name, truncates to 16 KiB,
-/// and replaces invalid UTF-8.
+/// Returns a command line in shell syntax, of 16 KiB at most, without the program's folder or invalid UTF-8.
 pub fn command_of(words: impl IntoIterator<Item = OsString>) -> String {
     let words = words.into_iter().enumerate().map(|(number, word)| {
         let name = Path::new(&word).file_name().filter(|_| number == 0);

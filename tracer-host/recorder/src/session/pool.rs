@@ -23,8 +23,7 @@ use super::memory::{Division, Memory};
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device};
 
-/// Number of arenas of a recording whose launches overlap. The merged runs of an arena are placed after all
-/// arenas. The space there is longer than one of four arenas.
+/// Arenas of a recording whose launches overlap. Merged runs follow all arenas, in more space than one has.
 const ARENAS: u32 = 4;
 
 /// Why no memory is available for a launch now.
@@ -65,7 +64,6 @@ pub(super) struct Pool {
     claims: Allocation,
     table: Allocation,
     scratch: Allocation,
-    /// Log memory, including alignment.
     logs: Allocation,
     accounts: Allocation,
     classes: Allocation,
@@ -83,9 +81,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Allocates all memory of the recording. With `ring`, logs are rings, and the first segments in
-    /// `division` must be long enough for them. With `overlaps`, launches may run concurrently. Rings use a
-    /// single arena, because they are as long as possible.
+    /// Allocates all memory. With `ring`, logs are rings as long as possible, in one arena, and the first
+    /// segments in `division` must suffice for them. With `overlaps`, launches may run concurrently.
     pub(super) fn new(
         device: &mut dyn Device,
         division: Division,

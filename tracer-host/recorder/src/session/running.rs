@@ -43,7 +43,6 @@ const MOST_CHUNKS: u32 = 1 << 16;
 /// Minimum entries for merged runs on the host.
 const LEAST_MERGED: u32 = 1 << 16;
 
-/// All data of a recording that was not sent to the writer.
 pub(super) struct Rest {
     pub(super) lefts: Vec<Left>,
     pub(super) job: Job,

@@ -23,8 +23,7 @@ use crate::{
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Allocates device memory and starts the file. Fails if the specification is contradictory or
-    /// unsupported, the window names an unknown kernel, device memory is exhausted, or the file cannot be
-    /// written.
+    /// unsupported, the window names an unknown kernel, memory is exhausted, or the file cannot be written.
     pub fn start(
         device: &mut dyn Device,
         program: &TracedProgram<'_>,

@@ -32,7 +32,6 @@ const READY_ACCOUNTS: usize = 1 << 17;
 /// separately. It then does not take heap memory that the program's own results could reuse.
 pub(super) const MAPPED_BYTES: usize = 64 << 20;
 
-/// An account in the layout of device memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Account(WarpAccount);
@@ -86,7 +85,6 @@ pub(super) struct Drained {
     pub(super) begin: Vec<LaunchInfo>,
     /// Packed chunks of launches that have begun.
     pub(super) packed: Vec<u8>,
-    /// Streams with the same chunks, if any.
     pub(super) classes: Option<Arc<Classes>>,
     pub(super) end: Vec<LaunchInfo>,
     /// Their accounts from the device, by launch, track and recorded warp. With classes, only accounts of

@@ -17,7 +17,6 @@ const ALIGN: usize = 256;
 /// Size of atomic accesses of lanes and host while a kernel runs, in bytes.
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Allocations, by host address.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     allocations: AddressMap<Arc<Block>>,
@@ -28,7 +27,6 @@ pub(super) struct Memory {
     pub(super) peak: u64,
     /// Reads while a kernel runs that were not returned yet.
     reads: VecDeque<Vec<u64>>,
-    /// The last read that was returned.
     answered: Vec<u64>,
     /// Multiprocessors of the running launch, and its start by the simulator's timer.
     pub(super) placing: (u32, u64),

@@ -140,8 +140,7 @@ impl SimDevice {
     /// Returns the memory at an address. Fails if it is not inside one allocation.
     pub(crate) fn memory_at(&mut self, address: u64, bytes: usize) -> Result<&mut [u8], DeviceError> {
         let start = self.pointer(address, bytes)?;
-        // SAFETY: inside an allocation, which is zero-initialized. No launch is running, and nothing else
-        // accesses it while this device is borrowed.
+        // SAFETY: inside an allocation, zero-initialized, and unused by launches or others during the borrow.
         Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 
@@ -344,8 +343,7 @@ impl Device for SimDevice {
                 Ok(LaunchTime { kernel: kernel?, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
-                // SAFETY: the caller guarantees the logs. Meanwhile only `serve` accesses this device,
-                // through `LiveMemory`, which uses atomics.
+                // SAFETY: the caller guarantees the logs. Only `serve` accesses this device, through atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
                 self.memory.placing = (self.traced_multiprocessors(), self.simulator.next_start());
@@ -403,8 +401,7 @@ impl Device for SimDevice {
         };
         self.check_encoding(pool, launches)?;
         let schedule = if self.threads() == 1 { Schedule::Sequential } else { Schedule::Parallel };
-        // SAFETY: all memory lies inside allocations, which are zero-initialized. No launch is running, and
-        // nothing else uses this device meanwhile.
+        // SAFETY: all memory lies inside zero-initialized allocations, and nothing else uses this device.
         let claims = unsafe { native::encode(pool, launches, codec, schedule) };
         let claims = claims.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
         Ok(Encoded { claims, time: started.elapsed(), collected: 0 })

@@ -5,7 +5,6 @@ use warptrace_sim::ValueSites;
 
 use crate::{DeviceError, value_info};
 
-/// The values of modules, and their site numbers.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     /// Each module with the first site number of its first value.

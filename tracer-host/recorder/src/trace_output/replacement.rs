@@ -8,7 +8,6 @@ use std::time::SystemTime;
 use tempfile::TempPath;
 use warptrace_format::file::{MAGIC, PREAMBLE_BYTES, SECTION_HEADER_BYTES, SectionHeader, SectionKind};
 
-/// Name prefix of part files.
 const PART: &str = ".warptrace-part-";
 
 /// The file from before the recording. None if there was no file, or an empty one.
@@ -120,9 +119,7 @@ impl Replacement {
 /// Progress of a trace, from the headers of its sections.
 #[derive(Debug)]
 struct Sections {
-    /// Bytes until the next header.
     skip: u64,
-    /// Bytes of the next header so far.
     header: Vec<u8>,
     has_failed: bool,
     /// Whether the trace has events or accounts of a launch, or is complete and no launch failed.

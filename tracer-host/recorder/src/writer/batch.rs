@@ -181,7 +181,6 @@ impl Batch {
         first + u64::from(info.chosen_warp(index).unwrap_or(index))
     }
 
-    /// Returns the stream with a name; `None` if its launch is not in the batch.
     fn find_stream(&self, name: StreamName) -> Option<u64> {
         let Launch { info, first } = self.find(name.launch)?;
         Some(self.stream(&info, first + u64::from(name.track) * u64::from(info.warps()), name.warp))
@@ -224,7 +223,6 @@ impl TrackChunks<'_> {
     }
 }
 
-/// Ordered chunks of one launch and track.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'b> {
     pub(super) launch: u32,

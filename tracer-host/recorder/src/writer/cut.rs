@@ -43,7 +43,6 @@ pub(super) fn cut(
     frames
 }
 
-/// Returns the bytes of a chunk in a frame.
 fn bytes(chunk: &BatchChunk) -> u64 {
     let times = u64::from(chunk.times[0]) * u64::from(TIME_BYTES);
     CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times

@@ -43,7 +43,6 @@ pub(super) struct EndPart<'a> {
     /// Warps of the section, recorded or not.
     pub(super) warps: u32,
     accounts: Vec<AccountRun>,
-    /// Their spans, or empty.
     spans: &'a [WarpSpan],
     info: LaunchInfo,
     kind: SectionKind,

@@ -9,8 +9,7 @@ use warptrace_format::file::{
 
 use crate::threads;
 
-/// Default size of a frame of encoded events before compression: 256 KiB. The trace of a short program has
-/// some megabytes; small frames give all cores work.
+/// Default size of a frame of encoded events, uncompressed: small, so that short traces give all cores work.
 pub const DEFAULT_FRAME_BYTES: u32 = 256 << 10;
 /// Minimum default frame size, for data of fewer than [`FRAMES`] frames. Smaller frames make a larger file.
 const LEAST_FRAME_BYTES: u32 = 128 << 10;
@@ -90,7 +89,6 @@ impl Layout {
     }
 }
 
-/// Payload size in trial frames, in bytes.
 const TRIED_PAYLOAD_BYTES: usize = 16;
 
 /// Starts the compression threads and makes each encode trial frames of these tracks, without waiting.

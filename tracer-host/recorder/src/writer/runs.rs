@@ -14,7 +14,6 @@ const WORTH: u64 = 4;
 /// Approximate bytes of a run in a frame.
 const RUN_BYTES: u64 = 4;
 
-/// Consecutive warps with the same chunks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WarpsWithChunks<'b> {
     pub(super) first: u32,
@@ -42,7 +41,6 @@ pub(super) fn are_worth_runs(runs: &[WarpsWithChunks<'_>]) -> bool {
 }
 
 impl WarpsWithChunks<'_> {
-    /// Returns the bytes of one warp's chunks in a frame.
     fn bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length)).sum()
     }

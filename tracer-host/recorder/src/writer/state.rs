@@ -18,10 +18,8 @@ const AT_ONCE: usize = 1 << 13;
 
 #[derive(Debug)]
 enum Track {
-    /// Lowest sequence number of each warp's next chunk; grown when a warp appears. `u64`, because the number
-    /// after the last possible one must exist.
+    /// Lowest sequence number of each warp's next chunk; grown on demand. `u64`, to hold one after the last.
     Open(Vec<u64>),
-    /// Its accounts are written.
     Ended,
 }
 

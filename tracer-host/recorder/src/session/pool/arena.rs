@@ -48,7 +48,6 @@ pub(super) struct Arena {
     pub(super) accounts_used: u64,
     /// Launches that may have left logs.
     pub(super) logged: Vec<LoggedLaunch>,
-    /// Launches that have ended, recorded or not.
     pub(super) ended: Vec<LaunchInfo>,
 }
 

@@ -55,7 +55,6 @@ pub(in crate::session) enum Effort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short;
 
-/// Places of the fixed segments of launches.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) places: Vec<(Fixed, FirstSegments)>,

@@ -41,7 +41,6 @@ struct LaneLog {
     /// Index of the last link, and number of entries with runs in its segment.
     link: u32,
     here: u32,
-    /// Total number of entries.
     entries: u32,
     /// Index of the first entry of the last segment.
     first: u32,

@@ -1,8 +1,7 @@
 //! Work of the host while a kernel runs, if warps that have left it are encoded on the device, in rounds.
 //!
 //! The host takes runs itself only if lanes wait too long for memory, for example because most of the warps
-//! that hold it still run. It then takes over one part of the warps at a time, because the others may leave
-//! soon and be encoded by a round.
+//! that hold it still run: one part of the warps at a time, because a round may encode the others soon.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};

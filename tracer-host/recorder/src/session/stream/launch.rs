@@ -10,7 +10,6 @@ use warptrace_format::span::WarpSpan;
 use super::runs::{Name, Stream};
 use crate::session::worker::Account;
 
-/// The consumer of a warp's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Consumer {

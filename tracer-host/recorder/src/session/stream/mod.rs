@@ -42,7 +42,6 @@ const ROUNDS_AT_ONCE: usize = 3;
 /// Assumed number of warps in the first round.
 const FITTED_AT_FIRST: usize = 1024;
 
-/// Device memory and state of a session with streamed logs.
 pub(super) struct Streams {
     codec: CodecSpec,
     tracks: u32,

@@ -12,7 +12,6 @@ const ALIGN: u64 = (MAX_STREAM_ENTRIES * ENTRY_BYTES) as u64;
 const SEGMENTS_PER_LANE: u64 = 3;
 /// Minimum share of tables, 1 / `TABLES_SHARE` of the memory: launches can follow each other without a scan.
 const TABLES_SHARE: u64 = 32;
-/// Bytes of the queue's state.
 const STATE_BYTES: u64 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +76,6 @@ impl Partition {
         }
     }
 
-    /// Returns a sufficient memory size in bytes.
     fn least(needs: Needs) -> u64 {
         let each = u64::from(MIN_STREAM_ENTRIES * ENTRY_BYTES + 2 * SLOT_BYTES);
         let bytes = (needs.lanes + 2) * each + needs.tables + STATE_BYTES + 4 * ALIGN;

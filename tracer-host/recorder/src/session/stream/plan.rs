@@ -50,7 +50,6 @@ pub(super) fn seen_bytes(segment_count: u32) -> u64 {
     4 * u64::from(segment_count) + ALIGN
 }
 
-/// Parameters for planning a launch's rounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) area: Allocation,
@@ -60,7 +59,6 @@ pub(super) struct Room {
     pub(super) segment_count: u32,
 }
 
-/// Layout of the memory, and the maximum number of warps in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) max_warps: u32,

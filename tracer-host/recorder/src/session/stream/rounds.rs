@@ -44,7 +44,6 @@ pub(super) struct Flattened {
 pub(super) struct Running {
     pub(super) launch: u32,
     pub(super) warps: Vec<u32>,
-    /// The outcome of each warp, once known.
     pub(super) outcomes: Option<Vec<u32>>,
 }
 

@@ -21,7 +21,6 @@ const STREAMS_AT_ONCE: usize = 16;
 #[derive(Clone, Copy)]
 pub(super) struct ReadOptions<'a> {
     pub(super) is_over: bool,
-    /// Whether free segments are given to lanes.
     pub(super) gives: bool,
     /// Once set, the scan stops and leaves the rest to the next one.
     pub(super) asked: Option<&'a AtomicBool>,
@@ -100,8 +99,7 @@ impl Streams {
         Ok(scan)
     }
 
-    /// Scans for an interruption: gives no segments to lanes, so that the next scan is short, and encodes
-    /// nothing yet. Abandons rounds.
+    /// Scans for an interruption. Abandons rounds, and gives no segments, so that the next scan is short.
     pub(in super::super) fn only_scan(&mut self, memory: &mut dyn LiveMemory) -> Result<(), DeviceError> {
         self.leave_rounds();
         let ended = self.take_new(

@@ -137,7 +137,6 @@ pub(super) fn words(entry: &[u8; 16]) -> [u32; 4] {
     std::array::from_fn(|at| u32::from_le_bytes(words[at]))
 }
 
-/// Segments that are copied at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) count: usize,

@@ -21,8 +21,7 @@ pub(super) struct Slots {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The supply of segments. A segment is free, given to a ticket that a lane may not have taken yet, or in use
-/// by the lane that took the ticket.
+/// The supply of segments. Each is free, given to a ticket, or in use by the lane that took the ticket.
 ///
 /// A lane may read its slot long after it took its ticket, when later tickets have wrapped around the queue.
 /// So a slot is rewritten only after the header of its segment was seen, or the segment is free again. A
