@@ -150,8 +150,8 @@ pub struct Traced<'a> {
     pub recording: Recording,
     /// The launch's logs, of the kind that [`recording`](Self::recording) requires.
     pub logs: Logs<'a>,
-    /// Output: the launch appends sites, also if it fails. On a GPU these are the sites of code loaded since
-    /// the last traced launch; on the simulator, all sites that lanes reached. Empty without accesses.
+    /// Output: the launch appends sites, also if it fails: on a GPU the sites of code loaded since the last
+    /// traced launch, on the simulator all sites that lanes reached. Without accesses, appends nothing.
     pub sites: &'a mut Vec<SiteInfo>,
 }
 

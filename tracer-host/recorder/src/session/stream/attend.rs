@@ -31,7 +31,7 @@ const MIN_FITTED: usize = 64;
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
 impl Drained {
-    /// Returns this data, with the chunks of `before` in front of its own.
+    /// Returns this data, preceded by the chunks of `before`.
     pub(super) fn behind(mut self, before: Self) -> Self {
         let mut packed = before.packed;
         if packed.is_empty() {

@@ -28,7 +28,7 @@ pub(super) struct Round {
 pub(super) enum News {
     Flattened(Flattened),
     Chunks(Vec<u8>),
-    /// The round has ended. Has the accounts of its streams: all warps of track 0, then those of track 1.
+    /// The round has ended. Has the accounts of its streams: all warps of track 0, then all of track 1.
     Done(Vec<Account>),
     Failed(SessionError),
 }

@@ -74,7 +74,7 @@ impl Supply {
         self.tags.len() as u32
     }
 
-    /// Returns true if a taken ticket has no segment: none is free, or the slot cannot be written yet.
+    /// Returns true if a taken ticket has no segment, because none is free or its slot cannot be written.
     pub(super) fn is_short(&self) -> bool {
         self.free.is_empty() && self.tickets > self.next || !self.skipped.is_empty()
     }
