@@ -37,8 +37,7 @@ const REFUSALS: [(&[Door], &[&str], &str); 5] = [
     (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
 ];
 
-/// Returns the reason why an option, given by its name in the specification, is not available; `None` if it
-/// is.
+/// Returns why an option, given by its name in the specification, is unavailable; `None` if it is available.
 pub fn refusal(door: Door, option: &str) -> Option<&'static str> {
     let found =
         REFUSALS.iter().find(|(doors, options, _)| doors.contains(&door) && options.contains(&option));

@@ -255,10 +255,7 @@ impl RecordingSpec {
         Self { codec, ..Self::default() }
     }
 
-    /// Checks each value and the combination of options.
-    ///
-    /// # Errors
-    /// The first error found.
+    /// Checks each value and the combination of options. Returns the first error found.
     pub fn check(&self) -> Result<(), SpecError> {
         self.codec.check()?;
         if !self.chunk_bytes.is_power_of_two()
@@ -294,8 +291,7 @@ impl RecordingSpec {
         Ok(())
     }
 
-    /// Returns the form in which kernels record. `after` is the result of
-    /// [`Visits::among`](crate::Visits::among) for the window's `after`.
+    /// Returns how kernels record, with `after` from [`Visits::among`](crate::Visits::among).
     pub fn traced(&self, after: Option<After>) -> Recording {
         let &Self { counting, dual, placement, .. } = self;
         let logs = match self.policy {

@@ -140,9 +140,7 @@ pub enum TextError {
 
 impl RunSpec {
     /// Checks the recording ([`RecordingSpec::check`]) and that all options are available for such a program.
-    ///
-    /// # Errors
-    /// The first error found.
+    /// Returns the first error found.
     pub fn check(&self) -> Result<(), SpecError> {
         self.recording.check()?;
         let option =
@@ -161,10 +159,8 @@ impl RunSpec {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Parses text. Missing fields have their default values.
-    ///
-    /// # Errors
-    /// If the text is invalid, or [`check`](Self::check) fails.
+    /// Parses text. Missing fields have their default values. Fails if the text is invalid, or
+    /// [`check`](Self::check) fails.
     ///
     /// ```
     /// use warptrace_spec::RunSpec;

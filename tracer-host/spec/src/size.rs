@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Bytes of memory, written as `64MiB`, `1GiB`, `512M`, or a plain number of bytes.
-///
-/// `K`, `M`, `G` and `T` are `KiB`, `MiB`, `GiB` and `TiB`: powers of 1,024.
+/// Bytes of memory, written as `64MiB`, `1GiB`, `512M`, or a plain number of bytes. `K`, `M`, `G` and `T` are
+/// `KiB`, `MiB`, `GiB` and `TiB`: powers of 1,024.
 ///
 /// ```
 /// use warptrace_spec::MemorySize;

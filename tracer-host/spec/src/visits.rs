@@ -55,10 +55,7 @@ impl From<After> for Visits {
 }
 
 impl Visits {
-    /// Finds the location among a program's locations.
-    ///
-    /// # Errors
-    /// If no location matches, or several do.
+    /// Finds the location among a program's locations. Fails if no location matches, or several do.
     pub fn among(&self, locations: &[LocationInfo]) -> Result<After, SpecError> {
         let Self { location, count } = self;
         let meant: Vec<&LocationInfo> = locations.iter().filter(|info| info.is_named(location)).collect();

@@ -1,9 +1,7 @@
-//! The part of a program that is recorded.
-//!
-//! A [`Window`] selects kernels, ranges of the program, launches, blocks and warps. Warps that satisfy all
-//! criteria are recorded. A launch without recorded warps runs the program's own kernel, untraced. In a
-//! launch with some recorded warps, the others run the kernel's own instructions. The file stores the
-//! selection of each launch, so that warps that were not selected are not counted as losses.
+//! The part of a program that is recorded. A [`Window`] selects kernels, ranges of the program, launches,
+//! blocks and warps. Warps that satisfy all criteria are recorded. A launch without recorded warps runs the
+//! program's own kernel, untraced. In other launches, unrecorded warps run the kernel's own instructions. The
+//! file stores the selection of each launch, so that these warps are not counted as losses.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -48,7 +46,7 @@ pub enum WindowError {
     },
 }
 
-/// Nonempty range of consecutive numbers. Written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`, `..=7`,
+/// Nonempty range of consecutive numbers, written as in Rust: `3`, `3..7`, `3..=7`, `3..`, `..7`, `..=7`,
 /// `..`.
 ///
 /// ```
