@@ -17,7 +17,6 @@ pub struct AdoptedSlice<'a, T> {
     shared: Rc<Shared>,
     address: u64,
     len: usize,
-    /// Exclusive borrow.
     slice: PhantomData<&'a mut CudaSlice<T>>,
 }
 
@@ -32,8 +31,7 @@ impl<'a, T: Pod> AdoptedSlice<'a, T> {
         let len = slice.len();
         let own = shared.stream().filter(|stream| stream.context().cu_ctx() == slice.context().cu_ctx());
         let Some(stream) = own else { return Err(Error::OtherContext { elements: len }) };
-        // The stream waits for pending work on the array. Launches have ended when they return, so cudarc
-        // needs no event for them.
+        // The stream waits for pending work on the array. Launches return after their end and need no event.
         let (address, uses) = slice.device_ptr_mut(stream);
         drop(uses);
         if len != 0 {

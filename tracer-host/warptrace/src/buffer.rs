@@ -10,10 +10,8 @@ use warptrace_host::{Allocation, DeviceError, Pod};
 use crate::Error;
 use crate::shared::Shared;
 
-/// Array of `T` in device memory, freed on drop.
-///
-/// Created by [`Device::upload`](crate::Device::upload) and [`Device::zeros`](crate::Device::zeros). A
-/// reference to it is a kernel argument.
+/// Array of `T` in device memory, freed on drop. Created by [`Device::upload`](crate::Device::upload) and
+/// [`Device::zeros`](crate::Device::zeros). A reference to it is a kernel argument.
 pub struct Buffer<T> {
     shared: Rc<Shared>,
     allocation: Allocation,
@@ -57,10 +55,7 @@ impl<T: Pod> Buffer<T> {
         self.len == 0
     }
 
-    /// Copies the array to the host.
-    ///
-    /// # Errors
-    /// If the copy fails.
+    /// Copies the array to the host. Fails if the copy fails.
     pub fn download(&self) -> Result<Vec<T>, Error> {
         let mut values = vec![T::zeroed(); self.len];
         let bytes = bytemuck::cast_slice_mut(&mut values);
@@ -68,10 +63,7 @@ impl<T: Pod> Buffer<T> {
         Ok(values)
     }
 
-    /// Overwrites the start of the array with `values`.
-    ///
-    /// # Errors
-    /// If there are more values than elements, or the copy fails.
+    /// Overwrites the start of the array with `values`. Fails if there are too many, or the copy fails.
     pub fn write(&self, values: &[T]) -> Result<(), Error> {
         let address = self.allocation.address;
         if values.len() > self.len {
@@ -80,8 +72,7 @@ impl<T: Pod> Buffer<T> {
         Ok(self.shared.with(|device| device.write(address, bytemuck::cast_slice(values)))?)
     }
 
-    /// Returns the array as an argument for kernels that declare a `Global<T>`. The result does not own the
-    /// memory.
+    /// Returns the array as an argument for kernels that declare a `Global<T>`. It does not own the memory.
     pub fn global(&self) -> Global<T> {
         Global::new(self.allocation.address, self.len as u64)
     }

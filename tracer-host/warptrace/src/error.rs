@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use warptrace_host::{DeviceError, SessionError};
 
-/// Error of a device, a launch or a trace.
-///
-/// The `Debug` form is also the message, because it is printed when `main` returns an error.
+/// Error of a device, a launch or a trace. `Debug` prints the message, for errors that `main` returns.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -30,8 +30,7 @@ impl LaunchConfig {
         Self { shape: LaunchShape::new(blocks, threads, Blocks::Independent) }
     }
 
-    /// Declares that blocks wait for each other while the kernel runs. The simulator then runs all of them in
-    /// turns.
+    /// Declares that blocks wait for each other while the kernel runs. The simulator then interleaves them.
     #[must_use]
     pub fn communicating(mut self) -> Self {
         self.shape.blocks = Blocks::Communicating;

@@ -15,7 +15,6 @@ use warptrace_host::{
 
 use crate::{Error, LaunchConfig};
 
-/// The device, and its memory in buffers.
 pub(crate) struct Shared {
     device: RefCell<Box<dyn Device>>,
     buffers: RefCell<Buffers>,
@@ -74,7 +73,6 @@ impl Shared {
         self.buffers.borrow_mut().add(address, bytes);
     }
 
-    /// Unregisters [adopted](Self::adopt) memory.
     pub(crate) fn release(&self, address: u64) {
         self.buffers.borrow_mut().remove(address);
     }
@@ -127,10 +125,8 @@ impl Shared {
         let _ = self.with(|device| device.free(allocation));
     }
 
-    /// Checks the conditions for a safe call: its memory is in buffers, and written memory overlaps no other
-    /// argument.
-    ///
-    /// Prints a note to standard error if a launch has too few threads to write all elements.
+    /// Checks that a call's memory is in buffers, and that written memory overlaps no other argument. Prints
+    /// a note to standard error if a launch has too few threads to write all elements.
     pub(crate) fn check(&self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<(), Error> {
         let kernel = || call.name().to_owned();
         let threads = config.shape().block_count() * u128::from(config.shape().block_threads());

@@ -31,7 +31,6 @@ pub struct TraceBuilder {
     pub(crate) simulated: Simulated,
 }
 
-/// The flag that ends the trace during a kernel, and the function to call then.
 pub(crate) type Interrupt = (Arc<AtomicBool>, Box<dyn FnMut(&Interrupted)>);
 
 impl fmt::Debug for TraceBuilder {
@@ -49,23 +48,16 @@ impl TraceBuilder {
         Self { shared, path, spec: RecordingSpec::default(), interrupt: None, simulated }
     }
 
-    /// Creates the file and starts to record the kernels of `module`.
-    ///
-    /// # Errors
-    /// If the file cannot be created, memory is insufficient, the device has no code for the module's kernels
-    /// (a GPU needs a build script that compiles them), or the options contradict each other.
+    /// Creates the file and starts to record the kernels of `module`. Fails if the file cannot be created,
+    /// memory is insufficient, the device has no code for the kernels (a GPU needs a build script that
+    /// compiles them), or the options contradict each other.
     pub fn start(self, module: &KernelModule) -> Result<Trace, Error> {
         self.start_modules(&[module])
     }
 
     /// Like [`start`](Self::start), for the kernels of several modules. The ids of their locations must
-    /// differ: `#[warptrace::kernels(first_id = 1001)]` sets a module's first id.
-    ///
-    /// If functions of a kernel call traced functions of another module, both modules' locations are
-    /// recorded.
-    ///
-    /// # Errors
-    /// As `start`; also if two modules have a location with the same id.
+    /// differ: `#[warptrace::kernels(first_id = 1001)]` sets a module's first id. If functions of a kernel
+    /// call traced functions of another module, both modules' locations are recorded.
     pub fn start_modules(self, modules: &[&KernelModule]) -> Result<Trace, Error> {
         let Self { shared, path, spec, interrupt, simulated } = self;
         if let Some((name, _)) = spec.properties.iter().find(|(name, _)| is_recorders(name)) {
@@ -110,24 +102,19 @@ impl fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Runs a kernel, records it, and waits for it. Returns the kernel's duration.
-    ///
-    /// # Errors
-    /// If the kernel does not belong to the trace's modules, an argument is not memory of this device, a
-    /// written argument overlaps another one, the kernel fails, or the file cannot be written.
+    /// Runs a kernel, records it, and waits for it. Returns the kernel's duration. Fails if the kernel does
+    /// not belong to the trace's modules, an argument is not memory of this device, a written argument
+    /// overlaps another one, the kernel fails, or the file cannot be written.
     pub fn launch(&mut self, call: &SafeCall<'_>, config: &LaunchConfig) -> Result<Duration, Error> {
         self.shared.check(call, config)?;
         // SAFETY: all memory that the kernel uses was checked.
         unsafe { self.launch_unchecked(call, config) }
     }
 
-    /// Like [`launch`](Self::launch), for kernels that take `Global<T>`.
+    /// Like [`launch`](Self::launch), for kernels that take `Global<T>`. Arguments are not checked.
     ///
     /// # Safety
     /// The arguments name memory of this device that is valid for the kernel's accesses.
-    ///
-    /// # Errors
-    /// As `launch`, but arguments are not checked.
     pub unsafe fn launch_unchecked(
         &mut self,
         call: &KernelCall,
@@ -148,10 +135,8 @@ impl Trace {
         self.recorder.label(label);
     }
 
-    /// Writes the data that the device still holds, ends the file, and returns a summary.
-    ///
-    /// # Errors
-    /// If the device fails, the file cannot be written, or an earlier launch failed.
+    /// Writes the data that the device still holds, ends the file, and returns a summary. Fails if the device
+    /// fails, the file cannot be written, or an earlier launch failed.
     pub fn finish(mut self) -> Result<Summary, Error> {
         self.end()
     }
