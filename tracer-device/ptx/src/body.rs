@@ -20,8 +20,7 @@ pub struct Body<'a> {
 pub struct Statement<'a> {
     /// The statement's text, including its `;` and any comments within it.
     pub span: Span,
-    /// Number of scopes `{ }` within the body that surround the statement. A scope's braces are part of the
-    /// scope.
+    /// Number of scopes `{ }` around the statement within the body. A scope contains its braces.
     pub depth: u32,
     /// The parsed content.
     pub kind: StatementKind<'a>,
@@ -53,8 +52,7 @@ pub enum StatementKind<'a> {
 pub struct Label<'a> {
     /// Name, without the colon.
     pub name: &'a str,
-    /// Whether the label names the directive that follows (`.branchtargets`, `.callprototype`,
-    /// `.calltargets`) instead of a position in the code.
+    /// Whether it names the following directive (such as `.branchtargets`), not a position in the code.
     pub names_directive: bool,
 }
 

@@ -7,8 +7,7 @@ use crate::module::{ItemKind, Module};
 /// Calls of one function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Calls<'a> {
-    /// Indices in [`Module::functions`] of the functions called by name. Definitions take precedence over
-    /// prototypes.
+    /// Indices in [`Module::functions`] of functions called by name; definitions rather than prototypes.
     pub direct: BTreeSet<usize>,
     /// Called names that the module neither defines nor declares.
     pub unknown: BTreeSet<&'a str>,
@@ -45,9 +44,8 @@ pub fn call_graph<'a>(module: &Module<'a>) -> CallGraph<'a> {
     CallGraph { calls: calls.collect() }
 }
 
-/// Returns the index in [`Module::functions`] for each function name: the definition if one exists, otherwise
-/// the first prototype. An alias is a name, too, with the index of its target, and replaces a prototype of
-/// the same name.
+/// Maps each function name to its index in [`Module::functions`]: the definition, otherwise the first
+/// prototype. An alias has the index of its target and replaces a prototype of the same name.
 fn indices<'a>(module: &Module<'a>) -> HashMap<&'a str, usize> {
     let mut indices: HashMap<&str, usize> = HashMap::new();
     for (index, function) in module.functions.iter().enumerate() {
@@ -67,22 +65,14 @@ fn indices<'a>(module: &Module<'a>) -> HashMap<&'a str, usize> {
 }
 
 impl<'a> CallGraph<'a> {
-    /// Returns the calls of a function.
-    ///
-    /// # Panics
-    ///
-    /// If `function` is not an index in [`Module::functions`].
+    /// Returns the calls of a function. Panics if `function` is not an index in [`Module::functions`].
     #[must_use]
     pub fn calls(&self, function: usize) -> &Calls<'a> {
         &self.calls[function]
     }
 
-    /// Returns the functions that `function` reaches by direct calls. It includes `function` itself only if a
-    /// cycle of calls leads back to it.
-    ///
-    /// # Panics
-    ///
-    /// If `function` is not an index in [`Module::functions`].
+    /// Returns the functions that `function` reaches by direct calls; includes itself only through a cycle of
+    /// calls. Panics if `function` is not an index in [`Module::functions`].
     #[must_use]
     pub fn reachable(&self, function: usize) -> BTreeSet<usize> {
         let mut reached = BTreeSet::new();

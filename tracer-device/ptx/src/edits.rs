@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use crate::span::Span;
 
-/// Insertions and replacements of one text.
-///
-/// All offsets refer to the original text. Insertions at the same offset keep the order of the calls;
-/// otherwise the order of the calls does not matter.
+/// Insertions and replacements of one text. Offsets refer to the original text. Insertions at the same offset
+/// keep the order of the calls.
 ///
 /// ```
 /// use warptrace_ptx::{Edits, Span};
@@ -91,7 +89,6 @@ impl Edits {
     /// there and after a replacement that ends there.
     ///
     /// # Errors
-    ///
     /// Returns an [`EditError`] if edits overlap or lie outside the text.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let mut out = String::new();
@@ -99,15 +96,10 @@ impl Edits {
         Ok(out)
     }
 
-    /// Appends `text` with all edits applied to `out`. After an error, `out` holds part of the result.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Edits::apply`].
+    /// Appends `text` with all edits applied to `out`; after an error, `out` holds part of the result.
     pub(crate) fn apply_to(&self, text: &str, out: &mut String) -> Result<(), EditError> {
         let mut order: Vec<&(Span, Range<usize>)> = self.edits.iter().collect();
-        // Stable: insertions at one offset keep their order. Empty spans come before a span that starts
-        // there.
+        // Stable, so insertions at one offset keep their order and precede a span that starts there.
         order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
         out.reserve(text.len() + self.new.len());
         let mut last = Span::new(0, 0);

@@ -7,7 +7,6 @@ use crate::splice::{Marker, Options, Recording, splice};
 use crate::{Body, Cfg, Edits, Module, Span, Statement, StatementKind, call_graph};
 use warptrace_format::Counting;
 
-/// A comment that [`check`] inserts.
 const MARK: &str = "\n/*warptrace-check*/\n";
 
 /// Calls [`check`] if `data` is UTF-8.
@@ -20,11 +19,7 @@ pub fn parse_arbitrary(data: &[u8]) {
 /// Parses `text` and, if it is a module, checks the library's invariants: spans are in order with only blanks
 /// between them, an empty list of edits changes nothing, text inserted before each statement leaves all
 /// statements unchanged, control flow is consistent, and points are consistent with their markers. Returns
-/// true if `text` is a module.
-///
-/// # Panics
-///
-/// If an invariant does not hold.
+/// true if `text` is a module. Panics if an invariant does not hold.
 pub fn check(text: &str) -> bool {
     let module = match Module::parse(text) {
         Ok(module) => module,

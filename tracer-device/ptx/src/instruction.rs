@@ -66,8 +66,7 @@ impl<'a> Instruction<'a> {
         self.called().filter(|(_, direct)| *direct).map(|(operand, _)| operand.text)
     }
 
-    /// Returns true if the instruction calls through a register: its last operand is a list of targets or a
-    /// prototype.
+    /// Returns true if the instruction calls through a register, with a list of targets or a prototype.
     #[must_use]
     pub fn is_indirect_call(&self) -> bool {
         self.called().is_some_and(|(_, direct)| !direct)
@@ -87,7 +86,6 @@ impl<'a> Instruction<'a> {
 }
 
 impl Operand<'_> {
-    /// Returns true if the operand is a list in parentheses.
     fn is_list(&self) -> bool {
         self.text.starts_with('(')
     }

@@ -30,7 +30,6 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Returns true if the token is the character `byte`.
     pub(crate) fn is(self, byte: u8) -> bool {
         self.kind == TokenKind::Punct(byte)
     }
@@ -84,8 +83,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns true if `byte` begins an identifier. All non-ASCII bytes do, so tokens end on character
-/// boundaries.
+/// Returns true if `byte` begins an identifier. Non-ASCII bytes do, so tokens end on character boundaries.
 fn starts_word(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$' | b'%') || !byte.is_ascii()
 }
@@ -119,7 +117,6 @@ fn line_length(bytes: &[u8]) -> usize {
     if len > 0 && bytes[len - 1] == b'\r' { len - 1 } else { len }
 }
 
-/// Returns the offset of the first `wanted` at or after `from`.
 fn find(bytes: &[u8], from: usize, wanted: &[u8; 2]) -> Option<usize> {
     memchr::memmem::find(&bytes[from..], wanted).map(|at| from + at)
 }

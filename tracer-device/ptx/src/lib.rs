@@ -37,7 +37,6 @@
 //! ```
 //!
 //! # Overview
-//!
 //! | part | contents |
 //! | --- | --- |
 //! | [`Module`] | header, declarations, functions; where declarations may be inserted |
@@ -52,19 +51,16 @@
 //! | [`splice`] | makes traced copies of kernels, which record at markers |
 //!
 //! # Features
-//!
 //! `interpreter` adds the module `interpret`, which executes PTX on the CPU. With it, the tests of the
 //! recording sequences that [`splice`] inserts need no GPU.
 //!
 //! # Why no published parser
-//!
 //! `ptx-syntax` (once `ptx-90-parser`), `singe-ptx` and ZLUDA's `ptx_parser` build typed trees of known
-//! instructions: they drop comments and reject unknown instructions. `ptx-parser` was last released in 2023,
-//! before the PTX of today's compilers. `ptx-parse` of NVIDIA's cuda-oxide keeps spans, comments and unknown
-//! syntax, but is not on crates.io and has no control flow analysis, which is the larger half of this crate.
+//! instructions: they drop comments and reject unknown instructions. `ptx-parser` was last released in 2023.
+//! `ptx-parse` of NVIDIA's cuda-oxide keeps spans, comments and unknown syntax, but is not on crates.io and
+//! has no control flow analysis, which is the larger half of this crate.
 //!
 //! # Limits
-//!
 //! - Instructions are not checked: an opcode is a name, operands are text between commas.
 //! - A comment within an instruction or a declaration is part of its span, not a separate statement.
 //! - `trap` and `exit` end a block; a call does not, even if the function never returns.

@@ -52,11 +52,8 @@ struct Lines {
 }
 
 impl Linked {
-    /// Returns the line of the linked text that corresponds to a line of a part. Parts count from 0, lines
-    /// from 1.
-    ///
-    /// Returns `None` for a definition replaced by another part's definition, for a declaration of a name
-    /// that some part defines, and for lines between functions.
+    /// Returns the line of the linked text for a line (from 1) of a part (from 0). `None` for a replaced
+    /// definition, a declaration of a name that some part defines, and lines between functions.
     #[must_use]
     pub fn line(&self, part: usize, line: usize) -> Option<usize> {
         let behind = self.lines.partition_point(|lines| (lines.part, lines.first) <= (part, line));
@@ -131,7 +128,6 @@ struct Part<'a> {
     symbols: BTreeMap<&'a str, (Has, usize)>,
     /// New names of renamed local symbols, by old name.
     renamed: HashMap<&'a str, String>,
-    /// Offsets of the line ends, ascending.
     line_ends: Vec<usize>,
 }
 
@@ -188,7 +184,6 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Returns the word tokens of a PTX text.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut lexer = Lexer::new(text);
     let tokens = std::iter::from_fn(move || Some(lexer.next()).filter(|token| token.kind != TokenKind::End));
@@ -238,7 +233,6 @@ fn rename(parts: &mut [Part<'_>]) {
 /// The kept definition of each name that is visible in all parts: part index, kind and offset.
 type Owners<'a> = HashMap<&'a str, (usize, Has, usize)>;
 
-/// Chooses one definition for each name that is visible in all parts.
 fn owners<'a>(parts: &[Part<'a>]) -> Result<Owners<'a>, LinkError> {
     let mut owners = Owners::new();
     for (index, part) in parts.iter().enumerate() {
@@ -260,7 +254,6 @@ struct Writer<'a> {
     parts: &'a [Part<'a>],
     owners: Owners<'a>,
     text: String,
-    /// Number of the next line to write.
     line: usize,
     lines: Vec<Lines>,
     /// New numbers of files, by part and old number.
@@ -268,7 +261,6 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Returns true if a part's definition of a name is kept.
     fn keeps(&self, part: usize, name: &str) -> bool {
         let is_owner = self.owners.get(name).is_some_and(|(owner, ..)| *owner == part);
         is_owner || self.parts[part].symbols[name].0 == Has::Local
@@ -302,14 +294,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Appends text, a line end, and counts the lines.
     fn push(&mut self, text: &str) {
         self.text += text;
         self.text.push('\n');
         self.line += 1 + memchr::memchr_iter(b'\n', text.as_bytes()).count();
     }
 
-    /// Appends a span of a part and records its lines.
     fn copy(&mut self, part: usize, span: Span) {
         let (text, linked) = (self.edited(part, span), self.line);
         self.push(&text);
@@ -397,9 +387,8 @@ mod tests {
 
     use super::*;
 
-    /// PTX that `nvcc -O3 -lineinfo -arch=sm_90 -rdc=true` stores in sections `.nv_debug_ptx_txt.*`, with
-    /// zero bytes replaced by line ends: two files of one program, and one file with a kernel that launches
-    /// kernels.
+    /// PTX that `nvcc -O3 -lineinfo -arch=sm_90 -rdc=true` stores in `.nv_debug_ptx_txt.*`, with line ends
+    /// for zero bytes: two files of one program, and one with a kernel that launches kernels.
     const RUN: &str = include_str!("../tests/data/linked/run.ptx");
     const SHAPES: &str = include_str!("../tests/data/linked/shapes.ptx");
     const CHILD: &str = include_str!("../tests/data/linked/child.ptx");
@@ -464,8 +453,7 @@ ret;
         all.iter().for_each(|words| assert!(text.contains(words), "{words}:\n{text}"));
     }
 
-    /// Links texts, checks the line mapping of `st.` lines, and assembles the result if an assembler is
-    /// found.
+    /// Links texts, checks the line mapping of `st.` lines, and assembles the result if possible.
     fn check(texts: &[&str]) -> Linked {
         let linked = link(texts).unwrap_or_else(|error| panic!("{error}"));
         let lines: Vec<&str> = linked.text.lines().collect();

@@ -11,8 +11,7 @@ use crate::span::{Position, Span};
 pub struct Module<'a> {
     /// The parsed text. All spans are offsets into it.
     pub text: &'a str,
-    /// Functions with and without a body, in text order. A name can occur in several prototypes and one
-    /// definition.
+    /// Functions with and without a body, in text order. A name may have prototypes and one definition.
     pub functions: Vec<Function<'a>>,
     /// All items of module scope, in text order. Only blanks lie between two items.
     pub items: Vec<Item<'a>>,
@@ -87,7 +86,6 @@ impl<'a> Module<'a> {
     /// Parses a module in time linear in the text's length. Unknown directives and instructions are accepted.
     ///
     /// # Errors
-    ///
     /// Returns a [`ParseError`] if the text does not begin with `.version` and `.target`, or if a bracket,
     /// string or comment is not closed or a statement is malformed.
     pub fn parse(text: &'a str) -> Result<Self, ParseError> {
@@ -139,8 +137,7 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// Returns the names of the `.extern .shared` arrays of module scope, which refer to a launch's dynamic
-    /// shared memory.
+    /// Returns the names of the `.extern .shared` arrays of module scope: a launch's dynamic shared memory.
     pub fn dynamic_shared(&self) -> impl Iterator<Item = &'a str> {
         self.variables()
             .filter(|(_, declaration)| {

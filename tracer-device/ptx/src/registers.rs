@@ -49,8 +49,7 @@ impl<'a> Registers<'a> {
         Self { registers }
     }
 
-    /// Returns the type, with its dot, of the register that `name` refers to at a statement; `None` if `name`
-    /// is not a register.
+    /// Returns the type, with its dot, of the register that `name` means at a statement, if it is one.
     pub(crate) fn register(&self, name: &str, statement: usize) -> Option<&'a str> {
         self.declared(name, statement).map(|(_, ty)| ty)
     }
@@ -72,8 +71,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// Returns the ways to split a name into a base and a number: `%r12` is number 12 of `%r<N>` and number 2 of
-/// `%r1<N>`.
+/// Splits a name into base and number in all ways: `%r12` is number 12 of `%r<N>` and number 2 of `%r1<N>`.
 pub(crate) fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {
     let digits = name.trim_end_matches(|digit: char| digit.is_ascii_digit()).len();
     (digits..name.len()).filter_map(|end| Some((&name[..end], name[end..].parse().ok()?)))

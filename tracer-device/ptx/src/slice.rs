@@ -40,10 +40,8 @@ pub fn stands_alone(module: &Module<'_>) -> Result<(), Bound> {
 }
 
 /// Returns the module's text with only the given functions and all that they name, directly or not. Each
-/// removed function leaves as many empty lines as it had, so line numbers stay the same.
-///
-/// # Errors
-/// None for a module that [`Module::parse`] returned.
+/// removed function leaves as many empty lines as it had, so line numbers stay the same. Never fails for a
+/// module from [`Module::parse`].
 pub fn only(module: &Module<'_>, functions: &[&str]) -> Result<String, EditError> {
     let by_name: HashMap<&str, &Function<'_>> =
         module.definitions().map(|function| (function.name, function)).collect();

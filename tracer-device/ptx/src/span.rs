@@ -36,11 +36,7 @@ impl Span {
         self.start <= offset && offset < self.end
     }
 
-    /// Returns the span's part of `text`, which must be the parsed text.
-    ///
-    /// # Panics
-    ///
-    /// If the span is not a valid range of `text`.
+    /// Returns the span's part of `text`, the parsed text. Panics if the span is not a valid range of `text`.
     #[must_use]
     pub fn text(self, text: &str) -> &str {
         &text[self.range()]

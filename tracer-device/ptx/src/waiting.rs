@@ -11,8 +11,7 @@ pub fn with_waits(text: &str) -> String {
     text.replace(wait, event)
 }
 
-/// Removes the markers at waits from a text, with the `inline asm` comments that the compiler puts around
-/// them.
+/// Removes the markers at waits, with the `inline asm` comments that the compiler puts around them.
 pub(crate) fn without_waits(text: &str) -> Cow<'_, str> {
     let [wait, _] = EVENT_AT_WAIT;
     if !text.contains(wait) {

@@ -11,8 +11,7 @@ const MAX_EDGES: usize = 1 << 22;
 struct Open {
     start: usize,
     first_instruction: Option<usize>,
-    /// Whether it holds an instruction or a comment. Comments count: a branch to a label skips a marker
-    /// before the label.
+    /// Whether it holds an instruction or a comment: a branch to a label skips a marker before the label.
     has_code: bool,
     /// End of the last label that is a branch target.
     label_end: Option<usize>,

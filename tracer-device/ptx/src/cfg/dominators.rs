@@ -15,8 +15,7 @@ pub(crate) struct Dominators {
 }
 
 impl Dominators {
-    /// Computes the dominators of a graph whose entry is vertex 0. `successor` returns the nth successor of a
-    /// vertex, or `None` after the last.
+    /// Computes the dominators from vertex 0. `successor` returns the nth successor of a vertex, if any.
     pub(crate) fn new(
         predecessors: &[Vec<usize>],
         successor: impl Fn(usize, usize) -> Option<usize>,
@@ -58,8 +57,7 @@ impl Dominators {
         Some(self.immediate[block]).filter(|dominator| *dominator != NONE)
     }
 
-    /// Returns the block's number in the tree's preorder if it is reachable. Greater than its dominators'
-    /// numbers.
+    /// Returns a reachable block's number in the tree's preorder, greater than its dominators' numbers.
     pub(super) fn preorder(&self, block: usize) -> Option<usize> {
         Some(self.preorder[block]).filter(|number| *number != NONE)
     }
@@ -77,7 +75,6 @@ struct Search {
     order: Vec<usize>,
     /// Vertex of each block, or [`NONE`].
     vertex: Vec<usize>,
-    /// Parent of each vertex in the search tree.
     parent: Vec<usize>,
 }
 
@@ -152,8 +149,7 @@ impl Forest {
         }
     }
 
-    /// Returns the vertex with the least semidominator on the path from `vertex` to its tree's root, root
-    /// excluded.
+    /// Returns the vertex with the least semidominator between `vertex` and its tree's root, root excluded.
     fn evaluate(&mut self, vertex: usize) -> usize {
         let mut at = vertex;
         while self.ancestor[at] != NONE && self.ancestor[self.ancestor[at]] != NONE {

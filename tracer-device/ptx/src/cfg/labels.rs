@@ -142,8 +142,7 @@ fn find(visible: &Visible<'_>, name: &str, span: Span) -> Result<usize, CfgError
     visible.find(name).ok_or_else(|| CfgError::UnknownLabel { span, label: name.to_owned() })
 }
 
-/// Returns the labels of each scope. Scopes are numbered in the order in which they open; the body's scope is
-/// 0.
+/// Returns the labels of each scope, in the order in which scopes open. Scope 0 is the body.
 fn labels_by_scope<'a>(body: &Body<'a>) -> Vec<Vec<(&'a str, usize)>> {
     let mut scopes = vec![Vec::new()];
     let mut open = vec![0];

@@ -50,7 +50,6 @@ struct Forest {
 }
 
 impl Forest {
-    /// Returns the outermost loop found so far around a loop.
     fn outermost(&mut self, mut index: usize) -> usize {
         while self.outer[index] != index {
             self.outer[index] = self.outer[self.outer[index]];

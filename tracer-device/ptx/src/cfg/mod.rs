@@ -16,7 +16,7 @@ use dominators::Dominators;
 
 pub use loops::Loop;
 
-/// Control-flow graph of one body.
+/// Control-flow graph of one body. Methods panic if a block or a statement is out of range.
 ///
 /// Block 0 is the entry and has no predecessors: if a branch leads to the body's first label, block 0 ends
 /// before that label and may hold no instruction. Unreachable blocks are kept.
@@ -121,8 +121,7 @@ pub enum EdgeKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CfgError {
-    /// The label of a branch or table is unknown: no scope around the branch or table has it, and it is not
-    /// unique in the function.
+    /// The label of a branch or table is unknown: not in a scope around it, and not unique in the function.
     #[error(
         "the branch at byte {} leads to `{label}`, which is no label of its function; \
          the text is incomplete, or the branch is of a kind that is not known",
@@ -151,14 +150,11 @@ pub enum CfgError {
 }
 
 impl Cfg {
-    /// Builds the control-flow graph of `body`.
-    ///
-    /// Blocks begin at labels that a branch or a table names, and after `bra`, `brx`, `ret`, `exit` and
-    /// `trap`. Other labels (debug data has many) and calls do not end a block. Labels are looked up from the
-    /// branch's scope outwards, then in the whole function.
+    /// Builds the control-flow graph of `body`. Blocks begin at labels that a branch or a table names, and
+    /// after `bra`, `brx`, `ret`, `exit` and `trap`. Other labels (debug data has many) and calls do not end
+    /// a block. Labels are looked up from the branch's scope outwards, then in the whole function.
     ///
     /// # Errors
-    ///
     /// Returns a [`CfgError`] if a target is unknown or the function has too many edges.
     pub fn new(body: &Body<'_>) -> Result<Self, CfgError> {
         let targets = labels::resolve(body)?;
@@ -187,98 +183,60 @@ impl Cfg {
     }
 
     /// Returns the block of a statement.
-    ///
-    /// # Panics
-    ///
-    /// If `statement` is out of range.
     #[must_use]
     pub fn block_of(&self, statement: usize) -> usize {
         self.block_of[statement]
     }
 
     /// Returns the edges out of a block. Same as [`Block::successors`].
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn successors(&self, block: usize) -> &[Edge] {
         &self.blocks[block].successors
     }
 
     /// Returns the blocks with an edge to `block`, without duplicates, in text order.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn predecessors(&self, block: usize) -> &[usize] {
         &self.predecessors[block]
     }
 
     /// Returns true if `block` is reachable from the entry.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn is_reachable(&self, block: usize) -> bool {
         self.dominators.is_reachable(block)
     }
 
     /// Returns the closest strict dominator of `block`; `None` for the entry and for unreachable blocks.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn immediate_dominator(&self, block: usize) -> Option<usize> {
         self.dominators.immediate(block)
     }
 
-    /// Returns true if all paths from the entry to `block` lead through `dominator`. A block dominates
-    /// itself. Returns false if either block is unreachable.
-    ///
-    /// # Panics
-    ///
-    /// If a block is out of range.
+    /// Returns true if all paths from the entry to `block` pass `dominator`. False if either is unreachable.
     #[must_use]
     pub fn dominates(&self, dominator: usize, block: usize) -> bool {
         self.dominators.dominates(dominator, block)
     }
 
-    /// Returns the natural loops in the text order of their headers. Cycles with two entries are not
-    /// included.
+    /// Returns the natural loops in the text order of their headers, without cycles that have two entries.
     #[must_use]
     pub fn loops(&self) -> &[Loop] {
         &self.loops
     }
 
     /// Returns the index in [`Cfg::loops`] of the innermost loop around `block`.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn loop_of(&self, block: usize) -> Option<usize> {
         self.loop_of[block]
     }
 
     /// Returns the number of loops around `block`.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn loop_depth(&self, block: usize) -> u32 {
         self.loop_of[block].map_or(0, |index| self.loops[index].depth)
     }
 
     /// Returns true if the loop with the index `outer`, or a loop within it, contains `block`.
-    ///
-    /// # Panics
-    ///
-    /// If `block` is out of range.
     #[must_use]
     pub fn loop_contains(&self, outer: usize, block: usize) -> bool {
         let around = std::iter::successors(self.loop_of[block], |index| self.loops[*index].parent);

@@ -1,7 +1,6 @@
 use super::*;
 use crate::module::Module;
 
-/// Wraps `body` in a kernel.
 fn kernel(body: &str) -> String {
     format!(".version 7.8\n.target sm_80\n.entry k()\n{{\n{body}\n}}\n")
 }

@@ -6,8 +6,7 @@ use super::machine::{LANES, Warp};
 use super::op::{Op, Register, Shuffle, Value, Vote};
 
 impl Executor<'_> {
-    /// Returns the lanes that an instruction names. All active lanes must name the same lanes, including
-    /// themselves.
+    /// Returns the lanes that an instruction names. All active lanes must name the same set and be in it.
     pub(super) fn members(&self, members: Value, warp: &mut Warp, here: u32) -> Result<u32, Fault> {
         let mut all = None;
         for lane in lanes(here) {
@@ -87,8 +86,7 @@ impl Executor<'_> {
 }
 
 impl Shuffle {
-    /// Returns the lane that a lane reads from, and whether the requested lane is in range. Otherwise the
-    /// lane reads its own value.
+    /// Returns the lane to read from (its own if out of range), and whether the requested lane is in range.
     fn source(self, lane: u32, by: u32, clamp: u32) -> (u32, bool) {
         let (segment, clamp) = (clamp >> 8 & 31, clamp & 31);
         let most = lane & segment | clamp & !segment;

@@ -3,8 +3,7 @@
 use super::op::{Compute, Type};
 
 impl Compute {
-    /// Returns the result; `None` for a division by zero. Operands are register contents; missing operands
-    /// are 0.
+    /// Returns the result; `None` for a division by zero. Missing operands are 0.
     pub(super) fn apply(self, ty: Type, operands: &[u64]) -> Option<u64> {
         let operand = |index: usize| operands.get(index).copied().unwrap_or_default();
         let number = |index: usize| ty.number(operand(index));
@@ -119,7 +118,6 @@ fn dot_product(signed: [bool; 2], [a, b, c]: [u64; 3]) -> u64 {
     (sum as u64).wrapping_add(c)
 }
 
-/// Combines two 32-bit values into one of 64 bits.
 fn funnel(low: u64, high: u64) -> u64 {
     high << 32 | low & u64::from(u32::MAX)
 }

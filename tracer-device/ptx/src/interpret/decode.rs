@@ -59,7 +59,6 @@ struct Parts<'a> {
     operands: Vec<&'a str>,
 }
 
-/// Decodes an instruction without its guard.
 pub(super) fn decode(decoder: &Decoder<'_>, instruction: &Instruction<'_>) -> Result<Op, Problem> {
     let modifiers = instruction.modifiers().collect();
     let operands = instruction.operands.iter().map(|operand| operand.text).collect();

@@ -15,7 +15,6 @@ use super::program::{Program, Step};
 /// Maximum size of an access in bytes.
 const MAX_ACCESS: usize = 16;
 
-/// State for executing instructions, except the warps.
 pub(super) struct Executor<'a> {
     pub(super) program: &'a Program,
     pub(super) launch: &'a Launch<'a>,
@@ -55,8 +54,7 @@ fn local(warp: &mut Warp, lane: Lane, address: u64) -> Result<(&mut Scratch, u64
 }
 
 impl Executor<'_> {
-    /// Executes an instruction and stores the next positions of the group's lanes in `moves`, which must be
-    /// empty.
+    /// Executes an instruction and stores the lanes' next positions in `moves`, which must be empty.
     pub(super) fn execute(
         &mut self,
         step: &Step,
@@ -387,7 +385,6 @@ impl Executor<'_> {
     }
 }
 
-/// Resolves a generic address to a state space and an address in it.
 fn resolve(memory: Memory, address: u64) -> (Memory, u64) {
     match (memory, address.checked_sub(SHARED_WINDOW), address.checked_sub(LOCAL_WINDOW)) {
         (Memory::Generic, _, Some(offset)) => (Memory::Local, offset),
@@ -410,7 +407,6 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Pads bytes with zeros.
 fn array(read: &[u8]) -> [u8; MAX_ACCESS] {
     let mut bytes = [0; MAX_ACCESS];
     let length = read.len().min(MAX_ACCESS);

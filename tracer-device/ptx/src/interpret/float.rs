@@ -1,7 +1,4 @@
 //! Floating-point types and operations.
-//!
-//! Results are rounded to the nearest number of the type. Results of `.approx` instructions and of functions
-//! such as the sine come from the host, and differ from a GPU's in the last bits.
 
 use std::cmp::Ordering;
 
@@ -48,7 +45,6 @@ impl Float {
         }
     }
 
-    /// Returns the bits of the nearest number of the type.
     pub(super) fn nearest(self, number: f64) -> u64 {
         match self {
             Self::Half if number.is_nan() => 0x7fff,
@@ -163,7 +159,6 @@ impl FloatCompute {
     }
 }
 
-/// A floating-point instruction without its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FloatStep {
     pub(super) compute: FloatCompute,
@@ -270,7 +265,6 @@ impl Number {
     }
 }
 
-/// A conversion from or to a floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     pub(super) to: Number,

@@ -18,7 +18,6 @@ const MAX_THREADS: u64 = 1 << 16;
 /// Maximum size of dynamic shared memory in bytes.
 const MAX_DYNAMIC_SHARED: u32 = 1 << 18;
 
-/// A stack frame of a lane.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) function: usize,
@@ -61,7 +60,6 @@ pub(super) struct Warp {
     pub(super) lanes: Vec<Vec<Frame>>,
 }
 
-/// Lanes of a warp at the same instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     pub(super) number: u64,
@@ -73,7 +71,6 @@ pub(super) struct Group {
     pub(super) waits: Wait,
 }
 
-/// Position of lanes in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     /// Number of stack frames, including the kernel's.
@@ -88,7 +85,6 @@ struct Parting {
     number: u64,
     depth: usize,
     function: usize,
-    /// The block where the lanes reconverge.
     block: usize,
 }
 
@@ -104,7 +100,6 @@ struct Machine<'a> {
     numbers: u64,
     /// For each group, the divergent branches that separate it from others, outermost first.
     partings: Vec<Vec<Parting>>,
-    /// Number of divergent branches executed.
     parted: u64,
     observed: Observed,
     max_steps: u64,
@@ -124,11 +119,7 @@ pub fn run(
     run_with_host(program, launch, memory, schedule, &mut |_| {})
 }
 
-/// Like [`run`], with a host that accesses memory while the launch runs. `host` is called at the end of each
-/// turn, and therefore also when a group goes to sleep.
-///
-/// # Errors
-/// Like [`run`].
+/// Like [`run`], with a host that accesses memory: called after each turn, also when a group goes to sleep.
 pub fn run_with_host(
     program: &Program,
     launch: &Launch<'_>,
@@ -201,7 +192,6 @@ pub fn run_with_host(
     Ok(machine.observed)
 }
 
-/// Returns the kernel's index if the launch fits it.
 fn check(program: &Program, launch: &Launch<'_>) -> Result<usize, String> {
     let function = program.function(launch.kernel).ok_or("the module has no such function")?;
     let code = &program.functions[function];
@@ -306,7 +296,6 @@ impl Machine<'_> {
         common.is_some()
     }
 
-    /// Joins the group with others at the same label.
     fn join(&mut self, current: &mut usize, schedule: &mut Schedule) {
         let group = self.groups[*current];
         if !self.joins_at(group.at) {

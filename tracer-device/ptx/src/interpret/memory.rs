@@ -13,10 +13,8 @@ impl Memory {
         Self::default()
     }
 
-    /// Declares `bytes` at `address`. Adjacent regions are separate: no access may cross their ends.
-    ///
-    /// # Panics
-    /// If the region overlaps another one or exceeds the address space.
+    /// Declares `bytes` at `address`. Adjacent regions are separate: no access may cross their ends. Panics
+    /// if the region overlaps another one or exceeds the address space.
     pub fn declare(&mut self, address: u64, bytes: Vec<u8>) {
         let end = address.checked_add(bytes.len() as u64).expect("a region ends within the address space");
         let free =
@@ -82,7 +80,6 @@ impl Scratch {
         Some(())
     }
 
-    /// Copies bytes and their written state from other memory.
     pub(super) fn copy(&mut self, to: usize, other: &Self, from: usize, length: usize) -> Option<()> {
         let bytes = other.bytes.get(from..from.checked_add(length)?)?;
         self.bytes.get_mut(to..to.checked_add(length)?)?.copy_from_slice(bytes);

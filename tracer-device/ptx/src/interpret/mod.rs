@@ -1,18 +1,16 @@
 //! Interprets PTX: the opcodes of the recording sequences and of the small kernels around them.
 //!
-//! The sequences are tested with it where no GPU exists, so it is strict. These are errors that name the
-//! instruction: an access outside declared memory, a misaligned access, a read of an unwritten register or of
-//! an unwritten byte of shared or local memory, an unknown opcode, a vote that names lanes which are
-//! elsewhere, and a divergent branch of a recording sequence.
+//! The sequences are tested with it where no GPU exists, so it is strict. Errors name the instruction: an
+//! access that is misaligned or outside declared memory, a read of an unwritten register or byte, an unknown
+//! opcode, a vote that names lanes elsewhere, and a divergent branch of a recording sequence.
 //!
 //! # Lanes and groups
 //! Each lane has its registers and its call stack. A *group* is a set of lanes of one warp at the same
 //! instruction, which execute it in lockstep. A group splits if a branch, a `ret` or a call leads its lanes
 //! to different instructions. Groups of a warp can join only at the same label of the program, if the
 //! [`Schedule`] decides so. So diverged lanes never join within a recording sequence, as on hardware, because
-//! the sequences' own branches are uniform. The schedule also chooses the next group to run: any group of any
-//! warp of any block, for any number of instructions. A group that sleeps ends its turn and gets none until
-//! it wakes.
+//! its own branches are uniform. The schedule also chooses which group of any warp of any block runs next,
+//! and for how many instructions. A group that sleeps gets no turn until it wakes.
 //!
 //! # Time
 //! A warp's clock advances with its own instructions, and at a barrier to the clock of the last warp. Its
@@ -29,13 +27,10 @@
 //! not ended, and joins them; in a recording sequence they must be active already. A generic address refers
 //! to global memory, or to shared or local memory in an address window.
 //!
-//! # Floating point
-//! Results are rounded to nearest. Approximate instructions use the host's results, whose last bits differ
-//! from a GPU's.
-//!
 //! # Limits
-//! Not supported: textures and surfaces, matrix instructions, copies by the tensor memory accelerator,
-//! barriers in memory, `bar.red` and `bar.arrive`, and arithmetic with rounding modes other than to nearest.
+//! Results are rounded to nearest. Approximate instructions differ from a GPU's in the last bits. Not
+//! supported: textures and surfaces, matrix instructions, copies by the tensor memory accelerator, barriers
+//! in memory, `bar.red` and `bar.arrive`, and arithmetic with rounding modes other than to nearest.
 
 mod address;
 mod atomic;

@@ -46,8 +46,7 @@ pub struct Observed {
     pub accesses: Vec<Access>,
     /// Executions of `pmevent.mask`, by its operand.
     pub performance_events: BTreeMap<u64, Executions>,
-    /// Executions of instructions except `pmevent`, by line in the text, from 1. Lanes with a false guard
-    /// count too.
+    /// Executions of instructions except `pmevent`, by line (from 1). Lanes with a false guard count too.
     pub lines: BTreeMap<usize, Executions>,
     /// Number of instructions that groups executed.
     pub steps: u64,

@@ -72,7 +72,6 @@ pub(super) enum Special {
     DynamicShared,
 }
 
-/// A source operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Register(Register),
@@ -82,7 +81,6 @@ pub(super) enum Value {
     Special(Special),
 }
 
-/// State space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Memory {
     Param,
@@ -164,8 +162,7 @@ pub(super) enum Compute {
     Xor,
     ShiftLeft,
     ShiftRight,
-    /// The upper half of two values (lower one first), shifted left by the third: by at most 32, or modulo
-    /// 32.
+    /// The upper half of two values (lower first), shifted left by the third: at most by 32, or modulo 32.
     FunnelLeft {
         clamps: bool,
     },
@@ -230,7 +227,6 @@ pub(super) enum Op {
         to: Register,
         from: Vec<Value>,
     },
-    /// An addition or subtraction with carry.
     Carry {
         subtract: bool,
         reads: bool,
@@ -360,7 +356,6 @@ pub(super) enum Op {
         to: usize,
         uniform: bool,
     },
-    /// A branch to an entry of a table.
     BranchIndexed {
         index: Value,
         table: String,
@@ -384,8 +379,7 @@ pub(super) enum Callee {
 }
 
 impl Op {
-    /// Returns `Some` if lanes exchange values or wait for each other, with the operand that names lanes, if
-    /// any.
+    /// Returns `Some` if lanes exchange values or wait for each other, with the operand that names lanes.
     pub(super) fn collective(&self) -> Option<Option<Value>> {
         match self {
             Self::Vote { members, .. }

@@ -68,7 +68,6 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     }
 }
 
-/// Parses a special register; returns its size in bits too.
 fn special(text: &str) -> Option<(Special, u32)> {
     let name = text.strip_prefix('%')?;
     if let Some((name, axis)) = name.split_once('.') {

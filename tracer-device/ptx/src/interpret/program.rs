@@ -95,7 +95,6 @@ struct Used {
     indices: HashMap<String, Register>,
 }
 
-/// Names that a function's instructions may use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// Size in bits of declared registers, and N of `%r<N>`.
@@ -106,7 +105,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns the index and the size in bits of a register.
     pub(super) fn register(&self, name: &str) -> Option<(Register, u32)> {
         let bits = match self.declared.get(name) {
             Some((bits, None)) => *bits,
@@ -281,8 +279,7 @@ fn items(module: &Module<'_>, function: &Function<'_>, names: &Names) -> Vec<Ite
                 let text = statement.span.text(module.text).to_owned();
                 item_of.insert(index, items.len());
                 let mut step = step(&decoder, instruction, line, text);
-                // A sequence's branch over its cold code names no `%wt_` register, but a label of the
-                // sequences.
+                // A branch over a sequence's cold code names its label, not a `%wt_` register.
                 if !step.is_sequence && !step.text.contains(crate::splice::LABEL_PREFIX) {
                     step.sites =
                         sites.drain(..).filter_map(|marker| operand_of(marker, instruction)).collect();
@@ -351,8 +348,7 @@ fn registers(names: &mut Names, declaration: &Declaration<'_>) {
     }
 }
 
-/// Lays out variables after the previous ones. Variables with the same name in several scopes share the
-/// largest one's memory.
+/// Lays out variables after the previous ones. Equal names in several scopes share the largest one's memory.
 fn declare(
     variables: &mut BTreeMap<String, Variable>,
     end: &mut usize,

@@ -2,10 +2,8 @@
 
 use super::random::Random;
 
-/// A group that may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// Index in the machine's list of groups.
     pub(super) index: usize,
     pub(super) warp: usize,
     /// The group's unique number in the launch.
@@ -57,19 +55,16 @@ impl Schedule {
         Self { kind: Kind::Switches { at, join }, random: Random::new(0), meets: false }
     }
 
-    /// Lets groups join only as on hardware: at the reconvergence point of the branch that separated them,
-    /// unless one has already left it.
+    /// Lets groups join only as on hardware: at their branch's reconvergence point, unless one has left it.
     #[must_use]
     pub fn where_ways_meet(self) -> Self {
         Self { meets: true, ..self }
     }
 
-    /// Returns true if groups join only at reconvergence points.
     pub(super) fn only_where_ways_meet(&self) -> bool {
         self.meets
     }
 
-    /// Returns true if the current group's turn ends now.
     pub(super) fn turn_ends(&mut self, step: u64, at_label: bool) -> bool {
         match &self.kind {
             Kind::Random { length, wait, .. } => {
@@ -79,7 +74,6 @@ impl Schedule {
         }
     }
 
-    /// Returns true if two groups at the same label join.
     pub(super) fn joins(&mut self) -> bool {
         match self.kind {
             Kind::Random { join, .. } => self.random.below(64) < join,

@@ -361,7 +361,6 @@ fn threads_wait_at_a_barrier_for_those_of_other_warps() {
     for seed in 0..40 {
         let (words, observed) = launch(body, 41, &mut Schedule::random(seed)).expect("the kernel runs");
         assert_eq!(words, [77; 41]);
-        // The kernel's first line is executed by all lanes.
         assert_eq!(observed.lines.values().map(|executed| executed.lanes).max(), Some(41));
     }
     let (_, _, fault) = fault("\t@%p1 bar.sync 0;", 1);

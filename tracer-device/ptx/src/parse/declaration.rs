@@ -13,7 +13,6 @@ struct Qualifiers<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Parses a declaration from its state space to its `;`.
     pub(super) fn declaration(&mut self, linkage: Linkage) -> Result<Declaration<'a>, ParseError> {
         let qualifiers = self.qualifiers()?;
         let space = qualifiers.space.ok_or_else(|| self.unexpected("a state space, such as `.global`"))?;
@@ -30,7 +29,6 @@ impl<'a> Parser<'a> {
         Ok(Declaration { linkage, space, align: qualifiers.align, ty: qualifiers.ty, names })
     }
 
-    /// Parses a parameter list from `(` to `)`.
     pub(super) fn params(&mut self) -> Result<(Span, Vec<Param<'a>>), ParseError> {
         let open = self.expect_punct(b'(', "`(`")?;
         let mut params = Vec::new();
@@ -58,7 +56,6 @@ impl<'a> Parser<'a> {
         Ok(Param { span: Span::new(start, self.end), name, name_span, space, align, ty, dimensions })
     }
 
-    /// Parses the directives before a declaration's names.
     fn qualifiers(&mut self) -> Result<Qualifiers<'a>, ParseError> {
         let (mut space, mut align) = (None, None);
         // After `.ptr`, space and alignment describe the memory that the parameter points to.
@@ -133,8 +130,7 @@ impl<'a> Parser<'a> {
 }
 
 impl Declared<'_> {
-    /// Returns the number of elements; `None` if the name is not an array, its size is open, or a size is not
-    /// a plain number.
+    /// Returns the number of elements; `None` without dimensions, or if a size is open or not a plain number.
     #[must_use]
     pub fn elements(&self) -> Option<u64> {
         elements(self.dimensions?)
@@ -142,8 +138,7 @@ impl Declared<'_> {
 }
 
 impl Param<'_> {
-    /// Returns the number of elements; `None` if the parameter is not an array, its size is open, or a size
-    /// is not a plain number.
+    /// Returns the number of elements; `None` without dimensions, or if a size is open or not a plain number.
     #[must_use]
     pub fn elements(&self) -> Option<u64> {
         elements(self.dimensions?)

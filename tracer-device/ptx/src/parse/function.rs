@@ -58,7 +58,6 @@ impl<'a> Parser<'a> {
         Ok(function)
     }
 
-    /// Parses the directives between parameters and body.
     fn header_directives(&mut self, directives: &mut Vec<HeaderDirective<'a>>) -> Result<(), ParseError> {
         loop {
             let token = self.peek_code();
@@ -94,7 +93,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns true if a directive begins an item of module scope.
 fn begins_item(directive: &str) -> bool {
     let known = [".version", ".target", ".address_size", ".entry", ".func", ".file", ".section", ".alias"];
     known.contains(&directive)

@@ -90,7 +90,6 @@ impl<'a> Parser<'a> {
         &self.text[span.range()]
     }
 
-    /// Makes the error for the current token where `expected` is required.
     fn unexpected(&self, expected: &'static str) -> ParseError {
         ParseError::unexpected(self.text, self.token, expected)
     }
@@ -105,13 +104,11 @@ impl<'a> Parser<'a> {
         Ok(token.span)
     }
 
-    /// Skips comments and the character `byte`; returns its span.
     fn expect_punct(&mut self, byte: u8, expected: &'static str) -> Result<Span, ParseError> {
         self.expect(TokenKind::Punct(byte), expected)
     }
 
-    /// Skips comments and the character `byte` if it comes next; returns true if it does. Otherwise moves
-    /// nowhere.
+    /// Skips comments and the character `byte` if it comes next; returns true if so, otherwise stays.
     fn take_punct(&mut self, byte: u8) -> bool {
         let is_next = self.peek_code().is(byte);
         if is_next {
@@ -144,7 +141,6 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    /// Skips a bracketed group from its opening token to the closing one.
     fn skip_group(&mut self) -> Result<(), ParseError> {
         let mut nesting = Nesting::default();
         loop {
@@ -156,8 +152,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Counts the current token if it is a bracket. Rejects a wrong closing bracket and the end of the text
-    /// within brackets.
+    /// Counts the current token if it is a bracket. Rejects a wrong closing bracket and the end of the text.
     fn nest(&self, nesting: &mut Nesting) -> Result<(), ParseError> {
         match self.token.kind {
             TokenKind::UnterminatedString | TokenKind::UnterminatedComment => Err(self.unexpected("a token")),
@@ -207,8 +202,7 @@ fn closer(open: u8) -> u8 {
     }
 }
 
-/// Parses an integer operand modulo 2^64, with an optional sign. Returns `None` for octal numbers, which
-/// compilers do not write.
+/// Parses an integer modulo 2^64 with an optional sign; `None` for octal, which compilers do not write.
 pub(crate) fn parse_i64(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let is_octal = matches!(digits.as_bytes(), [b'0', b'0'..=b'9', ..]);

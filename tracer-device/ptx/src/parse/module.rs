@@ -83,8 +83,7 @@ impl Header {
     }
 }
 
-/// Returns the offset after the line of `offset` if only blanks and a line comment follow on it; otherwise
-/// `offset`.
+/// Returns the offset after the line of `offset` if only blanks or a line comment follow, otherwise `offset`.
 fn end_of_line(text: &str, offset: usize) -> usize {
     let rest = &text[offset..];
     let line = rest.split_inclusive('\n').next().unwrap_or_default();
@@ -100,7 +99,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses the item that begins with `directive` at `start`.
     fn item(
         &mut self,
         module: &mut Module<'a>,
@@ -160,7 +158,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses `.file 1 "name"`, with an optional time and size.
     fn file(&mut self) -> Result<ItemKind<'a>, ParseError> {
         self.step();
         let index = self.expect_u32("a file's number")?;

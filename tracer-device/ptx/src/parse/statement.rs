@@ -12,7 +12,6 @@ use crate::span::Span;
 const NAMED: &str = "WARPTRACE";
 
 impl<'a> Parser<'a> {
-    /// Parses a body from `{` to `}`.
     pub(super) fn body(&mut self) -> Result<Body<'a>, ParseError> {
         let open = self.expect_punct(b'{', "`{`")?.start;
         let mut statements = std::mem::take(&mut self.statements);
@@ -191,7 +190,6 @@ impl<'a> Parser<'a> {
         Ok(self.slice(token.span))
     }
 
-    /// Parses `.pragma "a", "b";`.
     pub(super) fn pragma(&mut self) -> Result<Vec<&'a str>, ParseError> {
         self.step();
         let mut strings = Vec::new();
@@ -206,7 +204,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a directive's names up to and including its `;`.
     fn names(&mut self) -> Result<Vec<&'a str>, ParseError> {
         self.step();
         Ok(self.operands()?.into_iter().map(|operand| operand.text).collect())

@@ -1,7 +1,6 @@
-//! Barriers and phases of waits, as far as a function's text shows them.
-//!
-//! A register with one writing instruction is evaluated from that instruction's operands. Registers that are
-//! written several times, loaded values and parameters are unknown.
+//! Barriers and phases of waits, as far as a function's text shows them. A register with one writing
+//! instruction is evaluated from that instruction's operands. Registers that are written several times,
+//! loaded values and parameters are unknown.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +15,6 @@ const MAX_DEPTH: u32 = 16;
 /// An address, possibly known only in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KnownAddress<'a> {
-    /// The variable that contains it.
     pub(super) variable: Option<&'a str>,
     /// Bytes from the variable's start.
     pub(super) offset: Option<i64>,
@@ -50,8 +48,7 @@ impl fmt::Display for KnownAddress<'_> {
     }
 }
 
-/// The barrier of a wait: its name, and the phase that ends the wait. Empty if not applicable, `?` if known
-/// only at run time.
+/// A wait's barrier and the phase that ends the wait. Empty if not applicable, `?` if known only at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Barrier {
     pub(super) name: String,

@@ -31,8 +31,7 @@ impl<'b> Blocks<'b> {
         at
     }
 
-    /// Returns the position of a marker that lanes pass only on fall-through from the preceding block: before
-    /// the block's label.
+    /// Returns the position of a marker that lanes pass only on fall-through to the block: before its label.
     pub(super) fn before(&self, block: usize) -> usize {
         let first = self.body.statements.get(self.flow.blocks()[block].statements.start);
         first.map_or(self.body.close, |first| first.span.start)
@@ -105,8 +104,7 @@ impl Chains {
         self.follows[block]
     }
 
-    /// Returns the blocks that follow `block` in its chain, in order. Empty if `block` does not start the
-    /// chain.
+    /// Returns the blocks that follow `block` in its chain, in order; none if it does not start the chain.
     pub(super) fn behind(&self, block: usize) -> impl Iterator<Item = usize> {
         let first = self.next[block].filter(|_| !self.follows[block]);
         std::iter::successors(first, |block| self.next[*block])

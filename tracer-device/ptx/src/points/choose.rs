@@ -7,7 +7,6 @@ use super::named::name_of;
 use super::{PointKind, Points, waits};
 use crate::{Edge, Terminator};
 
-/// A point with the positions of its marker.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) kind: PointKind,
@@ -18,7 +17,6 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns true if the point marks the start of its block.
     pub(super) fn begins_block(&self) -> bool {
         !matches!(self.kind, PointKind::Branch | PointKind::Taken | PointKind::NotTaken) && !self.interrupts()
     }
@@ -54,7 +52,6 @@ pub(super) fn choose(blocks: &Blocks<'_>, points: Points, with_waits: bool) -> V
         let is_chosen = match (points, candidate.kind) {
             (_, PointKind::Entry) => true,
             (Points::Blocks | Points::Loops, PointKind::LoopBody) => true,
-            // A block without instructions gets no point.
             (Points::Blocks, _) => flow.blocks()[block].first_instruction.is_some(),
             _ => false,
         };

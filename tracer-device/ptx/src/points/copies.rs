@@ -1,9 +1,7 @@
-//! Asynchronous copies of each wait.
-//!
-//! Copies in groups (`cp.async`, and bulk copies out of shared memory) are followed along all paths of the
-//! function, as the hardware counts them: copies since the last commit, and committed groups, the newest
-//! first. Where paths join, a group is the union of the groups on all paths. Bulk copies that complete at an
-//! mbarrier belong to the waits at the same address.
+//! Asynchronous copies of each wait. Copies in groups (`cp.async`, and bulk copies out of shared memory) are
+//! followed along all paths of the function, as the hardware counts them: copies since the last commit, and
+//! committed groups, the newest first. Where paths join, a group is the union of the groups on all paths.
+//! Bulk copies that complete at an mbarrier belong to the waits at the same address.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,11 +12,9 @@ use crate::{Body, Cfg, Instruction};
 const MAX_GROUPS: usize = 16;
 /// Maximum number of copies of a function. Functions with more are not analysed.
 const MAX_COPIES: usize = 512;
-/// Maximum mean number of visits of a block until the groups converge. Functions that need more are not
-/// analysed.
+/// Maximum mean number of visits of a block until the groups converge; functions that need more are skipped.
 const MAX_VISITS: usize = 64;
 
-/// The copies of a wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Awaited {
     pub(super) copies: BTreeSet<usize>,
@@ -45,13 +41,10 @@ struct Issued {
 /// How a copy's completion is tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// `cp.async`.
     Async,
-    /// Bulk copies in bulk groups.
     Bulk,
 }
 
-/// Effect of an instruction on copies of a class.
 enum Step {
     Issue,
     Commit,

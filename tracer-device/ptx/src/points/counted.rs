@@ -6,7 +6,6 @@ use super::Points;
 use super::blocks::{Blocks, Chains};
 use crate::{EdgeKind, Terminator};
 
-/// Positions of a counted loop's enter and leave markers.
 pub(super) struct Counted {
     /// Offsets that lanes pass only when they enter the loop.
     pub(super) enters: BTreeSet<usize>,
@@ -80,8 +79,7 @@ pub(super) fn enters(blocks: &Blocks<'_>, header: usize) -> Option<BTreeSet<usiz
     Some(enters)
 }
 
-/// Returns the offsets that lanes pass only when they leave the loop with these blocks; `None` if an exit has
-/// no such offset.
+/// Returns the offsets that lanes pass only when they leave the loop; `None` if an exit has no such offset.
 pub(super) fn leaves(blocks: &Blocks<'_>, path: &[usize]) -> Option<BTreeSet<usize>> {
     let flow = blocks.flow;
     let this = flow.loop_of(*path.first()?);

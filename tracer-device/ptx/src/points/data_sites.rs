@@ -1,5 +1,4 @@
-//! Data sites: instructions that access memory, and values that the source names. Each gets a data marker in
-//! front of the instruction or of the comment that names the value.
+//! Data sites: instructions that access memory, and named values. Each gets a data marker in front of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,8 +34,7 @@ pub struct Site {
     pub is_predicated: bool,
     /// The cache operator without its dot; empty if none.
     pub cache: Arc<str>,
-    /// Location id of the events of the site's block, or of the events that imply them. Each such event
-    /// executes the site once. 0 if no such location exists.
+    /// Location id of the block's events or of events that imply them: each executes the site once. 0: none.
     pub location: u16,
     /// Line in the original text, from 1.
     pub ptx_line: usize,
@@ -100,8 +98,7 @@ pub(super) struct MarkedSite {
 pub(super) struct FoundSites {
     /// By number: recorded sites first, then derived ones.
     pub(super) sites: Vec<MarkedSite>,
-    /// Further places of these sites, by offset. A value that the compiler duplicates, for example in an
-    /// unrolled loop, is one site.
+    /// Further places of these sites, by offset: values that the compiler duplicates, as in unrolled loops.
     pub(super) copies: Vec<(usize, String)>,
     /// Reasons why some accesses are not recorded.
     pub(super) unrecorded: Vec<String>,
@@ -236,9 +233,8 @@ impl<'b, 'a> Places<'b, 'a> {
         first
     }
 
-    /// Assigns numbers from `next` on: values first, then recorded accesses, then derived ones. Entries
-    /// beyond the limits of a kernel or a text are `None`. A repeated value gets the number of its first
-    /// place, given by [`first_of_values`](Self::first_of_values).
+    /// Assigns numbers from `next` on: values first, then recorded accesses, then derived ones; `None` beyond
+    /// the limits of a kernel or a text. A repeated value gets the number of its first place.
     fn numbers(&self, next: u32, first_of: &[usize]) -> Vec<Option<u16>> {
         let mut numbers = vec![None; self.all.len()];
         let mut next = (next..=u32::from(MAX_SITE)).map_while(|number| u16::try_from(number).ok());
@@ -261,8 +257,7 @@ impl<'b, 'a> Places<'b, 'a> {
     }
 }
 
-/// Finds the requested accesses of a function. `next` is the first number; `location` returns the location id
-/// of a block's events.
+/// Finds the requested accesses of a function, numbered from `next`. `location` gives a block's location.
 pub(super) fn find(
     function: &Function<'_>,
     body: &Body<'_>,

@@ -1,9 +1,7 @@
-//! Derived addresses: addresses of a block that differ from an earlier access by a constant.
-//!
-//! All lanes that enter a block execute all of its instructions, or all those with the same predicate, so
-//! they execute such accesses equally often and in order. Register contents are followed through moves and
-//! through sums with numbers and registers, modulo 2^32 or 2^64 as the device computes them. Every other
-//! result is a new unknown.
+//! Derived addresses: addresses of a block that differ from an earlier access by a constant. All lanes that
+//! enter a block execute all of its instructions, or all with the same predicate, so they execute such
+//! accesses equally often and in order. Register contents are followed through moves and through sums with
+//! numbers and registers, modulo 2^32 or 2^64 as on the device. Every other result is a new unknown.
 
 use std::collections::HashMap;
 
@@ -27,7 +25,6 @@ struct Value {
 /// Accesses whose addresses differ by constants: the base of the addresses, and the guard.
 type Family = (usize, Option<(usize, bool)>);
 
-/// Derivation of an address from an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Follows {
     pub(super) root: usize,
@@ -56,7 +53,6 @@ impl<'r, 'a> Values<'r, 'a> {
         Self { registers, block: None, held, sums, roots, next: 0 }
     }
 
-    /// Enters a block. Forgets everything if it is a different block.
     pub(super) fn enter(&mut self, block: usize) {
         if self.block.replace(block) != Some(block) {
             self.forget();

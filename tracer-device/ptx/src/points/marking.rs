@@ -16,21 +16,18 @@ use super::{
 use crate::splice::{DataMarker, Marker};
 use crate::{Body, Cfg, Edits, Function, ItemKind, Module, StatementKind};
 
-/// State while a module is marked.
 pub(super) struct Marking<'m> {
     text: &'m str,
     options: &'m PointOptions<'m>,
     sources: Sources<'m>,
     marked: Marked,
     edits: Edits,
-    /// Offsets of the points in the original text.
     offsets: Vec<usize>,
     /// The next point's id. 65,536 if all ids are used.
     next: u32,
     /// Offsets in the original text of the sites, and of the copies and barriers of waits.
     site_offsets: Vec<usize>,
     copy_offsets: Vec<usize>,
-    /// The functions with calls through pointers, each with its number of such calls.
     pointer_calls: Vec<(&'m str, usize)>,
 }
 
@@ -58,10 +55,7 @@ impl<'m> Marking<'m> {
         }
     }
 
-    /// Marks a function.
-    ///
-    /// # Errors
-    /// Returns the reason if the function cannot be marked. The text is unchanged then.
+    /// Marks a function, or returns the reason why it cannot be marked, with the text unchanged.
     fn try_function(&mut self, function: &Function<'m>, body: &Body<'m>) -> Result<(), String> {
         let parameters = function.is_entry().then(|| layout(&function.params)).transpose()?;
         let flow = Cfg::new(body).map_err(|error| format!("its control flow cannot be read: {error}"))?;
@@ -132,7 +126,6 @@ impl<'m> Marking<'m> {
         Ok(())
     }
 
-    /// Returns the wait that begins at a point, if any.
     fn wait(
         &mut self,
         site: &Site,
@@ -150,7 +143,6 @@ impl<'m> Marking<'m> {
         let copy = |copy: &usize| {
             self.copy_offsets.push(body.statements[*copy].span.start);
             let (source, _) = lines.first_of(*copy..*copy + 1);
-            // Set when all offsets are known.
             PointCopy { source, ptx_line: 0, ptx_column: 0 }
         };
         let copies = awaited.copies.iter().map(copy).collect();
@@ -158,7 +150,6 @@ impl<'m> Marking<'m> {
         Some(Box::new(PointWait { barrier: name, phase, copies, is_certain: awaited.is_certain, at }))
     }
 
-    /// Returns the first barrier in the block of a point, if any.
     fn wait_in(
         &mut self,
         site: &Site,
@@ -177,7 +168,6 @@ impl<'m> Marking<'m> {
         self.copy_offsets.push(body.statements[statement].span.start);
         let (source, calls) = lines.first_of(statement..statement + 1);
         let source = source.map(|source| users_place(source, &calls));
-        // Set when all offsets are known.
         let at = Some(PointCopy { source, ptx_line: 0, ptx_column: 0 });
         Some(Box::new(PointWait { barrier: name, phase, at, ..PointWait::default() }))
     }
@@ -248,8 +238,7 @@ impl<'m> Marking<'m> {
 }
 
 impl Marking<'_> {
-    /// Returns one message, for the first function concerned, about calls through pointers that are not
-    /// recorded.
+    /// Returns a message about calls through pointers, which are not recorded, for their first function.
     fn called_by_pointer(&self) -> Option<(String, String)> {
         let (&(first, calls), others) = self.pointer_calls.split_first()?;
         let counted =
@@ -286,8 +275,7 @@ pub(super) fn refuse_markers(module: &Module<'_>, events: bool) -> Result<(), Po
     }
 }
 
-/// Returns the names of the functions to mark: the requested kernels, and all functions that they name
-/// directly or indirectly.
+/// Returns the names of the functions to mark: the requested kernels, and all functions that they name.
 pub(super) fn wanted_functions<'a>(
     module: &'a Module<'a>,
     options: &PointOptions<'_>,

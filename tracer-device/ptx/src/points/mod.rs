@@ -1,9 +1,8 @@
 //! Inserts markers into PTX that has none, and describes the point of each marker.
 //!
-//! [`splice`](crate::splice) records at markers. [`mark`] adds them to the PTX of nvcc, NVRTC, clang or any
-//! other compiler: at basic blocks, branches, loops, functions or waits. It returns a [`Point`] for each: its
-//! position in the PTX and, if the compiler wrote `.loc`, in the source. Markers are comments, so they do not
-//! change the results of kernels.
+//! [`splice`](crate::splice) records at markers. [`mark`] adds them to the PTX of nvcc, NVRTC, clang or other
+//! compilers, at basic blocks, branches, loops, functions or waits, and returns a [`Point`] for each: its
+//! position in the PTX and, with `.loc`, in the source. Markers are comments, which do not change results.
 //!
 //! ```
 //! use warptrace_ptx::points::{PointKind, PointOptions, mark};
@@ -29,12 +28,10 @@
 //! ```
 //!
 //! # Blocks without a marker
-//!
 //! With [`Points::Blocks`], in a function without named points and waits, a block has a point but no marker
 //! if the events of another point determine its events and masks: its only predecessor has no other
 //! successor, and lanes cannot diverge, reconverge or exit between the two markers. [`Marked::implied`] lists
-//! such points. Join blocks always have a marker, because the hardware decides which lanes arrive there in
-//! one group.
+//! such points. Join blocks always have a marker: the hardware decides which lanes arrive there together.
 
 mod accesses;
 mod barriers;
@@ -77,13 +74,11 @@ pub struct Marked {
     pub kernels: Vec<KernelInfo>,
     /// Requested functions that could not be marked: name as in the PTX, and reason.
     pub skipped: Vec<(String, String)>,
-    /// The memory accesses and named values with a data marker, by number. The numbers are consecutive from
-    /// [`PointOptions::first_site`]. Within a function, values come first, then recorded accesses, then
-    /// derived ones.
+    /// Memory accesses and named values with a data marker, by number, consecutive from
+    /// [`PointOptions::first_site`]. In a function: values, then recorded accesses, then derived ones.
     pub sites: Vec<Site>,
-    /// Functions with requested accesses or values that are not recorded: name as in the PTX, and reason. If
-    /// functions contain calls through pointers, a last entry for the first of them counts these calls: the
-    /// called functions are not recorded.
+    /// Functions with unrecorded accesses or values: name as in the PTX, and reason. A last entry, for the
+    /// first function with calls through pointers, counts all such calls: called functions are not recorded.
     pub unrecorded: Vec<(String, String)>,
 }
 
@@ -99,8 +94,7 @@ pub struct Point {
     /// The basic block: an index in [`Cfg::blocks`](crate::Cfg::blocks) for the original text. For a branch
     /// and its sides, the block that ends with the branch.
     pub block: usize,
-    /// Line in the original text, from 1, of the block's first instruction; for a branch and its sides, of
-    /// the branch; for a named point or a wait, of its statement.
+    /// Line in the original text, from 1: of the block's first instruction, or of the branch, name or wait.
     pub ptx_line: usize,
     /// Column in characters, from 1.
     pub ptx_column: usize,
@@ -108,8 +102,7 @@ pub struct Point {
     /// - for an entry, the function's position in [`PointOptions::lines`];
     /// - with [`Points::Blocks`], for an entry, a block or a loop at whose end lanes may diverge, the position
     ///   where the block computes the predicate of the branch, return, exit or trap, or of that instruction;
-    /// - the first position of an instruction in the block; for other points, the position of the branch,
-    ///   wait or name.
+    /// - the first position of an instruction in the block, or the position of the branch, wait or name.
     pub source: Option<SourcePlace>,
     /// The inlined calls that lead to that position, innermost first.
     pub inlined_at: Arc<[CallSite]>,
@@ -163,8 +156,7 @@ pub enum PointKind {
     /// the start has one more event than iterations.
     LoopBody,
     /// Lanes reached a guarded `ret`, `exit` or `trap`, or a guarded `bra` whose taken side has no point
-    /// because its block has other predecessors. Lanes whose next event is not the branch's `NotTaken` took
-    /// the branch.
+    /// because its block has other predecessors. Lanes whose next event is not its `NotTaken` took it.
     Branch,
     /// A guarded `bra` was taken.
     Taken,
@@ -177,8 +169,7 @@ pub enum PointKind {
     Barrier,
     /// Lanes reached another wait: for other threads, for a copy, or for time to pass.
     Wait,
-    /// The wait that began at the preceding [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait) is
-    /// over.
+    /// The wait of the preceding [`Barrier`](PointKind::Barrier) or [`Wait`](PointKind::Wait) ended.
     Waited,
 }
 
@@ -212,11 +203,9 @@ impl fmt::Display for PointKind {
     }
 }
 
-/// Points without markers, whose events follow from the events of another point.
-///
-/// After each event at `after` comes one event at each of `points`, in this order, with the same lanes and no
-/// other events of these lanes in between. So a run of n events at `after` stands for n repetitions of the
-/// sequence `after`, `points`.
+/// Points without markers, whose events follow from another point's. After each event at `after` comes one
+/// event at each of `points`, in this order, with the same lanes and no other events of these lanes in
+/// between. A run of n events at `after` is n repetitions of the sequence `after`, `points`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Implied {
     /// Id of the point with the marker.
@@ -281,13 +270,12 @@ pub enum PointError {
 /// Inserts markers into PTX that has none.
 ///
 /// Ids follow the text order, function by function, but a loop's point comes before the points in the loop.
-/// Named points of a function come after its other points, and waits come last. The same text and options
-/// always give the same ids. A function whose control flow cannot be read, whose parameters cannot be laid
-/// out, or whose points would need ids above 65,535 gets no marker; [`Marked::skipped`] gives the reason.
+/// In a function, named points come after other points, and waits last. The same text and options give the
+/// same ids. A function gets no marker if its control flow cannot be read, its parameters cannot be laid out,
+/// or its ids would exceed 65,535; [`Marked::skipped`] gives the reason.
 ///
 /// # Errors
-/// Returns a [`PointError`] if the text is not valid PTX or already has markers, if `first_id` or
-/// `first_site` is 0, or if a kernel is missing.
+/// Returns a [`PointError`] for invalid or marked PTX, a first id or number of 0, or a missing kernel.
 pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
     if options.first_id == 0 || options.first_site == 0 {
         return Err(PointError::FirstId);
@@ -299,8 +287,7 @@ pub fn mark(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError
 /// named values. [`Marked::points`] and [`Marked::kernels`] are empty.
 ///
 /// # Errors
-/// Returns a [`PointError`] if the text is not valid PTX or has data markers, if `first_site` is 0, or if a
-/// kernel is missing.
+/// Returns a [`PointError`] for invalid PTX, PTX with data markers, `first_site` 0, or a missing kernel.
 pub fn mark_accesses(text: &str, options: &PointOptions<'_>) -> Result<Marked, PointError> {
     if options.first_site == 0 {
         return Err(PointError::FirstId);

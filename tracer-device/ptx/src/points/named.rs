@@ -1,9 +1,7 @@
-//! Points that the source names.
-//!
-//! `WARPTRACE("name")` of `tracer-host/include/warptrace.cuh` expands to the PTX directive `.pragma
-//! "WARPTRACE name";` by inline assembly. It has no cost untraced. The optimiser may duplicate or remove it
-//! together with the code around it. A comment `// WARPTRACE name` has the same meaning, but nvcc removes
-//! comments from the PTX that it stores in programs.
+//! Points that the source names. `WARPTRACE("name")` of `tracer-host/include/warptrace.cuh` expands to
+//! `.pragma "WARPTRACE name";` by inline assembly, without cost untraced. The optimiser may duplicate or
+//! remove it with the code around it. A comment `// WARPTRACE name` has the same meaning, but nvcc removes
+//! comments from the PTX in programs.
 
 use crate::Statement;
 

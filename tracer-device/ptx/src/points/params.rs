@@ -7,10 +7,8 @@ use crate::parse::elements;
 /// Maximum size of a parameter buffer in bytes: eight times the maximum of any driver.
 const MAX_BYTES: u64 = 1 << 18;
 
-/// Lays out parameters as the driver does: in order, each at the next multiple of its alignment.
-///
-/// # Errors
-/// Returns a message if a parameter has no valid size or alignment, or the limit is exceeded.
+/// Lays out parameters as the driver does: in order, each at the next multiple of its alignment. Returns a
+/// message if a parameter has no valid size or alignment, or the limit is exceeded.
 pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     let mut end = 0_u64;
     let mut layouts = Vec::with_capacity(params.len());
@@ -32,10 +30,7 @@ pub(crate) fn layout(params: &[Param<'_>]) -> Result<Vec<ParamLayout>, String> {
     Ok(layouts)
 }
 
-/// Returns the size of a variable's element in bytes and the number of elements.
-///
-/// # Errors
-/// Returns a message if the size is unknown.
+/// Returns the size in bytes of a variable's element and the number of elements, or a message if unknown.
 pub(crate) fn elements_of(ty: &str, dimensions: Option<&str>) -> Result<(u64, u64), String> {
     let element = element_bytes(ty).ok_or_else(|| format!("its type is `{ty}`"))?;
     match dimensions.map(|dimensions| elements(dimensions).ok_or(dimensions)) {

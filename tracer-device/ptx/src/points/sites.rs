@@ -25,8 +25,7 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Returns the point's name: the name in the source, or the instruction for waits. `statement` is the
-    /// first of its statements.
+    /// Returns the point's name in the source, or a wait's instruction, from the first of its statements.
     pub(super) fn name<'a>(&self, statement: &Statement<'a>) -> Option<Cow<'a, str>> {
         match self.kind {
             PointKind::Barrier | PointKind::Wait | PointKind::Waited => {
@@ -39,9 +38,8 @@ impl Site {
     }
 
     /// Returns the statement that decides how lanes diverge after the point: where the block computes the
-    /// predicate of the conditional branch, return or exit that ends it, or else that instruction. Compilers
-    /// lose the lines of branches more often than those of comparisons. `None` for points of other kinds and
-    /// if the block ends otherwise.
+    /// predicate of the conditional branch, return or exit at its end, otherwise that instruction. Compilers
+    /// lose the lines of branches more often than of comparisons. `None` for other points and blocks.
     pub(super) fn branch(&self, body: &Body<'_>, flow: &Cfg) -> Option<usize> {
         if !matches!(self.kind, PointKind::Entry | PointKind::Block | PointKind::LoopBody) {
             return None;
@@ -68,7 +66,6 @@ impl Site {
         Some(statements.rfind(computes).unwrap_or(last))
     }
 
-    /// Returns the offset of the point in the original text.
     pub(super) fn offset(&self, body: &Body<'_>) -> usize {
         let mut statements = self.statements.clone().filter_map(|index| body.statements.get(index));
         let first = statements.clone().find(|statement| statement.instruction().is_some());
@@ -114,7 +111,6 @@ impl Plan {
         let blocks = Blocks::new(body, flow);
         let candidates = choose(&blocks, points, options.waits);
         let mut plan = Self::default();
-        // For each block, the site at its start.
         let mut site_of = vec![None; flow.blocks().len()];
         for (index, candidate) in candidates.iter().enumerate() {
             if candidate.begins_block() {

@@ -92,7 +92,6 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Returns the name at a label with an optional offset.
     fn name(&self, label: &str) -> Arc<str> {
         let (label, offset) = label.split_once('+').unwrap_or((label, "0"));
         let start = self.labels.get(label.trim()).zip(parse_number(offset.trim()));
@@ -109,7 +108,6 @@ impl<'a> Sources<'a> {
         SourcePlace { file, line, column }
     }
 
-    /// Returns the source positions of a function and of the instructions of its body.
     pub(super) fn lines(&self, function: &Function<'a>, body: &Body<'a>) -> Lines {
         let mut lines =
             Lines { of_function: None, places: Vec::new(), place_of: Vec::new(), none: Arc::from([]) };
@@ -168,7 +166,6 @@ impl Lines {
         self.of_function.as_ref().map(|(place, calls)| (Some(place.clone()), Arc::clone(calls)))
     }
 
-    /// Returns the position of a branch; `None` if unknown.
     pub(super) fn of_branch(&self, statement: usize) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
         let (place, calls) = &self.places[(*self.place_of.get(statement)?)?];
         Some((Some(place.clone()), Arc::clone(calls)))
@@ -186,8 +183,7 @@ impl Lines {
     }
 }
 
-/// Returns the position in the user's code. For inlined functions of CUDA's headers, this is the position of
-/// the call.
+/// Returns the position in the user's code. For an inlined function of CUDA's headers, this is the call's.
 pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
     let is_cudas = |place: &SourcePlace| {
         const FOLDERS: [&str; 2] = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];

@@ -1,8 +1,6 @@
-//! Waits: barriers, waits for copies, sleeps, and loops that poll memory.
-//!
-//! A wait has a point at its start and a point at its end. It is one instruction, or a loop that only polls:
-//! the loop stores nothing and calls nothing, the polled address does not change in the loop, and the polled
-//! value decides whether the loop continues.
+//! Waits: barriers, waits for copies, sleeps, and loops that poll memory. A wait has a point at its start and
+//! its end. It is one instruction, or a loop that only polls: the loop stores nothing and calls nothing, the
+//! polled address does not change in it, and the polled value decides whether it continues.
 
 use std::collections::HashSet;
 
@@ -21,7 +19,6 @@ pub(super) struct Wait {
     pub(super) ends: Vec<usize>,
 }
 
-/// Returns the waits of a function in text order.
 pub(super) fn find(blocks: &Blocks<'_>) -> Vec<Wait> {
     let flow = blocks.flow;
     let mut waits = Vec::new();
@@ -53,8 +50,7 @@ pub(super) fn find(blocks: &Blocks<'_>) -> Vec<Wait> {
     waits
 }
 
-/// Returns true if lanes wait at an instruction for other lanes, a copy or the clock. `bar.warp.sync`, which
-/// waits only for lanes of the same warp, does not count.
+/// Returns true if lanes wait for a copy, the clock or other lanes; `bar.warp.sync` does not count.
 fn is_wait(instruction: &Instruction<'_>) -> bool {
     let has = |modifier| instruction.has_modifier(modifier);
     match instruction.name() {
@@ -69,8 +65,7 @@ fn is_wait(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Returns true if lanes wait for other lanes or for a phase of an mbarrier, at the instruction or in a loop
-/// around it.
+/// Returns true if lanes wait for other lanes or an mbarrier's phase, at the instruction or by polling.
 pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
     let has = |modifier| instruction.has_modifier(modifier);
     match instruction.name() {
@@ -80,7 +75,6 @@ pub(super) fn keeps_lanes(instruction: &Instruction<'_>) -> bool {
     }
 }
 
-/// Returns true if a waiting instruction is a barrier of the block.
 fn is_barrier(instruction: &Instruction<'_>) -> bool {
     matches!(instruction.name(), "bar" | "barrier") && !instruction.has_modifier("cluster")
 }
@@ -102,13 +96,11 @@ const CHANGING: [&str; 14] = [
     "suatom", "multimem",
 ];
 
-/// Returns true if a polling loop may contain this instruction.
 fn changes_nothing(instruction: &Instruction<'_>) -> bool {
     !CHANGING.contains(&instruction.name())
 }
 
-/// Returns the wait of a loop with these blocks, if it only polls and markers can be placed at its start and
-/// end.
+/// Returns the wait of a loop with these blocks, if it only polls and its start and end can have markers.
 fn polling(blocks: &Blocks<'_>, header: usize, all: &[usize]) -> Option<Wait> {
     let statements = || all.iter().flat_map(|block| blocks.flow.blocks()[*block].statements.clone());
     let instructions = || statements().filter_map(|at| Some((at, blocks.body.statements[at].instruction()?)));

@@ -1,10 +1,8 @@
-//! Statistics of compiled code by location: instructions per event, and whether loops are counted.
-//!
-//! An instruction belongs to the nearest point that dominates it, so to at most one point. If both sides of a
-//! branch have points, the instructions of the sides belong to these; instructions after the join belong to
-//! the point before the branch. Instructions of a loop before its first point (the test of a `while`) belong
-//! to the last point that dominates all latches of the loop. If paths fork without points, the instructions
-//! of all paths count.
+//! Statistics of compiled code by location: instructions per event, and whether loops are counted. An
+//! instruction belongs to the nearest point that dominates it. If both sides of a branch have points, the
+//! instructions of the sides belong to these, and instructions after the join to the point before the branch.
+//! Instructions of a loop before its first point (the test of a `while`) belong to the last point that
+//! dominates all latches of the loop. If paths fork without points, the instructions of all paths count.
 
 use std::collections::BTreeMap;
 
@@ -33,10 +31,7 @@ struct LocationSums {
 }
 
 /// Returns the statistics of `kernels` and of all functions that they name, for each location with a point.
-/// Loops are counted as given by `counting`.
-///
-/// # Errors
-/// Returns the errors of [`splice`](super::splice) that concern reading the text.
+/// Loops are counted as given by `counting`. Fails like [`splice`](super::splice) if the PTX is unreadable.
 pub fn code_at(
     text: &str,
     kernels: &[&str],

@@ -112,8 +112,7 @@ impl Splicer<'_> {
         }
     }
 
-    /// Inserts an epilogue before each instruction that ends the thread, and redirects calls to traced
-    /// copies.
+    /// Inserts an epilogue before each instruction that ends the thread. Redirects calls to traced copies.
     fn ends(&self, function: &Function<'_>, emitter: &mut Emitter, edits: &mut Edits) {
         let Some(body) = &function.body else { return };
         let start = function.span.start;

@@ -1,10 +1,8 @@
-//! Branches to the end of a kernel.
-//!
-//! The assembler turns a `bra` to a block that only returns into a separate `EXIT`, so lanes do not wait for
-//! each other there. A mark or an epilogue makes the block long. Then the assembler keeps one shared block
-//! where all exits reconverge, and moves earlier reconvergence points to it; each group of lanes executes the
-//! code in between separately. To avoid this, each such branch gets a separate end if the end has marks or
-//! epilogues.
+//! Branches to the end of a kernel. The assembler turns a `bra` to a block that only returns into a separate
+//! `EXIT`, so lanes do not wait for each other there. A mark or an epilogue makes the block long. Then the
+//! assembler keeps one shared block where all exits reconverge, and moves earlier reconvergence points to it;
+//! each group of lanes executes the code in between separately. To avoid this, each such branch gets a
+//! separate end if the end has marks or epilogues.
 
 use std::iter::successors;
 use std::ops::Range;
@@ -14,7 +12,6 @@ use crate::{Body, Cfg, EdgeKind, Terminator};
 /// Maximum number of branches of a kernel with separate ends. Each end takes an epilogue.
 const MOST_EXITS: usize = 64;
 
-/// A branch to the end of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) branch: usize,
@@ -40,8 +37,7 @@ pub(super) fn find(body: &Body<'_>, flow: &Cfg) -> Vec<Exit> {
     exits
 }
 
-/// Returns, for each block from which control leaves the kernel without executing anything else, the next
-/// block; for the last block, itself.
+/// Returns the next block (the last: itself) for each block from which control only leaves the kernel.
 fn ends(body: &Body<'_>, flow: &Cfg) -> Vec<Option<usize>> {
     let blocks = flow.blocks();
     let mut next = vec![None; blocks.len()];

@@ -5,14 +5,12 @@ use crate::{Edits, ItemKind, Module, Span};
 
 /// The oldest PTX version with `activemask`.
 const FIRST_VERSION: (u32, u32) = (6, 2);
-/// The oldest architecture with `activemask`. PTX for older targets is assembled for later architectures
-/// only.
+/// The oldest architecture with `activemask`. PTX for older targets is assembled for later ones only.
 const FIRST_ARCHITECTURE: u32 = 30;
 /// The oldest architecture with `red.max.u64`, which updates the end of spans.
 const FIRST_WITH_SPANS: u32 = 32;
-/// The oldest architecture with `nanosleep`, which lanes use while they wait for memory. Older targets are
-/// not raised to it: the assembler would no longer keep the lanes of a warp in lockstep, which programs may
-/// rely on.
+/// The oldest architecture with `nanosleep`, for lanes that wait for memory. Older targets are not raised to
+/// it: the assembler would no longer keep the lanes of a warp in lockstep, which programs may rely on.
 const FIRST_STREAMED: u32 = 70;
 
 /// The oldest architecture with independent thread scheduling. It also has `match`.
@@ -28,8 +26,7 @@ pub(super) fn check(module: &Module<'_>, recording: Recording) -> Result<(), Spl
     }
 }
 
-/// Returns true if diverged lanes of a warp run independently and may reconverge anywhere. For older
-/// architectures the assembler keeps them in lockstep.
+/// Returns true if diverged lanes run independently. On older architectures they stay in lockstep.
 pub(super) fn lanes_run_apart(module: &Module<'_>) -> bool {
     older_target(module, FIRST_APART).is_none()
 }

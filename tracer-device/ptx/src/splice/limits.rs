@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::{Body, Edits, Function};
 
-/// Inserts a requested register limit into a kernel that has no limit. `start` is the offset of the kernel's
-/// text.
+/// Inserts a register limit into a kernel without one. `start` is the offset of the kernel's text.
 pub(super) fn limit_registers(
     edits: &mut Edits,
     function: &Function<'_>,

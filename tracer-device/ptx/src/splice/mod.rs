@@ -8,14 +8,11 @@
 //! - a recording sequence at each marker,
 //! - an epilogue before each `ret` and `exit`.
 //!
-//! Functions that contain markers, or lead to such functions, are copied too.
-//!
-//! If a launch [chooses](Recording::chooses) the warps that record, the copy also contains the kernel's
-//! original instructions, in a separate scope at its end. Warps that are not chosen branch there.
-//!
-//! So the traced kernel contains the optimiser's output, which does not depend on the tracer. A source line
-//! may therefore occur at several places of the kernel (for example in an unrolled loop), and a branch that
-//! became a select is no branch.
+//! Functions that contain markers, or lead to such functions, are copied too. If a launch
+//! [chooses](Recording::chooses) the warps that record, the copy also contains the kernel's original
+//! instructions, in a separate scope at its end. Warps that are not chosen branch there. So the traced kernel
+//! contains the optimiser's output, which does not depend on the tracer: a source line may occur at several
+//! places (as in an unrolled loop), and a branch that became a select is no branch.
 
 mod code;
 mod copies;
@@ -70,9 +67,8 @@ pub(crate) const MEETING_SUFFIX: &str = "_meeting";
 /// [events](crate::points::with_waits) are removed.
 ///
 /// # Errors
-/// Returns a [`SpliceError`] if the text is not valid PTX, a marker cannot be read, the text uses a reserved
-/// name, a requested kernel is missing or cannot be traced, or the architecture or the module does not allow
-/// the requested recording.
+/// Returns a [`SpliceError`] if the text is not valid PTX or uses a reserved name, a marker cannot be read, a
+/// kernel is missing or cannot be traced, or the architecture or the module does not allow the recording.
 pub fn splice(text: &str, options: &Options<'_>) -> Result<Spliced, SpliceError> {
     let text = &*without_waits(text);
     let module = Module::parse(text)?;
@@ -199,8 +195,7 @@ impl Function<'_> {
     }
 }
 
-/// The first architecture for which the assembler adds no `YIELD` to a program's loop that reserves a segment
-/// (see [`Claim`]).
+/// The first architecture whose assembler adds no `YIELD` to a loop that reserves a segment ([`Claim`]).
 const FIRST_WITHOUT_YIELD: u32 = 90;
 
 /// Maximum size of a kernel's parameters in bytes, from PTX 8.1 on and before.
@@ -256,9 +251,7 @@ struct Splicer<'a> {
     options: &'a Options<'a>,
     /// [`Options::registers`] by name.
     registers: HashMap<&'a str, u32>,
-    /// Whether votes name their lanes.
     sync: bool,
-    /// Whether diverged lanes of a warp run independently.
     apart: bool,
 }
 

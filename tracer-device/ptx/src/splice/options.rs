@@ -13,8 +13,7 @@ pub struct Options<'a> {
     /// The assembler chooses for other kernels. By default it uses few registers: if recording takes some of
     /// them, it may move loads down to their uses, and a loop then waits for memory at each use.
     pub registers: &'a [(&'a str, u32)],
-    /// Whether these limits also apply to kernels with a stated block size, which already limits registers so
-    /// that one block fits.
+    /// Whether these limits also apply to kernels with a stated block size, which already limits registers.
     pub limits_bounded: bool,
     /// The target architecture, 90 for `sm_90`; 0 if unknown. It affects where lanes diverge.
     pub architecture: u32,
@@ -46,8 +45,7 @@ pub struct TracedKernel {
     pub traced_name: String,
     /// Placement of the lanes' records.
     pub placement: Placement,
-    /// Bytes that each warp of a block needs at the end of the block's dynamic shared memory. The memory for
-    /// all warps begins at a multiple of 16.
+    /// Bytes that each warp needs at the end of the block's dynamic shared memory, from a multiple of 16 on.
     pub shared_bytes: u32,
     /// Number of markers in the kernel that record events.
     pub markers: usize,

@@ -6,11 +6,8 @@ use std::num::NonZero;
 const A_THREAD: usize = 16;
 const MAX_THREADS: usize = 16;
 
-/// Calls `make` for each item, on several threads if there are many. The results, and the text that `make`
-/// appends, are in the order of the items. The text is appended to `out`.
-///
-/// # Errors
-/// Returns the first error in the order of the items.
+/// Calls `make` for each item, on several threads if there are many. The results, and the texts that `make`
+/// appends to `out`, are in the order of the items. Returns the first error in this order.
 pub(super) fn each<T: Sync, U: Send, E: Send>(
     items: &[T],
     out: &mut String,

@@ -37,13 +37,11 @@ pub(crate) const PARTING: [&str; 16] = [
 pub(super) struct MarkerPlace {
     pub(super) statement: usize,
     pub(super) marker: Marker,
-    /// Number of events recorded here, with the events of later markers that join this one; 0 if this marker
-    /// joins an earlier one.
+    /// Number of events recorded here, with later markers that join this one; 0 if it joins an earlier one.
     pub(super) count: u32,
     in_loop: bool,
 }
 
-/// The markers of a function, in text order.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) places: Vec<MarkerPlace>,
@@ -63,10 +61,8 @@ pub(super) struct Plan {
 const HOT_LIMIT: u16 = 1 << 15;
 
 impl Plan {
-    /// Finds the markers of a function.
-    ///
-    /// Consecutive events at one location in straight-line code join: lanes cannot diverge between them, so
-    /// they are recorded as one run at the first marker.
+    /// Finds the markers of a function. Consecutive events at one location in straight-line code join: lanes
+    /// cannot diverge between them, so they are recorded as one run at the first marker.
     pub(super) fn new(
         module: &Module<'_>,
         function: &Function<'_>,
@@ -145,14 +141,12 @@ impl Plan {
         self.places.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
-    /// Returns the data markers on the way of a branch to the kernel's end. All are values, because no
-    /// instructions of the program lie there.
+    /// Returns the data markers, all of values, on the way of a branch to the kernel's end.
     pub(super) fn data_in(&self, exit: &Exit) -> impl Iterator<Item = &sites::DataPlace> {
         self.data.iter().filter(|place| exit.blocks.iter().any(|block| block.contains(&place.statement)))
     }
 
-    /// Returns the location of the events in loops if there is exactly one: most events repeat there, and few
-    /// runs end.
+    /// Returns the only location of events in loops, if one exists: most events repeat there, few runs end.
     pub(super) fn hot(&self, counting: Counting) -> Option<u16> {
         let counted = counting == Counting::All;
         let is_event = |place: &&MarkerPlace| !(counted && matches!(place.marker, Marker::Tick(..)));
@@ -178,10 +172,9 @@ impl MarkerPlace {
 /// Names that calls may use (a function's own name and its aliases), with the function to redirect to.
 pub(super) type Callees<'a> = BTreeMap<&'a str, &'a str>;
 
-/// Returns the operands of a function that name one of `callees` and are redirected to its traced copy: the
-/// operands of calls, and addresses if the body has indirect calls. Without indirect calls, an address is
-/// only compared or stored, where an untraced kernel may read it. Names that the body declares are not
-/// functions.
+/// Returns the operands of a function that are redirected to traced copies of `callees`: called functions,
+/// and addresses if the body has indirect calls. Otherwise an address is only compared or stored, where an
+/// untraced kernel may read it. Names that the body declares are not functions.
 pub(super) fn led_to_copies<'b, 'a>(
     body: &'b Body<'a>,
     callees: &Callees<'a>,

@@ -52,10 +52,8 @@ pub(super) fn check(recording: Recording) -> Result<(), SpliceError> {
     Err(SpliceError::Data { with })
 }
 
-/// Finds the data markers of a function that record, in text order.
-///
-/// # Errors
-/// Returns a [`SpliceError`] if a marker cannot be read or names no register, or if there are too many sites.
+/// Finds the data markers of a function that record, in text order, and the range of their sites. Returns a
+/// [`SpliceError`] if a marker cannot be read or names no register, or if there are too many sites.
 pub(super) fn find(
     module: &Module<'_>,
     function: &Function<'_>,
@@ -86,10 +84,7 @@ pub(super) fn find(
 }
 
 impl DataSource {
-    /// Parses an address in brackets or a register at a statement.
-    ///
-    /// # Errors
-    /// Returns a description of the problem.
+    /// Parses an address in brackets or a register at a statement, or returns a description of the problem.
     pub(crate) fn new(registers: &Registers<'_>, operand: &str, statement: usize) -> Result<Self, String> {
         let bits_of = |name: &str| match registers.register(name, statement).map(bits) {
             None => Ok(None),

@@ -1,7 +1,6 @@
-//! Storage of a lane's record and write pointers while its kernel runs.
-//!
-//! A lane's *record* is its current run: mask, key (location and count) and the clock at its start. In
-//! addition, each track has the address of the next log entry and of the link at the segment's end.
+//! Storage of a lane's record and write pointers while its kernel runs. A lane's *record* is its current run:
+//! mask, key (location and count) and the clock at its start. In addition, each track has the address of the
+//! next log entry and of the link at the segment's end.
 //!
 //! In shared memory a warp's state has an array for each pair of words, so that a warp's access touches each
 //! bank once:
@@ -23,13 +22,11 @@ pub(super) use warptrace_abi::recording::Placement;
 
 /// Size in bytes of a pair of words for all lanes of a warp.
 const PAIR_BYTES: u32 = 8 * 32;
-/// Size in bytes of the launch's descriptor in a kernel's parameters. Kernels that choose warps have
-/// additional fields.
+/// Size in bytes of the launch's descriptor in a kernel's parameters; larger in kernels that choose warps.
 pub(super) const fn descriptor_bytes(chooses: bool) -> u32 {
     (if chooses { size_of::<LaunchLogs>() } else { offset_of!(LaunchLogs, chosen) }) as u32
 }
 
-/// A pair of words of a lane's state.
 #[derive(Clone, Copy)]
 pub(super) enum Pair {
     Record,
@@ -80,7 +77,6 @@ pub(super) const fn warp_bytes(dual: bool, with_descriptor: bool, chooses: bool)
     pairs(dual) * PAIR_BYTES + if with_descriptor { descriptor_bytes(chooses) } else { 0 }
 }
 
-/// Offset of the launch's descriptor in a warp's state.
 pub(super) const fn descriptor_offset(dual: bool) -> u32 {
     pairs(dual) * PAIR_BYTES
 }

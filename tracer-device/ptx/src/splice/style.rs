@@ -5,24 +5,20 @@ use warptrace_abi::recording::{Placement, Recording};
 use super::sites::Sites;
 use crate::Body;
 
-/// Placement of the atomic that reserves a segment within a program's loop.
-///
-/// `ptxas` puts a `YIELD` at the head of a loop with an atomic that returns a value, because the loop may
-/// wait for another thread. A `YIELD` releases lanes that wait at a convergence barrier, so lanes diverge
-/// that stay together in the untraced kernel. Observed with `ptxas` 13.0 and 13.5: for `sm_90` and later,
-/// only in functions with a call (also a call that the assembler makes for some divisions) and in loops that
-/// the atomic's result may end; for earlier architectures, in every loop with an unknown number of
-/// iterations.
+/// Placement of the atomic that reserves a segment within a program's loop. `ptxas` puts a `YIELD` at the
+/// head of a loop with an atomic that returns a value, because the loop may wait for another thread. A
+/// `YIELD` releases lanes that wait at a convergence barrier, so lanes diverge that stay together in the
+/// untraced kernel. Observed with `ptxas` 13.0 and 13.5: for `sm_90` and later, only in functions with a call
+/// (also a call that the assembler makes for some divisions) and in loops that the atomic's result may end;
+/// for earlier architectures, in every loop with an unknown number of iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// In place: no `YIELD`.
     Plain,
-    /// In a separate loop that runs once. The `YIELD` is at that loop's head, and executes only when a
-    /// segment is reserved.
+    /// In a separate loop that runs once, whose `YIELD` executes only when a segment is reserved.
     OwnLoop,
 }
 
-/// Style of the sequences of a function.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     /// The recording. Counts no loops if the function has no countable loops.
@@ -32,7 +28,6 @@ pub(super) struct Style {
     pub(super) sync: bool,
     /// Whether diverged lanes of a warp run independently.
     pub(super) apart: bool,
-    /// Whether this is a kernel. Otherwise it is a device function.
     pub(super) is_entry: bool,
     /// Whether the kernel calls functions that record, or this is such a function.
     pub(super) with_descriptor: bool,
@@ -44,8 +39,7 @@ pub(super) struct Style {
     pub(super) sites: Sites,
 }
 
-/// Returns true if a function waits for others, contains calls, or contains divisions or roots for which the
-/// assembler makes calls.
+/// Returns true if a function waits or calls, or has divisions or roots for which the assembler makes calls.
 pub(super) fn waits_or_calls(body: &Body<'_>) -> bool {
     body.instructions().any(|(_, instruction)| match instruction.name() {
         // A kernel that sleeps waits for another thread.

@@ -1,7 +1,6 @@
-//! The original instructions within a traced kernel, for warps that are not chosen to record.
-//!
-//! They are in a scope with separate registers and labels. Variables that lanes share are declared by the
-//! traced part only, so that a block with chosen and other warps has one instance of each.
+//! The original instructions within a traced kernel, for warps that are not chosen to record. They are in a
+//! scope with separate registers and labels. Variables that lanes share are declared by the traced part only,
+//! so that a block with chosen and other warps has one instance of each.
 
 use super::marks::mark;
 use super::plan::Plan;

@@ -92,7 +92,6 @@ pub(crate) fn has_flaw(flaw: Flaw) -> bool {
     }
 }
 
-/// Divergence of a function's branches.
 #[derive(Clone, Debug)]
 pub(crate) struct Divergence {
     pub(crate) graph: Graph,

@@ -41,7 +41,6 @@ const NO_RESULT: [&str; 4] = ["bra", "brx", "st", "red"];
 /// Name prefixes of special registers whose values differ between lanes or between executions.
 const DIVERGENT: [&str; 5] = ["%tid", "%lane", "%warpid", "%clock", "%globaltimer"];
 
-/// Declared register names.
 #[derive(Default)]
 struct Registers<'a> {
     names: HashSet<&'a str>,
@@ -69,7 +68,6 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// Register and parameter names of a function.
 pub(super) struct Names<'a> {
     numbers: HashMap<&'a str, u32>,
     /// Registers declared in a scope within the body. Their names may refer to several registers.
@@ -81,7 +79,6 @@ pub(super) struct Names<'a> {
     unknown: HashSet<&'a str>,
 }
 
-/// Registers that an instruction writes and reads.
 #[derive(Default)]
 pub(super) struct Effect {
     pub(super) results: Vec<u32>,
@@ -141,8 +138,7 @@ impl<'a> Names<'a> {
         (!self.scoped.has(predicate)).then(|| self.number(predicate))
     }
 
-    /// Stores an instruction's effect in `effect`. Names that may refer to several registers count as not
-    /// uniform.
+    /// Stores an instruction's effect. Names that may refer to several registers count as not uniform.
     pub(super) fn effect(&mut self, instruction: &Instruction<'a>, effect: &mut Effect) {
         let name = instruction.name();
         effect.results.clear();

@@ -78,7 +78,6 @@ impl Graph {
         self.successors[block].len() + usize::from(self.ends[block]) > 1
     }
 
-    /// Returns the block where lanes reconverge that diverge at the end of a block.
     pub(crate) fn meets_at(&self, block: usize) -> Option<usize> {
         self.meets[block]
     }
@@ -192,7 +191,6 @@ impl Region {
         Some(())
     }
 
-    /// Returns the blocks where lanes from different sides may join.
     pub(super) fn meetings(&self) -> impl Iterator<Item = usize> + use<'_> {
         self.meetings.iter().copied()
     }

@@ -5,13 +5,11 @@ use super::parting::{Graph, Region};
 use super::{Flaw, Steps, has_flaw};
 use crate::{Body, Cfg, Function};
 
-/// Index of a value.
 type Value = u32;
 
 const NONE: Value = Value::MAX;
 
-/// The values of a function's registers. Each write of an instruction is a value, and so is the content of a
-/// register at the start of a block.
+/// The values of a function's registers: each write, and the content of each register at a block's start.
 pub(super) struct Values {
     divergent: Vec<bool>,
     /// For each value, the values that depend on it.
@@ -53,7 +51,6 @@ impl Lists {
     }
 }
 
-/// State while values are built.
 struct Builder<'g> {
     graph: &'g Graph,
     values: Values,
@@ -113,8 +110,7 @@ impl Values {
         }
     }
 
-    /// Returns a block with a divergent branch, each block once. The outer `None` means that no steps are
-    /// left.
+    /// Returns a block with a divergent branch, each block once. The outer `None` means: no steps are left.
     pub(super) fn next_divergent(&mut self, steps: &mut Steps) -> Option<Option<usize>> {
         loop {
             if let Some(branch) = self.branches.pop() {
@@ -139,8 +135,7 @@ impl Values {
         }
     }
 
-    /// Handles an exit of a loop that lanes leave in different iterations: registers that the loop writes
-    /// diverge.
+    /// Handles an exit of a loop that lanes leave in different iterations: registers it writes diverge.
     pub(super) fn leave(&mut self, flow: &Cfg, index: usize, block: usize) {
         if !has_flaw(Flaw::Iterations) {
             self.written_in(block, |writer| flow.loop_contains(index, writer));

@@ -5,7 +5,6 @@ use super::super::op::{Memory, Op, Register, Type, Value};
 use super::super::operand::{Problem, parts, register, value};
 use super::Parts;
 
-/// Supported modifiers of loads and stores: spaces, sizes, caching and order.
 const ACCESSES: [&str; 30] = [
     "param",
     "param::entry",

@@ -76,7 +76,6 @@ impl Parts<'_> {
         Ok(Op::SetPredicate { compare, of, flush, to, other, from, joined })
     }
 
-    /// Decodes `testp`, which classifies a number.
     pub(super) fn test_float(&self) -> Result<Op, Problem> {
         let [test, _] = self.modifiers[..] else { return Err("this test".to_owned()) };
         let compare = match test {
@@ -91,7 +90,6 @@ impl Parts<'_> {
         Ok(Op::SetPredicate { compare, of, flush: false, to, other: None, from, joined: None })
     }
 
-    /// Decodes a conversion from or to floating-point numbers.
     pub(super) fn convert_float(&self) -> Result<Op, Problem> {
         let [others @ .., to, from] = &self.modifiers[..] else { return Err("this conversion".to_owned()) };
         let mut conversion = Conversion {

@@ -5,11 +5,9 @@ use super::super::machine::{Frame, Position, Warp};
 use super::super::op::{Callee, FUNCTIONS};
 use super::{Executor, Lane, frame};
 
-/// Maximum number of nested calls of a lane.
 const MAX_CALLS: usize = 64;
 
 impl Executor<'_> {
-    /// Calls a function; returns the lane's next position.
     pub(super) fn call(
         &self,
         warp: &mut Warp,

@@ -15,8 +15,7 @@ pub struct Launch<'a> {
     pub parameters: Vec<Vec<u8>>,
     /// Initial value of `%globaltimer`, and of the clock of warps on the first multiprocessor.
     pub clock: u64,
-    /// Number of multiprocessors. They take blocks in turn, and each one's clock is [`CLOCKS_APART`] ahead of
-    /// the previous one's.
+    /// Number of multiprocessors. They take blocks in turn; their clocks are [`CLOCKS_APART`] cycles apart.
     pub multiprocessors: u32,
     /// Maximum number of instructions of all groups together.
     pub max_steps: u64,
@@ -26,7 +25,6 @@ pub struct Launch<'a> {
 pub const CLOCKS_APART: u64 = 1 << 22;
 
 impl Launch<'_> {
-    /// Returns the multiprocessor of the block with this index.
     pub(in crate::interpret) fn multiprocessor(&self, block: usize) -> u32 {
         // Less than the number of multiprocessors.
         (block % self.multiprocessors.max(1) as usize) as u32

@@ -15,8 +15,7 @@ pub(in crate::interpret) enum Wait {
 }
 
 impl Machine<'_> {
-    /// Releases the threads of barriers that are complete. The clocks of their warps advance to the latest of
-    /// them.
+    /// Releases the threads of complete barriers and advances the clocks of their warps to the latest one.
     pub(super) fn pass_barriers(&mut self) {
         let mut arrived: BTreeMap<(usize, u64), (u64, Option<u64>)> = BTreeMap::new();
         let mut live: BTreeMap<usize, u64> = BTreeMap::new();
@@ -59,8 +58,7 @@ impl Machine<'_> {
         waiting.for_each(|group| group.waits = Wait::Nothing);
     }
 
-    /// Joins the waiting groups at the same instruction into `current` if these contain all named lanes that
-    /// have not ended. Returns true if they do.
+    /// Joins the groups that wait at this instruction, and returns true, if all live named lanes are here.
     pub(super) fn gather(&mut self, current: usize, named: u32) -> bool {
         let group = self.groups[current];
         let of_warp = self.groups.iter().filter(|other| other.warp == group.warp);

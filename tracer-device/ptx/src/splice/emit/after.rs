@@ -1,8 +1,6 @@
-//! Start of recording at a visit (`warptrace_format::chosen::After`).
-//!
-//! A lane that is not recorded yet has a record with an empty mask and no events, with the number of
-//! remaining visits in place of the time. This needs no additional register, and no event repeats this
-//! record.
+//! Start of recording at a visit (`warptrace_format::chosen::After`). A lane that is not recorded yet has a
+//! record with an empty mask and no events, with the number of remaining visits in place of the time. This
+//! needs no additional register, and no event repeats this record.
 
 use std::fmt::Write;
 

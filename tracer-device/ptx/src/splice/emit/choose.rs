@@ -14,7 +14,6 @@ const BLOCK_STEP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, bloc
 const FIRST_WARP: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, first_warp) as u32);
 const BLOCK_WARPS: Field<32> = Field(field::CHOSEN + offset_of!(ChosenWarps, block_warps) as u32);
 
-/// This block's position among the chosen blocks.
 struct ChosenBlock {
     index: R32,
     step: R32,
@@ -27,8 +26,7 @@ impl Emitter {
         self.label()
     }
 
-    /// Branches to `unchosen` with warps that are not chosen. All lanes of a warp are active and branch
-    /// together.
+    /// Branches to `unchosen` with warps that are not chosen. All lanes of a warp are active.
     pub(super) fn choose(&mut self, unchosen: &str) -> Warp {
         let (block, thread) = self.block_and_thread();
         let ChosenBlock { index, step, distance } = self.chosen_block(block);
@@ -47,7 +45,6 @@ impl Emitter {
         Warp { index: block, thread }
     }
 
-    /// Computes a chosen warp's index among the chosen warps.
     pub(super) fn chosen_warp(&mut self, block: R32, thread: Thread) -> Warp {
         let ChosenBlock { index, .. } = self.chosen_block(block);
         let [warp, warps] = self.chosen_warp_in_block(thread);

@@ -2,10 +2,8 @@
 //!
 //! A lane's state is in local memory, 16 bytes for its log and 16 bytes for the current run of each site, so
 //! that kernels keep their registers. A *hit* is an access that continues the run of each lane. It takes a
-//! load of the run, a comparison, a vote and a store of the count. All other code is at the function's end.
-//!
-//! A lane whose run ends appends at most two entries (the leader appends both). They are appended together,
-//! with one check for room.
+//! load of the run, a comparison, a vote and a store of the count. All other code is at the function's end. A
+//! lane whose run ends appends at most two entries together, with one check for room.
 
 use std::fmt::Write;
 
@@ -19,8 +17,7 @@ use super::{DATA_STATE, ENTRY_BYTES, Emitter, TIME_SHIFT};
 use crate::splice::MEETING_SUFFIX;
 use crate::splice::sites::{DataPlace, DataSource};
 
-/// The lane's current run. Its words have the same order in memory as in an entry, so that one store appends
-/// them.
+/// The lane's current run. The words have the order of an entry, so that one store appends them.
 const BASE: Vector<2> = Vector([D[0], D[3]]);
 const COUNT: R32 = D[1];
 const STEP: R32 = D[2];
@@ -40,7 +37,6 @@ const HEADER: Vector<4> = Vector([D[5], D[6], D[7], D[8]]);
 const GROUP_LANES: R32 = D[5];
 const SPREAD: R32 = D[8];
 
-/// Difference between an access and its run's base.
 const SINCE_BASE: R64 = E[2];
 
 /// Whether the lane's run ends; whether the lane leads the lanes whose runs end; whether it appends values.
@@ -199,9 +195,8 @@ impl Emitter {
     }
 
     /// Determines whether one entry can represent all ending runs, and the difference between the bases of
-    /// the highest and the lowest lane (`SPREAD`).
-    ///
-    /// Differences fit into 32 bits, so their products with lane distances fit into 64 bits.
+    /// the highest and the lowest lane (`SPREAD`). Differences fit into 32 bits, so their products with lane
+    /// distances fit into 64 bits.
     fn is_affine(&mut self, lowest: R32, highest: R32) -> Pred {
         let (affine, first) = (Q[2], Vector([X[3], X[4]]));
         let (difference, other, low) = (E[2], E[3], X[5]);
@@ -275,16 +270,13 @@ impl Emitter {
         self.clear(LEADS, has_one, others);
         let [_, _, time, _] = HEADER.0;
         self.refill(DATA, Appended::Data { key: VALUES_KEY, time }, full, APPENDS, false);
-        // A leader that got no segment appends no header now; one with room for the header only has already
-        // appended it.
+        // A leader without a segment appends no header; one with room for it alone has already appended it.
         emit!(self, "and.pred {LEADS}, {LEADS}, {APPENDS};");
     }
 
-    /// Ends the runs of all sites before lanes leave the kernel.
-    ///
-    /// The hardware may execute lanes together that happen to be at the same instruction. Lanes that left the
-    /// program one after the other can therefore be together in the loop at different sites, for example
-    /// while some wait for memory. Each iteration forms a group of lanes at the same site.
+    /// Ends the runs of all sites before lanes leave the kernel. The hardware may execute lanes together that
+    /// left the program one after the other and are at different sites of the loop, so each iteration forms a
+    /// group of lanes at the same site.
     pub(super) fn end_sites(&mut self) {
         let sites = self.style.sites;
         if sites.count == 0 {
@@ -305,8 +297,7 @@ impl Emitter {
             let (at_site, is_idle) = (X[0], Q[1]);
             emit!(self, "match.any.sync.b32 {at_site}, {SITE}, {ACTIVE};");
             emit!(self, "and.b32 {GROUP_LANES}, {GROUP_LANES}, {at_site};");
-            // Lanes without an ending run at their site have an empty group. They read from active lanes
-            // instead.
+            // Lanes without an ending run at their site have an empty group, and read from active lanes.
             emit!(self, "setp.eq.u32 {is_idle}, {GROUP_LANES}, 0;");
             emit!(self, "@{is_idle} mov.u32 {GROUP_LANES}, {ACTIVE};");
         }

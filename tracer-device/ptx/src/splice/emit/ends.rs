@@ -100,8 +100,7 @@ impl Emitter {
         emit!(self, "mov.u32 {KEY}, 0;");
     }
 
-    /// Copies the launch's descriptor to shared memory for functions. All lanes of the warp write the same
-    /// values.
+    /// Copies the launch's descriptor to shared memory for functions. All lanes write the same values.
     fn copy_descriptor(&mut self, thread: Thread) {
         let (to, word) = (X[7], Y[0]);
         let start = descriptor_offset(self.style.recording.dual);
@@ -112,8 +111,7 @@ impl Emitter {
         }
     }
 
-    /// Computes the index of a warp's stream in a track. `warps` is the descriptor field with the warps of a
-    /// track.
+    /// Computes the index of a warp's stream in a track. The descriptor field `warps` has a track's warps.
     pub(super) fn stream(&mut self, track: u32, warp: R32, warps: Field<32>) -> R32 {
         let stream = X[4];
         emit!(self, "mov.u32 {stream}, {warp};");
@@ -156,8 +154,7 @@ impl Emitter {
         }
     }
 
-    /// Emits the epilogue for lanes whose guard holds. Returns the label that the other lanes branch to, to
-    /// be placed after the end.
+    /// Emits the epilogue for lanes whose guard holds. Returns the label for the others, to be put after it.
     pub(in crate::splice) fn guarded_epilogue(&mut self, predicate: &str, negated: bool) -> String {
         let go_on = self.label();
         let stays = if negated { "" } else { "!" };

@@ -79,9 +79,8 @@ impl Emitter {
     /// the count plus 1: they are equal, as in a full log, and the lowest bit marks a stopped log. `high` is
     /// the index of the log's last link, whose second word counts overflows of the count; without a link it
     /// is [`NO_LINK`] plus the number of overflows. In a log that has no segment and is not stopped, `link`
-    /// is the address of the list in the stream's head, marked by the bit [`NO_SEGMENT`].
-    ///
-    /// With `opens`, lanes with [`OPENS`] set and without a segment get one too, if available.
+    /// is the address of the list in the stream's head, marked by the bit [`NO_SEGMENT`]. With `opens`, lanes
+    /// with [`OPENS`] set and without a segment get one too, if available.
     pub(super) fn refill(&mut self, log: Log, appended: Appended, full: Pred, writes: Pred, opens: bool) {
         let (Log { low, high, link, .. }, next) = (log, log.next());
         let (bits, wanted) = (X[2], P[2]);
@@ -134,8 +133,7 @@ impl Emitter {
         emit!(self, "mad.wide.u32 {AT}, {}, {ENTRY_BYTES}, {logs};", log.high);
     }
 
-    /// Notes the time of the first loss for lanes with `stops` set: in the last link, whose address is `AT`,
-    /// or in the stream's head if the lane has no segment.
+    /// Notes the first loss's time in lanes with `stops` set: in the last link (`AT`) or the stream's head.
     fn note_stop(&mut self, log: Log, appended: Appended, stops: Pred) {
         let (bit, time, [since, ago, ..], has_none) = (X[0], X[1], Y, P[0]);
         match appended {
@@ -173,8 +171,7 @@ impl Emitter {
         emit!(self, "@{stops} mov.u32 {}, 1;", log.low);
     }
 
-    /// Reserves a segment for each lane with `wanted` set, and links it from `AT`: the preceding link or the
-    /// stream's head.
+    /// Reserves a segment for each lane with `wanted` set; links it from `AT`, a link or the stream's head.
     fn reserve(&mut self, log: Log, wanted: Pred) -> Reserved {
         let (granted, index, scratch) = (P[3], X[0], X[1]);
         let [end, first, limit, logs] = Y;
@@ -221,8 +218,7 @@ impl Emitter {
         Reserved { granted, first, link }
     }
 
-    /// Ends a loop that runs once, around an atomic that returns `value`. The value never continues the loop,
-    /// but the assembler does not know this.
+    /// Ends a loop around an atomic that returns `value`. It runs once, but the assembler does not know this.
     pub(super) fn end_own_loop(&mut self, value: R64, goes_on: Pred, again: &str) {
         emit!(self, "setp.eq.u64 {goes_on}, {value}, -1;");
         self.vote("any", goes_on, goes_on);

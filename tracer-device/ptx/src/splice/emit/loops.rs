@@ -1,8 +1,6 @@
-//! Counted loops.
-//!
-//! The lanes of a *proven* loop stay one group from its start to its end. They begin or continue a run at the
-//! start without adding an event, and add their iterations at the end. So their record is the same as event
-//! by event; the raw shadow has each event.
+//! Counted loops. The lanes of a *proven* loop stay one group from its start to its end. They begin or
+//! continue a run at the start without adding an event, and add their iterations at the end. So their record
+//! is the same as event by event; the raw shadow has each event.
 
 use std::fmt::Write;
 
@@ -14,7 +12,6 @@ use super::registers::{
 use super::{Emitter, MAX_KEY_COUNT, TIME_SHIFT};
 use crate::splice::state::Pair;
 
-/// A lane's run of a counted loop.
 pub(super) struct LoopRun {
     /// Whether the lane appends the run.
     keeps: Pred,
@@ -98,9 +95,8 @@ impl Emitter {
         self.loop_enter(location);
     }
 
-    /// Computes the lane's run of a counted loop: mask (the lanes with at least as many iterations) and time
-    /// in the record, and the rest. Times of consecutive runs differ by one unit. Computing them takes
-    /// longer, so the lanes' next events are later still.
+    /// Computes the lane's run: mask (lanes with at least as many iterations) and time in the record, and the
+    /// rest. Consecutive runs are one unit of time apart, less than computing them takes.
     fn find_run(&mut self, location: u16) -> LoopRun {
         let (found, again) = (self.label(), self.label());
         let iterations = iterations(location);

@@ -1,7 +1,6 @@
 //! Emits the recording sequences as PTX text.
 //!
-//! Registers begin with `%wt_`, labels with `$warptrace_`. [`Emitter::declarations`] declares the registers
-//! once in a function.
+//! Registers begin with `%wt_` and are declared once in a function. Labels begin with `$warptrace_`.
 //!
 //! The sequences are tuned for the code that `ptxas` generates:
 //! - The path of a repetition matters most: nine instructions, without a memory access if the record is in
@@ -81,7 +80,6 @@ const REPEATED_KEY: u32 = 0xffff_0000;
 
 /// Name of the additional parameter of a traced kernel.
 pub(in crate::splice) const LAUNCH_PARAMETER: &str = "warptrace_launch";
-/// Name of the block's dynamic shared memory.
 pub(in crate::splice) const DYNAMIC_SHARED: &str = "warptrace_dynamic";
 const LOCAL: &str = "warptrace_local";
 const DATA_STATE: &str = "warptrace_data";
@@ -90,7 +88,6 @@ const DATA_STATE: &str = "warptrace_data";
 #[derive(Clone, Copy)]
 struct Field<const BITS: u32>(u32);
 
-/// Position of the thread in its block.
 #[derive(Clone, Copy)]
 struct Thread {
     lane: R32,
@@ -106,14 +103,12 @@ struct Warp {
     thread: Thread,
 }
 
-/// Emits the sequences of one function.
 pub(super) struct Emitter {
     style: Style,
     labels: u32,
     out: String,
     /// Rarely executed code. It is placed after the function's code to keep that code dense.
     cold: String,
-    /// Empty strings for reuse.
     spare: Vec<String>,
 }
 
@@ -247,7 +242,6 @@ impl Emitter {
         }
     }
 
-    /// Reads a field of the launch's descriptor into `to` and returns `to`.
     fn field<const BITS: u32>(&mut self, to: Register<BITS>, Field(offset): Field<BITS>) -> Register<BITS> {
         if self.style.is_entry {
             emit!(self, "ld.param.b{BITS} {to}, [{LAUNCH_PARAMETER}+{offset}];");
@@ -274,7 +268,6 @@ impl Emitter {
         }
     }
 
-    /// Loads a pair into its registers if it is in memory.
     fn load(&mut self, pair: Pair) {
         if let Some((space, address)) = self.in_memory(pair, 0) {
             emit!(self, "ld.{space}.v2.b32 {}, {address};", registers_of(pair));
@@ -290,7 +283,6 @@ impl Emitter {
         }
     }
 
-    /// Stores a pair from its registers if it is in memory.
     fn store(&mut self, pair: Pair) {
         if let Some((space, address)) = self.in_memory(pair, 0) {
             emit!(self, "st.{space}.v2.b32 {address}, {};", registers_of(pair));
@@ -306,7 +298,6 @@ impl Emitter {
         }
     }
 
-    /// Stores a word of a pair, in lanes with `guard` set.
     fn store_word(&mut self, guard: Option<Pred>, pair: Pair, word: u32) {
         if let Some((space, address)) = self.in_memory(pair, word) {
             let guard = guard.map_or_else(String::new, |guard| format!("@{guard} "));
@@ -330,7 +321,6 @@ impl Emitter {
         emit!(self, "@{VOTE} bra {label};");
     }
 
-    /// Branches to `label` with all lanes if `of` holds in no lane.
     fn branch_if_none(&mut self, of: Pred, label: &str) {
         self.vote("any", VOTE, of);
         emit!(self, "@!{VOTE} bra {label};");
@@ -355,7 +345,6 @@ impl Emitter {
         }
     }
 
-    /// Reads the active lanes.
     fn active(&mut self) {
         emit!(self, "activemask.b32 {ACTIVE};");
     }
@@ -365,7 +354,6 @@ impl Emitter {
         emit!(self, "mov.b64 {to}, {CLOCK};");
     }
 
-    /// Computes this warp's index in the launch, or among the chosen warps if the kernel chooses.
     fn warp_in_launch(&mut self) -> Warp {
         let (block, thread) = self.block_and_thread();
         if self.style.recording.chooses {
@@ -376,7 +364,6 @@ impl Emitter {
         Warp { index, thread }
     }
 
-    /// Computes the block's linear index, and the thread's position in the block.
     fn block_and_thread(&mut self) -> (R32, Thread) {
         let [block, size, index, ..] = X;
         emit!(self, "mov.u32 {block}, %ctaid.z;");

@@ -1,9 +1,8 @@
 //! Registers of the sequences. A register's type includes its width, so passing another width to a function
-//! does not compile. Within the text of an instruction, only the assembler checks widths.
-//!
-//! State that a lane keeps between sequences has dedicated registers. [`X`], [`Y`] and [`P`] are free at the
-//! start of each sequence: functions name the ones they use, take the registers of their operands and return
-//! the registers of their results. A result is valid until the next function that uses its register.
+//! does not compile. Within the text of an instruction, only the assembler checks widths. State that a lane
+//! keeps between sequences has dedicated registers. [`X`], [`Y`] and [`P`] are free at the start of each
+//! sequence: functions name the ones they use, take the registers of their operands and return the registers
+//! of their results. A result is valid until the next function that uses its register.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -105,13 +104,11 @@ pub(super) fn iterations(location: u16) -> R32 {
     Register { name: "%wt_n", number: Some(location) }
 }
 
-/// Registers of a lane's log.
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) low: R32,
     pub(super) high: R32,
-    /// Lower half of the link's address. Segments do not cross a multiple of 4 GiB, so `high` is the upper
-    /// half.
+    /// Lower half of the link's address; `high` is its upper half: segments cross no multiple of 4 GiB.
     pub(super) link: R32,
     pub(super) tag: R32,
     /// Memory locations of `low` and `high`, and of `link` and `tag`.
@@ -158,7 +155,6 @@ pub(super) const DATA: Log = Log {
 };
 const _: () = assert!(matches!(Recording { data: Spaces::ALL, ..Recording::DEFAULT }.data_track(), Some(1)));
 
-/// Returns the registers of a pair of words of the lane's state.
 pub(super) const fn registers_of(pair: Pair) -> Vector<2> {
     match pair {
         Pair::Record => Vector([MASK, KEY]),

@@ -1,8 +1,6 @@
 //! Ring logs: each lane fills the two halves of its first segment alternately (`warptrace_abi::log`,
-//! "Rings").
-//!
-//! The halves have the same length, and the first begins at a multiple of twice this length. So one bit of an
-//! address selects the half.
+//! "Rings"). The halves have the same length, and the first begins at a multiple of twice this length, so one
+//! bit of an address selects the half.
 
 use std::fmt::Write;
 
@@ -23,8 +21,7 @@ impl Emitter {
         emit!(self, "st.global.b64 [{at}], {nothing};");
     }
 
-    /// Moves each lane with `full` set to the other half of its ring, and counts the events in that half as
-    /// lost.
+    /// Moves each lane with `full` set to the other half of its ring, and counts the events there as lost.
     pub(super) fn turn(&mut self, log: Log, full: Pred) {
         let (Log { low, link, .. }, next) = (log, log.next());
         let (count, done) = (self.label(), self.label());

@@ -89,7 +89,6 @@ impl Emitter {
         self.place_label(&done);
     }
 
-    /// Determines whether the lane is the lowest of `mask`.
     pub(super) fn is_lowest(&mut self, mask: R32) -> Pred {
         let lower = X[0];
         emit!(self, "and.b32 {lower}, {mask}, {LANES_BELOW};");
@@ -109,12 +108,10 @@ impl Emitter {
         self.load(Pair::Time);
         emit!(self, "and.b32 {scratch}, {MASK}, {LANES_BELOW};");
         if self.style.recording.logs.is_streamed() {
-            // The lowest of the lanes that leave the run now.
             emit!(self, "and.b32 {scratch}, {scratch}, {ACTIVE};");
         }
         emit!(self, "setp.eq.u32 {writes}, {scratch}, 0;");
-        // A lane that is in no run appends nothing. (In a log that is not streamed, an entry without events
-        // is harmless, and a lane begins in such a run.)
+        // A lane in no run appends nothing, except where an entry without events is harmless: in kept logs.
         match self.style.recording.counting {
             Counting::Proven => {
                 emit!(self, "and.b32 {scratch}, {KEY}, {MAX_KEY_COUNT};");

@@ -1,6 +1,5 @@
 //! Time and place of warps ([`WarpSpan`]): one lane writes the span at entry, and one lane of each leaving
-//! group updates its end. The instructions return no value, so the assembler inserts no `YIELD` and no lane
-//! waits.
+//! group updates its end. The instructions return no value, so the assembler inserts no `YIELD`.
 
 use std::fmt::Write;
 use std::mem::offset_of;

@@ -1,5 +1,4 @@
-//! Streamed logs: a lane takes segments from a queue, and the host empties them while the kernel runs
-//! (`warptrace_abi::stream`).
+//! Streamed logs (`warptrace_abi::stream`): lanes take segments, which the host empties as the kernel runs.
 //!
 //! Registers of a lane's log:
 //!
@@ -56,7 +55,6 @@ const TICKET: u32 = 1 << 31;
 /// Nanoseconds between two polls of a slot.
 const SLEEP: u32 = 1_000;
 
-/// Result of requests for segments.
 #[derive(Clone, Copy)]
 struct Taken {
     /// Whether the lane requested a segment and got none.
@@ -67,11 +65,9 @@ struct Taken {
 #[derive(Clone, Copy)]
 struct Ticket {
     number: R64,
-    /// Address of the queue's state.
     state: R64,
 }
 
-/// A ticket's slot in the queue.
 #[derive(Clone, Copy)]
 struct Slot {
     address: R64,
@@ -95,8 +91,7 @@ impl Emitter {
         }
     }
 
-    /// Appends an entry to the log of each lane with `writes` set. All active lanes take part. Without
-    /// memory, the entry is counted as lost.
+    /// Appends an entry in each lane with `writes` set, or counts it as lost. All active lanes take part.
     pub(super) fn append_streamed(&mut self, log: Log, words: Vector<4>, writes: Pred, is_sole: bool) {
         self.load_log(log);
         self.with_room(log, writes, |emitter, taken| emitter.lose_streamed(words, taken, writes, is_sole));
@@ -164,8 +159,7 @@ impl Emitter {
         let (before, is_special, scratch) = (Y[3], P[4], X[2]);
         emit!(self, "mov.b64 {before}, {};", log.next());
         emit!(self, "setp.eq.u64 {is_special}, {before}, 0;");
-        // Uses the last byte of the previous segment, because the lower half of its end may have wrapped to
-        // 0.
+        // Uses the previous segment's last byte, because the lower half of its end may have wrapped to 0.
         emit!(self, "sub.u32 {scratch}, {}, 1;", log.low);
         emit!(self, "mov.b64 {before}, {};", Vector([scratch, log.high]));
         emit!(self, "sub.u64 {before}, {before}, {segments};");
@@ -274,13 +268,11 @@ impl Emitter {
         polled
     }
 
-    /// Reads the slots of lanes with `asks` set, and branches to `done` if all have reached their ticket's
-    /// lap.
+    /// Reads the slots of lanes with `asks` set; branches to `done` if all have reached their ticket's lap.
     fn poll(&mut self, asks: Pred, slot: Slot, polled: Polled, done: &str) {
         let Polled { granted, segment, tag } = polled;
         let (words, round, waits) = (CLOCK, X[2], P[4]);
-        // One access, so that lap and tag are consistent. It must not write, because the host writes the
-        // slot.
+        // One access, for a consistent lap and tag. It must not write, because the host writes the slot.
         emit!(self, "@{asks} ld.volatile.global.b64 {words}, [{}];", slot.address);
         emit!(self, "@{asks} mov.b64 {}, {words};", Vector([segment, tag]));
         emit!(self, "shr.u32 {round}, {segment}, {LAP_SHIFT};");
@@ -289,8 +281,7 @@ impl Emitter {
         self.branch_if_none(waits, done);
     }
 
-    /// Counts the entry as lost in lanes without a segment, if it is the run's original; clears `writes`
-    /// there.
+    /// In lanes without a segment, clears `writes` and counts the entry as lost if it is the run's original.
     fn lose_streamed(&mut self, words: Vector<4>, taken: Taken, writes: Pred, is_sole: bool) {
         let (Taken { denied, stream }, [mask, key, ..]) = (taken, words.0);
         let (none, word, events, lost) = (self.label(), X[0], Y[1], Y[2]);
@@ -311,7 +302,6 @@ impl Emitter {
         self.place_label(&none);
     }
 
-    /// Marks the lane as having left the kernel.
     pub(super) fn leave_streamed(&mut self, warp: Warp) {
         let (at, bit) = (Y[0], X[2]);
         self.field(at, field::ENDED);
