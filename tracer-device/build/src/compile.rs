@@ -6,8 +6,7 @@ use std::process::Command;
 use crate::{BuildError, Compiler, Diagnostic};
 
 const TARGET: &str = "nvptx64-nvidia-cuda";
-/// The oldest architecture that the PTX supports. Drivers compile it for newer ones. It is the first with
-/// independent thread scheduling.
+/// The oldest architecture that the PTX supports: the first with independent thread scheduling.
 const CPU: &str = "sm_70";
 /// PTX ISA 6.3: it has every instruction in use. It is also the last version with votes of the active lanes
 /// without an explicit mask, which recording uses where possible (see `warptrace-ptx`).
@@ -45,8 +44,7 @@ pub struct Build {
     pub crate_folder: PathBuf,
     /// Folder for the build outputs of the kernels crate.
     pub output_folder: PathBuf,
-    /// Folder for build outputs of `core` and other packages. Several compilations may share it. They then
-    /// take turns, and only the first compiles `core`.
+    /// Folder for outputs of `core` and other packages, compiled once for all compilations that share it.
     pub shared_folder: PathBuf,
     /// Name of the PTX file, without extension.
     pub name: String,
@@ -64,11 +62,8 @@ pub struct Compiled {
 }
 
 impl Build {
-    /// Compiles the crate.
-    ///
-    /// # Errors
-    /// If a folder cannot be created, or if the compiler cannot be run or reports errors. The error contains
-    /// its messages.
+    /// Compiles the crate. Fails if a folder cannot be created, or if the compiler cannot be run or reports
+    /// errors. The error contains its messages.
     pub fn compile(&self, compiler: &Compiler) -> Result<Compiled, BuildError> {
         let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
         let target_folder = self.output_folder.join("target");
@@ -87,8 +82,7 @@ impl Build {
             .env("CARGO_BUILD_BUILD_DIR", &self.shared_folder)
             .args(["rustc", "--quiet", "--release", "--lib", "--crate-type", "cdylib", "--target", TARGET])
             .arg("--message-format=json")
-            // A panic becomes an inline trap instead of a call. Calls in a kernel cost registers, and more
-            // when it is traced.
+            // A panic becomes an inline trap. A call would cost registers, and more in a traced kernel.
             .args(["-Zbuild-std=core", "-Zpanic-immediate-abort"])
             .args(["--config", "profile.release.lto=\"fat\""])
             .args(["--config", "profile.release.panic=\"immediate-abort\""])
@@ -102,8 +96,7 @@ impl Build {
             .args(["--", &format!("--emit=asm={}", ptx.display())])
             .args(["-C", &format!("target-cpu={CPU}"), "-C", &format!("target-feature={ISA}")])
             .args(["-C", &format!("llvm-args={UNROLL}")])
-            // LTO produces one module, so no linking is necessary, and any program that succeeds can be the
-            // linker.
+            // LTO makes one module, so any program that succeeds can be the linker.
             .args(["-C", "linker=true", "-C", "linker-flavor=llbc"]);
         let output = command.output().map_err(BuildError::start(&cargo))?;
         if !output.status.success() {
@@ -129,7 +122,6 @@ fn words(errors: &[Diagnostic], said: &str) -> String {
     errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns the most recently written file in `folder` with that extension.
 fn newest(folder: &Path, extension: &str) -> Result<PathBuf, BuildError> {
     let entries = std::fs::read_dir(folder).map_err(BuildError::file(folder))?;
     entries

@@ -43,8 +43,7 @@ impl Compiler {
     /// Searches in the order that the crate's documentation lists.
     ///
     /// # Errors
-    /// [`BuildError::NoCompiler`] with the candidates. An unusable compiler in [`DEVICE_COMPILER_VARIABLE`]
-    /// is an error, even if others exist.
+    /// [`BuildError::NoCompiler`] with the candidates, or for an unusable [`DEVICE_COMPILER_VARIABLE`].
     pub fn find() -> Result<Self, BuildError> {
         if let Some(named) = std::env::var_os(DEVICE_COMPILER_VARIABLE).filter(|value| !value.is_empty()) {
             return Self::check(Path::new(&named), Origin::Variable).map_err(|reason| {

@@ -14,10 +14,7 @@ pub struct Disassembler {
 }
 
 impl Disassembler {
-    /// Searches the project's tool folder under `workspace`, then `PATH`.
-    ///
-    /// # Errors
-    /// [`BuildError::NoDisassembler`] if it is not installed.
+    /// Searches the project's tool folder under `workspace`, then `PATH`. Fails if it is not installed.
     pub fn find(workspace: &Path) -> Result<Self, BuildError> {
         let folder = workspace.join(TOOLCHAIN_FOLDER);
         let programs = folder.join(PROGRAMS_FOLDER);
@@ -29,10 +26,8 @@ impl Disassembler {
             .ok_or(BuildError::NoDisassembler { folder })
     }
 
-    /// Disassembles a file of machine code (`cubin`). Each function follows a line `Function : NAME`.
-    ///
-    /// # Errors
-    /// If the disassembler cannot be run or refuses the file.
+    /// Disassembles a file of machine code (`cubin`). Each function follows a line `Function : NAME`. Fails
+    /// if the disassembler cannot be run or refuses the file.
     pub fn disassemble(&self, cubin: &Path) -> Result<String, BuildError> {
         let mut command = Command::new(&self.program);
         command.arg("-sass").arg(cubin);

@@ -20,8 +20,7 @@ const SKIP_VARIABLE: &str = "WARPTRACE_NO_DEVICE_CODE";
 /// leaves it empty intentionally.
 ///
 /// # Panics
-/// If kernels do not compile, a file cannot be written, or the function runs outside of a build script. A
-/// panic is how a build script fails.
+/// If kernels do not compile, a file cannot be written, or the function runs outside of a build script.
 pub fn embed(crate_folder: &Path, name: &str) {
     compile(crate_folder, name);
 }
@@ -62,7 +61,6 @@ pub fn embed_assembled(
     cubins
 }
 
-/// Limits the registers of these kernels, unless the file is empty.
 fn limit_registers(ptx: &Path, limits: &[(&str, u32)]) {
     let problem = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", ptx.display()) };
     let mut text = std::fs::read_to_string(ptx).unwrap_or_else(|error| problem(&error));
@@ -83,10 +81,8 @@ fn compile(crate_folder: &Path, name: &str) -> PathBuf {
     try_compile(crate_folder, name).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Like [`compile`], but returns compilation errors.
-///
-/// # Panics
-/// Outside of a build script, in a build that this crate started, or if a file cannot be written.
+/// Like [`compile`], but returns compilation errors. Panics outside of a build script, in a build that this
+/// crate started, or if a file cannot be written.
 pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, BuildError> {
     let out: PathBuf =
         std::env::var_os("OUT_DIR").expect("OUT_DIR is set: call this from a build script").into();
@@ -121,7 +117,6 @@ pub(crate) fn try_compile(crate_folder: &Path, name: &str) -> Result<PathBuf, Bu
     Ok(path)
 }
 
-/// Waits until the tools are installed.
 fn await_setup() -> Option<()> {
     let file = File::open(std::env::var_os(SETUP_LOCK_VARIABLE)?).ok()?;
     file.lock_shared().ok()
@@ -150,8 +145,7 @@ fn run(compiler: &Compiler, crate_folder: &Path, out: &Path, name: &str) -> Resu
     std::fs::read_to_string(&compiled.ptx).map_err(BuildError::file(&compiled.ptx))
 }
 
-/// Returns the folder that all device compilations under one `target` folder share. It is in the outermost
-/// folder around `out` that cargo has tagged.
+/// Returns the folder that all device compilations share, in the outermost cargo-tagged folder around `out`.
 fn shared_folder(out: &Path) -> PathBuf {
     let is_cargos = |folder: &&Path| {
         std::fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|tag| tag.contains("created by cargo"))

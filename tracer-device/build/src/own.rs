@@ -1,5 +1,4 @@
-//! Compilation of kernels in the user's own package. Generates a crate around their files, in the output
-//! folder.
+//! Compilation of kernels in the user's own package, in a crate generated in the output folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::embed::try_compile;
 use crate::{BuildError, Diagnostic, watch};
 
-/// Folder of the package `warptrace`. Its build script exports the variable to the build scripts of dependent
-/// packages.
+/// Folder of the package `warptrace`, whose build script exports it to build scripts of dependent packages.
 const ROOT_VARIABLE: &str = "DEP_WARPTRACE_ROOT";
 
 /// Path of the PTX for `#[warptrace::kernels]`. The same folder contains a list of the compiled files
@@ -30,8 +28,7 @@ const PTX_VARIABLE: &str = "WARPTRACE_KERNELS_PTX";
 ///
 /// # Errors
 /// Errors are build errors. Kernels that do not compile do not fail the build script: the package's compiler
-/// finds and reports most mistakes like in any other code. Errors that only the device compiler finds are
-/// reported at the user's line.
+/// reports most mistakes itself, and the device compiler's errors at the user's line.
 ///
 /// # Panics
 /// Outside of a build script, or if a file cannot be written.
@@ -42,11 +39,8 @@ pub fn compile(file: impl AsRef<Path>) {
 /// Like [`compile`](fn@compile), for several files: `compile_all(["src/sort.rs", "src/scan.rs"])`. They form
 /// one program on the GPU, so kernel names must be unique.
 ///
-/// # Errors
-/// As for [`compile`](fn@compile). Also if it is called twice, or without files.
-///
-/// # Panics
-/// Outside of a build script, or if a file cannot be written.
+/// # Errors and panics
+/// As for [`compile`](fn@compile). Also an error if it is called twice, or without files.
 pub fn compile_all<P: AsRef<Path>>(files: impl IntoIterator<Item = P>) {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     if IS_DONE.swap(true, Ordering::Relaxed) {

@@ -9,9 +9,8 @@ use crate::{BuildError, watch};
 const ORIGINAL_MANIFEST: &str = "Cargo.toml.orig";
 
 /// Returns a writable folder with the kernels crate: `crate_folder`, or a copy in `out` if the crate is from
-/// a registry. Compilation writes a lock file, and a registry's folder must not change.
-///
-/// The copy uses the package versions of the surrounding build, so that no further downloads are necessary.
+/// a registry. Compilation writes a lock file, and a registry's folder must not change. The copy uses the
+/// package versions of the surrounding build, so that no further downloads are necessary.
 pub(crate) fn writable(crate_folder: &Path, out: &Path) -> Result<PathBuf, BuildError> {
     if !crate_folder.join(ORIGINAL_MANIFEST).is_file() {
         return Ok(crate_folder.to_owned());

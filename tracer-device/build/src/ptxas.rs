@@ -22,10 +22,7 @@ pub struct Ptxas {
 }
 
 impl Ptxas {
-    /// Searches the project's tool folder under `workspace`, then `PATH`.
-    ///
-    /// # Errors
-    /// [`BuildError::NoPtxas`] if it is not installed.
+    /// Searches the project's tool folder under `workspace`, then `PATH`. Fails if it is not installed.
     pub fn find(workspace: &Path) -> Result<Self, BuildError> {
         let folder = workspace.join(TOOLCHAIN_FOLDER);
         [folder.join(PROGRAMS_FOLDER).join("ptxas"), PathBuf::from("ptxas")]
@@ -35,10 +32,7 @@ impl Ptxas {
             .ok_or(BuildError::NoPtxas { folder })
     }
 
-    /// Returns the entries of [`ARCHITECTURES`] that this assembler does not support.
-    ///
-    /// # Errors
-    /// If it cannot be run.
+    /// Returns the [`ARCHITECTURES`] that this assembler does not support. Fails if it cannot be run.
     pub fn unknown_architectures(&self) -> Result<Vec<&'static str>, BuildError> {
         let output =
             Command::new(&self.program).arg("--help").output().map_err(BuildError::start(&self.program))?;
@@ -52,10 +46,7 @@ impl Ptxas {
     }
 
     /// Assembles `ptx` for `architecture` (`sm_90`) and returns the assembler's report of registers, shared
-    /// memory and spills.
-    ///
-    /// # Errors
-    /// If the assembler cannot be run or refuses the PTX.
+    /// memory and spills. Fails if the assembler cannot be run or refuses the PTX.
     pub fn assemble(&self, ptx: &Path, architecture: &str) -> Result<String, BuildError> {
         let cubin = Self::cubin(ptx, architecture);
         let output = Command::new(&self.program)

@@ -15,10 +15,8 @@ pub(crate) fn path(path: &Path) {
     }
 }
 
-/// Makes cargo rerun the build script when the device compiler may have changed.
-///
-/// If a compiler was found, only this `rustc` and the component list of its toolchain are watched. Otherwise,
-/// a change of any rustup toolchain or Debian package causes a rerun.
+/// Makes cargo rerun the build script when the device compiler may have changed. Watches its `rustc` and its
+/// toolchain's component list; without a compiler, all rustup toolchains and Debian packages.
 pub(crate) fn compiler(found: &Result<Compiler, BuildError>) {
     match found {
         Ok(found) => {
