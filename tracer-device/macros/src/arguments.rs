@@ -3,7 +3,6 @@
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitInt, Path, Token, UseTree, braced, parse_quote};
 
-/// The arguments of `#[kernels(...)]`.
 pub(crate) struct Arguments {
     pub(crate) device: Path,
     /// Whether the module is in a package that depends on `warptrace`, whose build script compiles it. False
@@ -11,9 +10,8 @@ pub(crate) struct Arguments {
     pub(crate) is_users: bool,
     /// Whether only `trace!` and `trace_loop!` are traced.
     pub(crate) only_marked: bool,
-    /// First location id of a copy in which every decision is traced, if one is requested. For evaluation
-    /// only: `warptrace-bench record --automatic` and tests compare automatic trace points with manual ones
-    /// in the same source.
+    /// First location id of a copy in which every decision is traced, if requested. For evaluation only:
+    /// `warptrace-bench record --automatic` and tests compare automatic trace points with manual ones.
     pub(crate) automatic: Option<u16>,
     pub(crate) callees: Vec<UseTree>,
     pub(crate) first_id: u16,
@@ -79,7 +77,6 @@ pub(crate) fn id(input: ParseStream<'_>) -> syn::Result<u16> {
     id.ok_or_else(|| syn::Error::new(number.span(), "ids of locations are 1 to 65,535"))
 }
 
-/// Returns the names that a use tree imports.
 pub(crate) fn names(tree: &UseTree) -> Vec<String> {
     match tree {
         UseTree::Path(path) => names(&path.tree),

@@ -32,8 +32,7 @@ pub(crate) enum Traced {
     Nothing,
 }
 
-/// Returns true if these statements may record an event: they contain something that is `traced`, or call a
-/// function in `noisy`.
+/// Returns true if statements may record an event: they hold something `traced` or call a `noisy` function.
 pub(crate) fn in_statements(statements: &[Stmt], noisy: &Noisy, traced: Traced) -> bool {
     let mut search = Search { noisy, traced, found: false };
     statements.iter().for_each(|statement| search.visit_stmt(statement));

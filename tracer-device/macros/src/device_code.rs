@@ -21,17 +21,12 @@ pub(crate) struct DeviceCode {
     pub(crate) ptx: TokenStream,
     /// Reason for missing PTX, as the end of a sentence. Empty if PTX may exist.
     pub(crate) without: String,
-    /// Additional items for the module.
     pub(crate) items: TokenStream,
 }
 
-/// Returns the GPU code of a module, if the build script has compiled its file.
-///
-/// `tokens` is the module and `name` is its name. If `is_users` is set and GPU code is missing
-/// unintentionally, the compiler emits a warning. Without `is_users`, another package holds the code.
-///
-/// # Errors
-/// If a kernel has the same name as an earlier one.
+/// Returns the GPU code of a module, if the build script has compiled its file; an error if a kernel has the
+/// name of an earlier one. `tokens` is the module and `name` is its name. If `is_users` is set and GPU code
+/// is missing unintentionally, the compiler warns. Without `is_users`, another package holds the code.
 pub(crate) fn device_code(tokens: &TokenStream, name: &Ident, is_users: bool) -> syn::Result<DeviceCode> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let file = Span::call_site().local_file();
@@ -120,10 +115,8 @@ fn has_compiled(ptx: &Path, file: Option<&Path>) -> bool {
     compiled.lines().any(|compiled| Path::new(compiled).canonicalize().is_ok_and(|found| found == file))
 }
 
-/// Fails the build with an error of the device compiler, at the token that it refers to.
-///
-/// The error is evaluated at code generation. The host compiler finds most mistakes itself, and then reports
-/// only those.
+/// Fails the build with an error of the device compiler, at the token that it refers to. It is evaluated at
+/// code generation, because the host compiler finds most mistakes itself and then reports only those.
 fn complaint(error: &Error<'_>, module: &TokenStream) -> TokenStream {
     let message = format!(
         "the kernels do not compile for the GPU, where they may use `core` and `warptrace::device` only:\n{}\n",

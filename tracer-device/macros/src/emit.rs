@@ -20,9 +20,7 @@ enum Role {
     Global,
     /// `&[T]`, with the element type.
     Slice(Type),
-    /// `DisjointSlice<T>`, with the element type.
     Disjoint(Type),
-    /// `AtomicSlice<T>`, with the element type.
     Atomic(Type),
 }
 
@@ -64,10 +62,7 @@ impl Role {
     }
 }
 
-/// Returns a kernel's arguments.
-///
-/// # Errors
-/// If the function cannot be a kernel. The error is at the invalid token.
+/// Returns a kernel's arguments, or an error at the invalid token if the function cannot be a kernel.
 pub(crate) fn arguments(function: &ItemFn) -> syn::Result<Vec<Argument>> {
     let signature = &function.sig;
     macro_rules! refuse {

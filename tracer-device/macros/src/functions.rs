@@ -4,7 +4,6 @@ use syn::{Attribute, Block, ImplItem, Item, ItemMod, Signature, Type};
 
 use crate::decisions::{Noisy, Traced, has, in_statements};
 
-/// A function or method of the module.
 pub(crate) struct Function<'a> {
     /// Name in the table: `draw`, or `Walk::draw` for a method.
     pub(crate) name: String,
@@ -74,7 +73,6 @@ pub(crate) fn noisy(functions: &[Function<'_>], known: &Noisy, traced: Traced) -
     }
 }
 
-/// Returns true if a module has the attribute `#[kernels]`.
 pub(crate) fn is_kernels(attributes: &[Attribute]) -> bool {
     let is_it = |last: &syn::PathSegment| last.ident == "kernels";
     attributes.iter().any(|attribute| attribute.path().segments.last().is_some_and(is_it))

@@ -18,8 +18,7 @@ use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 use crate::waits;
 
-/// Visitor that inserts a trace point at each decision, or only at marks, and reports the function's
-/// structure to the simulator.
+/// Inserts trace points at decisions or only at marks, and reports the function's structure to the simulator.
 pub(crate) struct Insert<'a> {
     pub(crate) device: &'a Path,
     only_marked: bool,
@@ -120,7 +119,6 @@ impl<'a> Insert<'a> {
         (self.function.clone(), self.parent)
     }
 
-    /// Returns true if the callee is a variable.
     fn calls_variable(&self, call: &Expr) -> bool {
         match call {
             Expr::Call(call) => match &*call.func {
@@ -295,14 +293,12 @@ impl<'a> Insert<'a> {
         loops::body(expression).is_some_and(|body| returns(body) && self.leaves_events(body))
     }
 
-    /// Returns true if a block records events where only marks are traced. Counted iterations record theirs
-    /// after the loop.
+    /// Returns true if a block records events where only marks are traced. Counted loops record theirs later.
     fn leaves_events(&self, block: &Block) -> bool {
         in_statements(&block.stmts, self.noisy, Traced::Marks)
     }
 
-    /// Visits a loop in a module that traces only marks. Lanes reconverge at the end of its body, if the body
-    /// records events.
+    /// Visits a loop where only marks are traced. Lanes reconverge at the body's end if it records events.
     fn joined(&mut self, expression: &mut Expr) {
         let guard = loops::body(expression).filter(|body| self.leaves_events(body)).map(|body| {
             let device = self.device;
@@ -347,8 +343,7 @@ impl<'a> Insert<'a> {
                 format!("line {line} of this function has a trace point of this name: the trace could not tell them apart"),
             ));
         }
-        // With only marks, the name of the mark is sufficient. Otherwise it starts with the function's name,
-        // like the names of decisions.
+        // Unless only marks are traced, the function's name comes first, as in the names of decisions.
         let name = if self.only_marked { name } else { format!("{}: {name}", self.function) };
         (self.add_as(mark.id, Kind::Marked, name, span, end(call)), mark)
     }

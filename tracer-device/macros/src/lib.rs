@@ -1,13 +1,11 @@
-//! The attribute macro [`macro@kernels`]: expands kernels, inserts their trace points, and generates the
-//! location table.
+//! The attribute macro [`macro@kernels`]: expands kernels, inserts trace points, makes the location table.
 //!
 //! ```text
 //! module ── functions.rs: traced functions ── insert.rs: a call at each decision ── emit.rs: entries, table
 //! decisions.rs: defines decisions             table.rs, text.rs: ids, positions, names
 //! ```
 //!
-//! Inserted calls have the span of a user's token, so the simulator and compiler messages refer to positions
-//! in the user's file.
+//! Inserted calls have spans of user tokens, so the simulator and compiler messages refer to the user's file.
 
 mod arguments;
 mod decisions;
@@ -65,8 +63,7 @@ use proc_macro::TokenStream;
 ///
 /// # Kernels
 /// A function with `#[kernel]` becomes a GPU entry of the same name. On the host, it becomes a function with
-/// the same arguments that returns a call, ready for launch. A kernel has no return value and no type
-/// parameters.
+/// the same arguments that returns a call to launch. Kernels have no return value or type parameters.
 ///
 /// | argument | in the kernel | on the host |
 /// | --- | --- | --- |
@@ -93,8 +90,7 @@ use proc_macro::TokenStream;
 ///
 /// - All functions of the module are traced, including methods, except: `const fn` and `async fn`, functions
 ///   with `#[untraced]`, functions of traits, and functions in functions or in nested modules. A function
-///   that is not a kernel and has neither decisions nor `trace!` gets no entry point: events of its caller
-///   show that it ran.
+///   without decisions and `trace!` that is not a kernel gets no entry point: its caller's events show it.
 /// - Trace points at waits record only with times of runs. The macro finds these calls by the function's
 ///   name, with any path, also in functions without decisions, but not in modules with `only_marked`.
 /// - `#[untraced]` before an expression, such as a loop, excludes all of it.
@@ -108,8 +104,7 @@ use proc_macro::TokenStream;
 /// order, module by module, so a change does not affect the ids of code before it. Modules in the same trace
 /// need disjoint ids: `#[kernels(first_id = 1001)]` numbers a module from 1001. Each location names its
 /// enclosing location (a function's entry, a branch, a loop body) and the position where diverged lanes
-/// reconverge. `MODULE.waits` lists the locations of waits. Their ids follow the last id of the other
-/// locations.
+/// reconverge. `MODULE.waits` lists the locations of waits, with ids after all others.
 ///
 /// # Only marks
 /// With `#[kernels(only_marked)]`, the macro traces only `trace!` and loops that `trace_loop!` counts:
@@ -147,33 +142,26 @@ use proc_macro::TokenStream;
 /// ```
 ///
 /// `trace_loop!` returns a `LoopTrace`. `trace!("name" = 40)` sets an id, from which the next ids continue,
-/// like discriminants of an `enum`. The generated nested module `at` has the ids of marks whose names are
-/// identifiers and unique.
+/// like discriminants of an `enum`. The nested module `at` has the ids of marks named by unique identifiers.
 ///
 /// `callees = { super::sums::{before, tally} }` names functions of another module that record events, so that
 /// the simulator is notified of their calls.
 ///
-/// `automatic = 1` additionally generates a nested module `automatic`. It contains copies of the kernels and
-/// of all functions with decisions, without the marks, traced at every decision, with ids from 1. This allows
-/// a comparison of the two. The module also has `LOCATIONS` and `MODULE`. The GPU entry of the copy of a
-/// kernel `step` is `step_automatic`, and its call is part of the kernel's call (`KernelCall::automatic`).
-/// All launches are `unsafe`. The copies share types and functions without decisions with the original
-/// module. Methods cannot be copied, so they cannot have decisions.
+/// `automatic = 1` also generates a nested module `automatic`, with its `LOCATIONS` and `MODULE`, for
+/// comparison: copies of the kernels and of all functions with decisions, without the marks, traced at every
+/// decision, with ids from 1. The GPU entry of the copy of a kernel `step` is `step_automatic`, and its call
+/// is part of the kernel's call (`KernelCall::automatic`). All launches are `unsafe`. The copies share types
+/// and functions without decisions with the module. Methods cannot have decisions: they are not copied.
 ///
 /// # Errors
 /// If an id is above 65,535 or used twice, if two `trace!` in a function have the same name, if the module is
 /// not inline, or if a kernel is invalid.
-/// inline; a kernel that cannot be one.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, module: TokenStream) -> TokenStream {
     module::expand(arguments.into(), module.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Reports an error for `#[kernel]` outside of a module with [`macro@kernels`], which handles `#[kernel]`
-/// itself.
-///
-/// # Errors
-/// Always.
+/// Always reports an error: in its module, [`macro@kernels`] handles `#[kernel]` itself.
 #[proc_macro_attribute]
 pub fn kernel(_: TokenStream, item: TokenStream) -> TokenStream {
     let missing = syn::Error::new(

@@ -130,11 +130,9 @@ fn is_plain_loop(label: Option<&Label>, body: &Block, noisy: &Noisy) -> bool {
     exits == 1 && Breaks::new(label, body).count == 1 && body.stmts.iter().all(is_quiet)
 }
 
-/// Returns the last statement with a loop, if it is itself a loop.
-///
-/// On GPUs, lanes that leave such a loop at its end do not wait for lanes that may still return from inside
-/// it, neither there nor after the loop. They reconverge at the function's end. If another loop follows or
-/// encloses it, they do wait.
+/// Returns the last statement with a loop, if it is itself a loop. On GPUs, lanes that leave such a loop at
+/// its end do not wait for lanes that may still return from inside it: all reconverge at the function's end.
+/// If another loop follows or encloses it, they do wait.
 pub(crate) fn last_loop(statements: &[Stmt]) -> Option<usize> {
     let has_loop = |statement: &Stmt| {
         let mut search = ExpressionSearch { wanted: is_loop, enters_functions: true, found: false };

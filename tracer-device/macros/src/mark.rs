@@ -7,7 +7,6 @@ use crate::arguments::id;
 
 pub(crate) struct Mark {
     pub(crate) name: LitStr,
-    /// Explicit id, if any.
     pub(crate) id: Option<u16>,
     pub(crate) condition: Option<Expr>,
     /// Values to record, with their names. Empty for a trace point.

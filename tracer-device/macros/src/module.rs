@@ -16,11 +16,8 @@ use crate::table::LocationTable;
 use crate::text::combined;
 use crate::waits;
 
-/// Expands `#[kernels]`.
-///
-/// # Errors
-/// If the arguments, the module or one of its functions is invalid. All errors in functions are reported
-/// together.
+/// Expands `#[kernels]`. Returns an error if the arguments, the module or one of its functions is invalid.
+/// All errors in functions are reported together.
 pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let arguments: Arguments = parse2(arguments)?;
     let tokens = module.clone();

@@ -12,7 +12,6 @@ use syn::{
 
 use crate::decisions::{Noisy, attributes};
 
-/// Sets the span of all tokens.
 pub(crate) fn at(span: Span, tokens: TokenStream) -> TokenStream {
     let respan = |token| match token {
         TokenTree::Group(group) => {
@@ -99,7 +98,6 @@ pub(crate) fn conditions(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
-/// Builds a statement under these `cfg` attributes.
 pub(crate) fn under(conditions: Vec<Attribute>, tokens: TokenStream) -> Stmt {
     if conditions.is_empty() {
         return statement(tokens);

@@ -22,7 +22,6 @@ pub(crate) enum Kind {
     Waited,
 }
 
-/// A row of the location table.
 #[derive(Clone, Debug)]
 pub(crate) struct Location {
     pub(crate) kind: Kind,
@@ -116,10 +115,7 @@ impl LocationTable {
         self.locations.last_key_value().map_or(0, |(id, _)| *id)
     }
 
-    /// Checks the ids.
-    ///
-    /// # Errors
-    /// If an id was used twice, or there were too many.
+    /// Checks the ids: returns an error if one was used twice, or there were too many.
     pub(crate) fn check(&mut self) -> syn::Result<()> {
         if usize::from(self.last()) + self.waits.len() > usize::from(u16::MAX) {
             let text = "the ids of its waits, behind those of all other locations, would be above 65,535: begin at a lower \

@@ -86,8 +86,7 @@ impl Writer {
                         Delimiter::Bracket => ("[", "]"),
                         Delimiter::None => ("", ""),
                     };
-                    // The span of the whole group, because the spans of its delimiters are lost after
-                    // parsing.
+                    // The group's span, because the spans of its delimiters are lost after parsing.
                     let (start, end) = (group.span().start(), group.span().end());
                     self.word(&open, start, beside(start, open.len()));
                     self.tokens(group.stream());

@@ -15,13 +15,10 @@ struct Kernel {
     span: Span,
 }
 
-/// Refuses kernels of a module that have the name of an earlier kernel in another module.
+/// Refuses kernels of a module with the name of an earlier kernel in another module, at the second name.
 ///
 /// `files` lists the paths of the files that were compiled together, one per line. `module` is at line
 /// `start` of `file`. Kernels with `#[cfg]` are ignored, because the macro cannot evaluate the condition.
-///
-/// # Errors
-/// At the name of the second kernel.
 pub(crate) fn check(module: &TokenStream, files: &str, file: Option<&Path>, start: usize) -> syn::Result<()> {
     let Ok(own) = syn::parse2::<ItemMod>(module.clone()) else { return Ok(()) };
     let Some(file) = file.map(canonical) else { return Ok(()) };

@@ -1,7 +1,6 @@
-//! Trace points around calls of functions in `warptrace::device` that wait.
-//!
-//! Their ids follow the ids of all other locations, so waits do not change other ids. In a function, such an
-//! id is the sum of a module constant and an offset.
+//! Trace points around calls of functions in `warptrace::device` that wait. Their ids follow the ids of all
+//! other locations, so waits do not change other ids. In a function, such an id is the sum of a module
+//! constant and an offset.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
@@ -14,8 +13,7 @@ use crate::syntax::{at, braced, nothing, statement};
 use crate::table::{Kind, Location, LocationTable};
 use crate::text::{end, source};
 
-/// Returns the kind of wait of an expression, if it is one: `sync_threads()` is a barrier, `spin_hint()`
-/// another wait. The path before the name is ignored.
+/// Returns the kind of wait of a call: `sync_threads()` is a barrier, `spin_hint()` another wait.
 pub(crate) fn wait_call(expression: &Expr) -> Option<(&ExprCall, Kind)> {
     let Expr::Call(call) = expression else { return None };
     let (name, _) = callee(call).filter(|_| call.args.is_empty())?;
@@ -26,8 +24,7 @@ pub(crate) fn wait_call(expression: &Expr) -> Option<(&ExprCall, Kind)> {
     }
 }
 
-/// Returns the name of the called function, and whether it has no path or a path that starts with `self` or
-/// `Self`.
+/// Returns the name of the called function, and whether its path is empty or starts with `self` or `Self`.
 pub(crate) fn callee(call: &ExprCall) -> Option<(String, bool)> {
     let Expr::Path(path) = &*call.func else { return None };
     let segments = &path.path.segments;
