@@ -1,5 +1,4 @@
-//! Kernel arguments for safe code: slices for reading, and arrays in which each thread writes its own
-//! element.
+//! Kernel arguments for safe code: slices to read, and arrays in which each thread writes its own element.
 
 use core::marker::PhantomData;
 
@@ -25,7 +24,6 @@ impl ThreadIndex {
 #[derive(Debug)]
 pub struct BlockIndex {
     index: u64,
-    /// Prevents a transfer to another thread.
     own: PhantomData<*mut ()>,
 }
 
@@ -37,8 +35,7 @@ impl BlockIndex {
     }
 }
 
-/// The owner of an element of a [`DisjointSlice`]: a thread ([`ThreadIndex`]), or a block ([`BlockIndex`]),
-/// whose first thread writes it.
+/// The owner of an element of a [`DisjointSlice`]: a thread, or a block, whose first thread writes it.
 pub trait Owner: sealed::Number {}
 impl Owner for ThreadIndex {}
 impl Owner for BlockIndex {}
@@ -121,11 +118,10 @@ pub mod thread {
     }
 }
 
-/// An array that a kernel writes, one element per thread: the argument for results. `DisjointSlice<T,
-/// BlockIndex>` has one element per block.
+/// An array for results, one element per thread. `DisjointSlice<T, BlockIndex>` has one element per block.
 ///
-/// It is safe, because no two threads can refer to the same element, and because a launch refuses calls whose
-/// written arrays overlap others. It and the references from it live as long as its thread.
+/// It is safe: no two threads can refer to the same element, and a launch refuses calls whose written arrays
+/// overlap others. It and the references from it live as long as its thread.
 #[derive(Debug)]
 pub struct DisjointSlice<'a, T, By = ThreadIndex> {
     array: Global<T>,
@@ -141,20 +137,17 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
     /// Creates a slice of an array.
     ///
     /// # Safety
-    /// The array is valid for `'a`. During `'a`, only the `DisjointSlice`s of the other threads of the same
-    /// launch access it.
+    /// The array is valid for `'a`, in which only `DisjointSlice`s of the launch's other threads access it.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(array: &'a Global<T>) -> Self {
         Self { array: *array, owners: PhantomData, lifetime: PhantomData }
     }
 
-    /// Returns the owner's element and its index, or `None` if the array is too short. The owner is
-    /// `thread::index()` or `thread::block_leader()`.
+    /// Returns the owner's element and its index, or `None` if the array is too short.
     ///
     /// # Panics
-    /// If the index belongs to another thread. This is impossible on the GPU. On the simulator, a host thread
-    /// runs many lanes, so a thread-local variable could pass an index between them.
+    /// If the index belongs to another thread. Possible only on the simulator: a host thread runs many lanes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn own(self, owner: By) -> Option<(usize, &'a mut T)> {

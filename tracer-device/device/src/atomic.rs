@@ -1,6 +1,5 @@
-//! Atomics on global memory, with relaxed order and device scope, like CUDA's `atomicAdd`.
-//!
-//! On nvptx, `core`'s atomics have system scope, which is stronger and slower than kernels need.
+//! Atomics on global memory, with relaxed order and device scope, like CUDA's `atomicAdd`. On nvptx, `core`'s
+//! atomics have system scope, which is stronger and slower than kernels need.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -12,8 +11,7 @@ macro_rules! read_modify_write {
         /// Returns the previous value.
         ///
         /// # Safety
-        /// `address` is aligned and valid for the launch. While other threads may write the value, it is
-        /// accessed only by atomics.
+        /// `address` is valid for the launch and aligned. Only atomics access a value that others may write.
         #[inline(always)]
         pub unsafe fn $name(address: *mut $int, value: $int) -> $int {
             #[cfg(target_arch = "nvptx64")]
@@ -80,8 +78,7 @@ macro_rules! compare_exchange_and_access {
             }
         }
 
-        /// Loads a value that other threads may write concurrently (a defined equivalent of CUDA's `volatile`
-        /// load).
+        /// Loads a value that other threads may write concurrently, like a `volatile` load in CUDA.
         ///
         /// # Safety
         /// As for the other atomics of this module.

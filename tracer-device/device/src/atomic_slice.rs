@@ -4,11 +4,9 @@ use core::marker::PhantomData;
 
 use crate::{Global, Pod, atomic};
 
-/// An array that all threads of a launch may read and write, with one atomic operation per element access.
-/// Use it as an argument for counters, queues and flags.
-///
-/// `T` is `u32` or `u64`. Operations are relaxed: they do not order writes to other elements. An index past
-/// the end panics, as with a slice.
+/// An array that all threads of a launch may read and write, for counters, queues and flags. Each access to
+/// an element (`u32` or `u64`) is one relaxed atomic operation, which does not order writes to other
+/// elements. Methods with an index panic if it is out of bounds.
 #[derive(Debug)]
 pub struct AtomicSlice<'a, T> {
     array: Global<T>,
@@ -62,9 +60,6 @@ macro_rules! operations {
         $(#[$doc])*
         ///
         /// Returns the previous value.
-        ///
-        /// # Panics
-        /// If the index is out of bounds.
         #[inline(always)]
         #[track_caller]
         pub fn $name(&self, index: usize, value: $int) -> $int {
@@ -78,9 +73,6 @@ macro_rules! access {
     ($($int:ty: $load:ident, $store:ident, $compare_exchange:ident;)*) => {$(
         impl AtomicSlice<'_, $int> {
             /// Loads element `index`.
-            ///
-            /// # Panics
-            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn load(&self, index: usize) -> $int {
@@ -90,9 +82,6 @@ macro_rules! access {
             }
 
             /// Stores to element `index`.
-            ///
-            /// # Panics
-            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn store(&self, index: usize, value: $int) {
@@ -104,9 +93,6 @@ macro_rules! access {
             ///
             /// # Errors
             /// The current value, if it is not `expected`.
-            ///
-            /// # Panics
-            /// If the index is out of bounds.
             #[inline(always)]
             #[track_caller]
             pub fn compare_exchange(&self, index: usize, expected: $int, new: $int) -> Result<$int, $int> {

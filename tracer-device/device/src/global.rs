@@ -4,11 +4,9 @@ use core::marker::PhantomData;
 
 use crate::Pod;
 
-/// An array of `T` in global memory, as a kernel's argument.
-///
-/// A `#[repr(C)]` pair: 8 bytes of device address, 8 bytes of element count. Accesses are not checked on the
-/// GPU. On the simulator, an index past the end stops the launch with an error that names block, warp, lane
-/// and line.
+/// An array of `T` in global memory, as a kernel's argument. A `#[repr(C)]` pair of device address and
+/// element count, 8 bytes each. Accesses are not checked on the GPU. On the simulator, an index past the end
+/// stops the launch with an error that names lane and line.
 #[repr(C)]
 pub struct Global<T> {
     address: u64,
@@ -29,16 +27,14 @@ impl<T> core::fmt::Debug for Global<T> {
     }
 }
 
-// SAFETY: an address and a count. Element accesses are unsafe, and their callers guarantee freedom from
-// races.
+// SAFETY: an address and a count. Element accesses are unsafe, and their callers exclude races.
 unsafe impl<T: Send> Send for Global<T> {}
 // SAFETY: see `Send`.
 unsafe impl<T: Send> Sync for Global<T> {}
 
 impl<T: Pod> Global<T> {
-    /// Creates an array of `len` elements at the device address `address`.
-    ///
-    /// This is safe. The callers of the access functions guarantee that the memory exists.
+    /// Creates an array of `len` elements at the device address `address`. The callers of the access
+    /// functions guarantee that the memory exists.
     #[inline(always)]
     pub const fn new(address: u64, len: u64) -> Self {
         Self { address, len, element: PhantomData }
@@ -78,8 +74,7 @@ impl<T: Pod> Global<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nothing writes the element
-    /// meanwhile.
+    /// The array is valid for the launch, `index` is in bounds, and nothing writes the element meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: u64) -> T {
@@ -90,8 +85,7 @@ impl<T: Pod> Global<T> {
     /// Writes element `index`.
     ///
     /// # Safety
-    /// The array is valid for the launch, `index` is below its length, and nothing else accesses the element
-    /// meanwhile.
+    /// The array is valid for the launch, `index` is in bounds, and nothing else accesses the element.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&self, index: u64, value: T) {

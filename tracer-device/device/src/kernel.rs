@@ -58,8 +58,7 @@ mod host {
         pub bytes: u64,
         /// Whether the kernel may write it.
         pub is_written: bool,
-        /// Number of threads that the launch needs so that each element has a thread; 0 if elements do not
-        /// belong to threads.
+        /// Number of threads that the launch needs: one per element; 0 if elements do not belong to threads.
         pub threads: u64,
     }
 
@@ -72,8 +71,7 @@ mod host {
             Self { argument, address, bytes, is_written, threads: 0 }
         }
 
-        /// Like [`new`](Self::new), for an array that the kernel writes. If `by_thread`, one thread writes
-        /// each element, otherwise one block.
+        /// Describes a written array: by one thread per element if `by_thread`, otherwise by one block.
         #[doc(hidden)]
         pub fn owned<T: Pod>(argument: usize, array: Global<T>, by_thread: bool) -> Self {
             let threads = if by_thread { array.len() } else { 0 };
@@ -81,11 +79,9 @@ mod host {
         }
     }
 
-    /// A call of a kernel whose arguments describe all memory that it uses: slices that it reads, and arrays
-    /// in which each thread writes its own element. The launch checks that the memory exists and that written
-    /// memory overlaps nothing else. Safe kernels then have no undefined behavior.
-    ///
-    /// The call borrows the arrays for `'a`.
+    /// A call whose arguments describe all memory that the kernel uses: slices that it reads, and arrays in
+    /// which each thread writes its own element. The launch checks that the memory exists and that written
+    /// memory overlaps nothing else, so safe kernels have no undefined behavior. Borrows the arrays for `'a`.
     #[derive(Debug)]
     #[must_use = "a call does nothing until it is launched"]
     pub struct SafeCall<'a> {
@@ -98,8 +94,7 @@ mod host {
         /// Wraps a call.
         ///
         /// # Safety
-        /// `memory` lists all memory that the kernel uses, and the kernel's code is safe if that memory is
-        /// valid.
+        /// `memory` lists all memory that the kernel uses. If that is valid, the kernel's code is safe.
         #[doc(hidden)]
         pub unsafe fn new(call: KernelCall, memory: Vec<ArgumentMemory>) -> Self {
             Self { call, memory, arrays: core::marker::PhantomData }
@@ -111,7 +106,6 @@ mod host {
         }
     }
 
-    /// The call, without the description of its memory.
     impl core::ops::Deref for SafeCall<'_> {
         type Target = KernelCall;
 
@@ -152,8 +146,7 @@ mod host {
             self
         }
 
-        /// Returns the same call of the copy that is traced at every decision, if the module has one
-        /// (`#[kernels(only_marked, automatic = ...)]`).
+        /// Returns the call of the copy with every decision traced (`#[kernels(automatic = ...)]`), if any.
         pub fn automatic(&self) -> Option<&Self> {
             self.automatic.as_deref()
         }
@@ -177,8 +170,7 @@ mod host {
         /// Returns a function that runs one thread of the kernel, for a simulated lane.
         ///
         /// # Safety
-        /// As for a launch: the arguments refer to memory that is valid for the kernel's accesses, during
-        /// each call.
+        /// As for a launch: during each call, the arguments refer to memory that is valid for its accesses.
         pub unsafe fn thread(&self) -> &(dyn Fn() + Send + Sync) {
             &*self.thread
         }

@@ -1,14 +1,12 @@
 //! The device API of traced kernels.
 //!
 //! A kernel is a function in a module with `#[warptrace::kernels]` that uses this crate. The same source
-//! compiles to PTX for a GPU and to host code for the simulator. The documentation of the attribute has an
-//! example.
+//! compiles to PTX for a GPU and to host code for the simulator.
 //!
 //! # Parts
 //! - [`simt`]: thread indices, masks, votes, shuffles, barriers.
 //! - [`DisjointSlice`], [`AtomicSlice`], and plain slices: arrays for safe code.
-//! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic with the same semantics on both
-//!   devices.
+//! - [`atomic`], [`Global`], [`Shared`], [`math`]: memory and arithmetic, the same on both devices.
 //! - [`trace!`] and [`trace_loop!`]: manual trace points. In a compiled kernel they are comments, which
 //!   `warptrace-ptx` replaces with recording instructions. On the simulator they call its recorder.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -33,9 +31,8 @@ pub mod simt;
 pub mod trace;
 
 /// Adds a manual trace point to a function that `#[warptrace::kernels]` traces: `trace!("name")`, or
-/// `trace!("name", if condition)` for the lanes where the condition holds.
-///
-/// `trace!("name" = 40)` sets its id. The ids after it continue from there.
+/// `trace!("name", if condition)` for the lanes where the condition holds. `trace!("name" = 40)` sets its id,
+/// from which the next ids continue.
 ///
 /// `trace!("length", end - start)` records a value instead, and `trace!("x", x; "y", y)` records two. A value
 /// is an integer of up to 64 bits, `f32`, `f64`, `bool` or `char`. It creates no event: recordings of values
@@ -69,8 +66,7 @@ macro_rules! trace_loop {
 pub use arrays::DeviceArray;
 pub use arrays::{BlockIndex, DisjointSlice, Owner, ThreadIndex, thread};
 pub use atomic_slice::AtomicSlice;
-/// Element types of arrays in device memory: plain data without padding, for which any bytes are a valid
-/// value.
+/// Element types of arrays in device memory: plain data without padding, for which any bytes are valid.
 pub use bytemuck::Pod;
 pub use global::Global;
 #[cfg(not(target_arch = "nvptx64"))]

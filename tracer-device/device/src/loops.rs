@@ -7,12 +7,10 @@
 ///
 /// # What is recorded
 /// Each tick is an event, like an event of `trace!`. If loops are counted (an option of the recording), a
-/// tick increments a register. When lanes drop the guard together, they record the events of a loop in lock
-/// step: event k has the lanes that ticked at least k times, for k from 1 to the maximum of their ticks. Each
-/// lane's sequence of locations is the same in both cases. If the lanes run in lock step, the warp's events
-/// and their order are the same too. Lanes run in lock step unless code inside the loop makes them diverge
-/// for longer than an iteration. A lane counts up to 2^32 - 1 ticks. On the simulator, more ticks stop the
-/// launch.
+/// tick increments a register, and lanes that drop the guard together record the loop in lock step: event k
+/// has the lanes that ticked at least k times. Each lane's sequence of locations is the same in both cases.
+/// The warp's events are the same too, unless code inside the loop makes lanes diverge for longer than an
+/// iteration. A lane counts up to 2^32 - 1 ticks. On the simulator, more ticks stop the launch.
 #[derive(Debug)]
 #[must_use = "the guard records the loop's iterations: keep it until the loop is over"]
 pub struct LoopTrace<const ID: u16> {
@@ -48,8 +46,7 @@ impl<const ID: u16> LoopTrace<ID> {
         self.ticks::<1>();
     }
 
-    /// Traces the start of `N` iterations at once, like `N` calls of [`tick`](Self::tick). For manually
-    /// unrolled loop bodies in which no lane leaves between iterations.
+    /// Traces the start of `N` iterations, for unrolled loop bodies in which no lane leaves in between.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn ticks<const N: u16>(&mut self) {
@@ -127,8 +124,7 @@ mod host {
                 && !std::thread::panicking()
             {
                 let group = rejoin(site);
-                // The recording operations are in this file. They are ordered at the position of the loop,
-                // like operations of a called function.
+                // Orders the operations in this file at the loop's position, as in a called function.
                 with_lane(|lane| {
                     lane.calls(site);
                     lane.call(true);
@@ -139,8 +135,7 @@ mod host {
         }
     }
 
-    /// Records the loop for the lanes of `group`, which leave it together: one run per distinct number of
-    /// iterations, in ascending order.
+    /// Records the loop for the lanes of `group`: one run per distinct number of iterations, ascending.
     fn record_iterations(location: u16, iterations: u32, group: u32) {
         // SAFETY: the lanes of the group have just converged and execute this together.
         unsafe {

@@ -1,11 +1,10 @@
 //! Floating-point functions for kernels.
 //!
 //! Functions without `approx` in their names compute **the same bits on every device**, GPU and simulator.
-//! Square roots, roundings and [`mul_add`] are exact. The others are from the crate [`libm`], which is
-//! compiled for both. Tests compare them with `std` over the whole range of their arguments
-//! (`tests/it/math.rs` of this crate). The maximum error of `f32` functions is 1 ulp, except [`atan2`],
-//! [`sinh`], [`cosh`] and [`tanh`] with 2.5 ulp. `f64` functions differ from `std` by at most 2 ulp. Not
-//! tested: `erfc`, and the `f64` versions of `acos`, `atan2`, `powf`, `hypot`, `erf`.
+//! Square roots, roundings and [`mul_add`] are exact. The others are from the crate [`libm`]. Tests compare
+//! them with `std` over the whole range of their arguments. The maximum error of `f32` functions is 1 ulp,
+//! except [`atan2`], [`sinh`], [`cosh`] and [`tanh`] with 2.5 ulp. `f64` functions differ from `std` by at
+//! most 2 ulp. Not tested: `erfc`, and the `f64` versions of `acos`, `atan2`, `powf`, `hypot`, `erf`.
 //!
 //! ```
 //! use warptrace_device::math;
@@ -16,8 +15,7 @@
 //! ```
 //!
 //! `f32` and `f64` have these methods on both devices: `abs`, `min`, `max`, `clamp`, `signum`, `copysign`,
-//! `recip`, `to_degrees`, `to_radians`, `total_cmp`. Methods such as `x.sin()` exist only on the host: write
-//! `math::sin(x)`.
+//! `recip`, `to_degrees`, `to_radians`, `total_cmp`. Others, such as `x.sin()`, exist only on the host.
 //!
 //! Functions with `approx` in their names are single GPU instructions, the same as `nvcc --use_fast_math`
 //! selects. The simulator computes them with full precision, so the bits differ between devices.
@@ -76,8 +74,7 @@ functions! {
     max(x, y) = f32::max, f64::max;
     /// Returns the absolute value of `x` with the sign of `sign`.
     copysign(x, sign) = f32::copysign, f64::copysign;
-    /// Returns `a * b + c` with one rounding. One instruction on the GPU; Rust never contracts expressions to
-    /// it.
+    /// Returns `a * b + c` with one rounding, in one GPU instruction. Rust never contracts expressions to it.
     mul_add(a, b, c) = super::fma_f32, super::fma_f64;
     /// Returns the cube root.
     cbrt(x) = libm::cbrtf, libm::cbrt;
@@ -197,8 +194,7 @@ macro_rules! approximate {
 }
 
 approximate! {
-    /// Returns an approximation of `1 / sqrt(x)`: `rsqrt.approx.f32` on the GPU (2 ulp), division and square
-    /// root in `f32` elsewhere. The bits differ between devices.
+    /// Returns an approximation of `1 / sqrt(x)`: `rsqrt.approx.f32` on the GPU (2 ulp).
     rsqrt_approx_f32 = "rsqrt.approx.f32", |x| 1.0 / x.sqrt();
     /// Returns an approximation of the square root: `sqrt.approx.f32` on the GPU.
     sqrt_approx_f32 = "sqrt.approx.f32", |x| x.sqrt();

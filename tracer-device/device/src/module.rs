@@ -20,8 +20,7 @@ pub struct SourceValue {
 /// Description of a module with `#[warptrace::kernels]`: its kernels, their trace points, and their GPU code.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelModule {
-    /// Path of the module, such as `program::kernels`. Together with a kernel's name, it identifies the
-    /// kernel.
+    /// Path of the module, such as `program::kernels`. With a kernel's name, it identifies the kernel.
     pub name: &'static str,
     /// Source file, as named by the compiler.
     pub file: &'static str,
@@ -29,16 +28,14 @@ pub struct KernelModule {
     pub kernels: &'static [&'static str],
     /// The locations, by id.
     pub locations: &'static [SourceLocation],
-    /// The locations of waits, by id. Their ids follow the ids in `locations`. Recorded only with times of
-    /// runs.
+    /// The locations of waits, with ids after the ids in `locations`. Recorded only with times of runs.
     pub waits: &'static [SourceLocation],
     /// The named values, by id.
     pub values: &'static [SourceValue],
     /// Text of the source file. Empty if the compiler does not report the file's path.
     pub source: &'static str,
-    /// PTX of all files that the package's build script compiles: `std::fs::write("kernels.ptx",
-    /// spmv::MODULE.ptx)`. Empty without such a build script or without a device compiler. The kernels then
-    /// run only on the simulator.
+    /// PTX of all files that the package's build script compiles. Empty without such a build script or
+    /// without a device compiler; the kernels then run only on the simulator.
     pub ptx: &'static str,
     /// Reason for missing PTX, as the end of a sentence. Empty if PTX exists.
     pub without_ptx: &'static str,

@@ -62,10 +62,9 @@ macro_rules! shared_arrays {
     )+};
 }
 
-/// An array of `T` in block shared memory, declared by [`shared_arrays!`](crate::shared_arrays!).
-///
-/// Elements have 4 or 16 bytes. Accesses are not checked on the GPU. On the simulator, an index past the end
-/// stops the launch with an error that names block, warp, lane and line.
+/// An array of `T` in block shared memory, declared by [`shared_arrays!`](crate::shared_arrays!). Elements
+/// have 4 or 16 bytes. Accesses are not checked on the GPU. On the simulator, an index past the end stops the
+/// launch with an error that names block, warp, lane and line.
 #[derive(Debug)]
 pub struct Shared<T> {
     #[cfg(target_arch = "nvptx64")]
@@ -133,8 +132,7 @@ impl<T: Pod> Shared<T> {
     /// Reads element `index`.
     ///
     /// # Safety
-    /// `index` is below the length, the element was written, and nothing writes it meanwhile. Its bits are a
-    /// valid `T`.
+    /// `index` is in bounds, the element was written with a valid `T`, and nothing writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(self, index: u32) -> T {
@@ -194,8 +192,7 @@ impl Shared<u32> {
     /// Adds to element `index` with a block-scope atomic. Returns the previous value.
     ///
     /// # Safety
-    /// `index` is below the length, and while other threads may write the element, it is accessed only by
-    /// atomics.
+    /// `index` is below the length. Only atomics access the element while other threads may write it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn fetch_add(self, index: u32, value: u32) -> u32 {

@@ -1,8 +1,6 @@
-//! Functions that `#[warptrace::kernels]` inserts.
-//!
-//! Kernels do not use this module directly. Its names may change with the macro. On the GPU, each item
-//! compiles to a comment or to nothing. The same holds if the host calls a kernel's function directly, for
-//! example as a reference.
+//! Functions that `#[warptrace::kernels]` inserts. Kernels do not use this module directly. Its names may
+//! change with the macro. On the GPU, each item compiles to a comment or to nothing. On the host, each item
+//! does nothing outside a launch.
 
 use core::ops::ControlFlow;
 use core::task::Poll;
@@ -11,15 +9,13 @@ pub use crate::arrays::slice;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::simt::host::in_launch;
 
-/// Traces location `ID`. The lanes that arrive here together create one event, `(ID, lanes)`. Never changes
-/// the results of the kernel.
+/// Traces location `ID`: lanes that arrive here together create one event. Never changes a kernel's results.
 ///
 /// # On the GPU
 /// The compiled kernel contains the comment `// warptrace.loc 3` and no instruction. For a traced launch,
-/// `warptrace-ptx` replaces the comment with recording instructions, after the optimizer has run. So the
-/// traced kernel is the same code that runs untraced. The optimizer may duplicate the comment together with
-/// the surrounding code (an unrolled loop has it several times). It does not remove the comment, move it
-/// across a branch, or merge two of them.
+/// `warptrace-ptx` replaces it with recording instructions in the optimized code, so the rest is the code
+/// that runs untraced. The optimizer may duplicate the comment with the surrounding code (as in an unrolled
+/// loop). It does not remove it, move it across a branch, or merge it with another one.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn point<const ID: u16>() {
@@ -48,9 +44,8 @@ pub fn wait<const ID: u16>() {
     host::wait(ID);
 }
 
-/// A value that a trace can hold: a number of up to 64 bits, `bool` or `char`.
-///
-/// Types smaller than 32 bits are widened to 32 bits, as by `as`. `bool` is 0 or 1.
+/// A value that a trace can hold: a number of up to 64 bits, `bool` (0 or 1) or `char`. Types smaller than 32
+/// bits are widened to 32 bits, as by `as`.
 #[diagnostic::on_unimplemented(
     message = "a trace cannot hold a `{Self}`",
     label = "no number",
@@ -131,14 +126,12 @@ widened! {
     isize as i64;
 }
 
-/// Records the value `ID` of the module's table for the lanes that execute this. Never changes the results of
-/// the kernel.
+/// Records the value `ID` of the module's table for the active lanes. Never changes a kernel's results.
 ///
 /// # On the GPU
-/// The compiled kernel contains a comment with the register that holds the value, `// warptrace.value 3 f32
-/// %f7`. It has no other instructions than those that compute the value, and the assembler removes them if
-/// nothing else uses it. If values are recorded, `warptrace-ptx` replaces the comment with recording
-/// instructions.
+/// The compiled kernel contains a comment with the value's register, `// warptrace.value 3 f32 %f7`, and the
+/// instructions that compute the value. The assembler removes them if nothing else uses the value. To record
+/// values, `warptrace-ptx` replaces the comment with recording instructions.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn value<const ID: u16>(value: impl Value) {
@@ -178,8 +171,7 @@ impl Drop for Body {
     }
 }
 
-/// Guard for a call. On the simulator, lanes inside a function run before lanes that have returned to the
-/// caller.
+/// Guard for a call. On the simulator, lanes inside a function run before lanes that returned to the caller.
 #[derive(Debug)]
 #[must_use = "its end is the end of the call"]
 pub struct Call {

@@ -1,7 +1,5 @@
-//! SIMT operations on the host. Each call is forwarded to the lane that the simulator runs.
-//!
-//! The simulator implements [`Lane`] and makes a lane current on its thread while it runs that lane
-//! ([`enter`]). Kernel code does not use the trait.
+//! SIMT operations on the host. Each call is forwarded to the lane that the simulator runs. The simulator
+//! implements [`Lane`] and calls [`enter`] to run a lane. Kernel code does not use the trait.
 
 use core::panic::Location;
 use std::cell::Cell;
@@ -22,16 +20,14 @@ pub enum WarpOp {
     /// still arrive there, so the simulator runs those first.
     Rejoin,
     /// Like `Converge`, for a trace point from `#[warptrace::kernels]`. Such code executes a
-    /// [`Join`](Self::Join) at the end of each loop body, so the order of points describes its structure
-    /// completely.
+    /// [`Join`](Self::Join) at the end of each loop body, so the order of points gives its structure.
     Located {
         /// The location's id, which distinguishes trace points at the same position.
         location: u16,
     },
     /// Like `Converge`, at the end of a loop body. Precedes a `Located` at the same position.
     Join,
-    /// `__syncwarp(mask)`. Waits until every lane of `mask` that has not left the kernel arrives. Returns
-    /// `mask`.
+    /// `__syncwarp(mask)`. Waits for every lane of `mask` that has not left the kernel. Returns `mask`.
     SyncWarp {
         /// Participating lanes.
         mask: u32,
@@ -82,15 +78,12 @@ pub unsafe trait Lane {
     fn grid_size(&self) -> [u32; 3];
     /// Takes part in an operation. May switch to other lanes before it returns.
     fn warp_op(&self, op: WarpOp, site: Site) -> u32;
-    /// Returns block shared memory for the static at address `key`: the same pointer for every lane of the
-    /// block, 16-byte aligned, valid until the block ends. It is filled with 0xa5 when the block starts,
-    /// because a GPU does not initialize it either.
+    /// Returns the block's shared memory for the static at address `key`: the same pointer for every lane. It
+    /// is filled with 0xa5 when the block starts, because a GPU does not initialize it either.
     fn shared(&self, key: usize, bytes: usize) -> *mut u8;
-    /// Returns the start and length in bytes of the block's dynamic shared memory. It is filled with 0xa5
-    /// when the block starts.
+    /// Returns the start and length in bytes of the block's dynamic shared memory, filled like `shared`.
     fn dynamic_shared(&self) -> (*mut u8, usize);
-    /// Notes that the lane calls a function at `site`. The function's operations are ordered at that
-    /// position, independent of its position in the source.
+    /// Notes a call at `site`. The callee's operations are ordered there, not at their own source position.
     fn calls(&self, site: Site);
     /// Notes that the lane enters (`true`) or leaves a function.
     fn call(&self, enters: bool);
@@ -112,10 +105,8 @@ thread_local! {
     static CURRENT: Cell<Option<*const dyn Lane>> = const { Cell::new(None) };
 }
 
-/// Makes `lane` the current lane of this thread while `run` executes, then restores the previous one.
-///
-/// With coroutines, call it around each *resume* of a lane's coroutine, not inside the coroutine, so that the
-/// current lane is always the running one.
+/// Makes `lane` the current lane of this thread while `run` executes, then restores the previous one. With
+/// coroutines, call it around each *resume*, not inside the coroutine, so that the running lane is current.
 pub fn enter<R>(lane: &dyn Lane, run: impl FnOnce() -> R) -> R {
     struct Restore(Option<*const dyn Lane>);
     impl Drop for Restore {
@@ -135,10 +126,7 @@ pub fn in_launch() -> bool {
     CURRENT.with(Cell::get).is_some()
 }
 
-/// Calls `use_lane` with the current lane.
-///
-/// # Panics
-/// Outside a launch, when kernel code is called as a plain function.
+/// Calls `use_lane` with the current lane. Panics outside a launch, when kernel code is called directly.
 pub fn with_lane<R>(use_lane: impl FnOnce(&dyn Lane) -> R) -> R {
     let lane = CURRENT
         .with(Cell::get)

@@ -89,8 +89,7 @@ pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
     with_lane(|lane| lane.warp_op(WarpOp::Ballot { mask, predicate }, site))
 }
 
-/// Returns the value of lane `source` mod 32, like `__shfl_sync(mask, value, source)`. The source lane must
-/// be in `mask`.
+/// Returns the value of lane `source` mod 32, like `__shfl_sync`. The source lane must be in `mask`.
 ///
 /// # Safety
 /// As for [`sync_warp`].

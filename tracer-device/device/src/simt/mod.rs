@@ -1,6 +1,5 @@
-//! SIMT operations with the same semantics on the GPU and on the simulator.
-//!
-//! Indices and sizes count threads and blocks as in CUDA. In masks, bit *i* is lane *i*.
+//! SIMT operations with the same semantics on the GPU and on the simulator. Indices and sizes count threads
+//! and blocks as in CUDA. In masks, bit *i* is lane *i*.
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod host;
@@ -70,15 +69,13 @@ pub fn lane() -> u32 {
     linear_thread() % WARP_LANES
 }
 
-/// Returns true if this lane is the lowest of `mask`.
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) fn is_leader(mask: u32) -> bool {
     let own = 1 << lane();
     mask & (own | (own - 1)) == own
 }
 
-/// Returns the value of the lane `delta` below, like `__shfl_up_sync`. The lowest `delta` lanes keep their
-/// own value.
+/// Returns the value of the lane `delta` below, or this lane's in the lowest `delta`, like `__shfl_up_sync`.
 ///
 /// # Safety
 /// As for [`shuffle`].

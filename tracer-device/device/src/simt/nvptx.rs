@@ -1,7 +1,5 @@
-//! The operations of [`super`] on the GPU.
-//!
-//! Operations that depend on convergence use LLVM's intrinsics, which LLVM treats as convergent. LLVM could
-//! duplicate inline assembly or move it across a branch.
+//! The operations of [`super`] on the GPU. Operations that depend on convergence use LLVM's intrinsics, which
+//! LLVM treats as convergent. LLVM could duplicate inline assembly or move it across a branch.
 
 use core::arch::nvptx;
 
@@ -58,8 +56,7 @@ pub fn active_mask() -> u32 {
 /// Waits for the lanes of `mask` and orders their memory accesses, like `__syncwarp(mask)`.
 ///
 /// # Safety
-/// This lane is in `mask`, and every lane of `mask` that has not left the kernel reaches this call with this
-/// mask. Otherwise the behavior is undefined on the GPU, and the simulator stops the launch with an error.
+/// This lane is in `mask`, and every lane of `mask` still in the kernel reaches this call with this mask.
 #[inline(always)]
 pub unsafe fn sync_warp(mask: u32) {
     // SAFETY: guaranteed by the caller.
@@ -69,8 +66,7 @@ pub unsafe fn sync_warp(mask: u32) {
 /// Waits for all threads of the block, like `__syncthreads()`.
 ///
 /// # Safety
-/// Every thread of the block that has not left the kernel reaches this call. Otherwise the behavior is
-/// undefined on the GPU, and the simulator stops the launch with an error.
+/// Every thread of the block that has not left the kernel reaches this call.
 #[inline(always)]
 pub unsafe fn sync_threads() {
     // SAFETY: guaranteed by the caller.
@@ -87,8 +83,7 @@ pub unsafe fn ballot(mask: u32, predicate: bool) -> u32 {
     unsafe { llvm_vote_ballot_sync(mask, predicate) }
 }
 
-/// Returns the value of lane `source` mod 32, like `__shfl_sync(mask, value, source)`. The source lane must
-/// be in `mask`.
+/// Returns the value of lane `source` mod 32, like `__shfl_sync`. The source lane must be in `mask`.
 ///
 /// # Safety
 /// As for [`sync_warp`].
@@ -118,8 +113,7 @@ pub unsafe fn match_any(mask: u32, value: u32) -> u32 {
     unsafe { llvm_match_any_sync(mask, value) }
 }
 
-/// Call this in loops that wait for memory written by another thread, possibly of the same warp. Sleeps
-/// briefly, so that other lanes of the warp can run.
+/// Call this in loops that wait for another thread's write. Sleeps briefly, so that other lanes can run.
 #[inline(always)]
 pub fn spin_hint() {
     // SAFETY: only delays the thread.
