@@ -1,5 +1,4 @@
-//! Exports the path of this package as `DEP_WARPTRACE_ENCODE_ROOT`. The build script of `warptrace-host`
-//! compiles the package for GPUs.
+//! Exports this package's path (`DEP_WARPTRACE_ENCODE_ROOT`) to `warptrace-host`, which compiles it for GPUs.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

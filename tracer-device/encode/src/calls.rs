@@ -1,4 +1,4 @@
-//! Descriptions of the kernels, which the host launches on a GPU or on simulated lanes.
+//! Descriptions of the kernels, which the host launches in grids along x, on a GPU or on simulated lanes.
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_device::KernelCall;
@@ -28,31 +28,29 @@ pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
 /// Threads per block of [`link_call`] and [`flatten_call`].
 pub const FLATTEN_THREADS: u32 = 128;
 
-/// Returns the kernel that links the segments of a round's lanes. Launch it as a grid of any size along x.
+/// Returns the kernel that links the segments of a round's lanes. Launch it as a grid of any size.
 pub fn link_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_link_segments", vec![bytes], move || link_segments(&job))
 }
 
-/// Returns the kernel that builds flat logs from the segments that [`link_call`] has linked. Launch it as a
-/// grid of any size along x, in blocks of whole warps.
+/// Returns the kernel that builds flat logs from segments that [`link_call`] has linked, for whole warps.
 pub fn flatten_call(job: &FlattenJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_flatten_warps", vec![bytes], move || flatten_warps(&job))
 }
 
 /// Returns the kernel that finds the classes of `streams` streams. It runs before [`merge_call`] of the same
-/// launches. Launch it as a grid of any size along x, in blocks of whole warps, up to [`CLASSES_THREADS`].
+/// launches. Launch it as a grid of any size, in blocks of whole warps, up to [`CLASSES_THREADS`].
 pub fn find_classes_call(pool: &PoolDescriptor, table: u64, launches: u32, streams: u32) -> KernelCall {
     let (arguments, pool) = (arguments(pool, table, [launches, streams]), *pool);
     let thread = move || find_classes(&pool, Launches { table, count: launches }, streams);
     KernelCall::new("warptrace_find_classes", arguments, thread)
 }
 
-/// Returns the kernel that merges the logs of `streams` streams, for traces that are encoded with `codec`.
-/// `streams` is the total of the `launches` launches in the table of
-/// [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es at the address `table`. Launch it as a grid of any
-/// size along x, in blocks of whole warps, up to [`MERGE_THREADS`].
+/// Returns the kernel that merges the logs of `streams` streams, for traces that are encoded with `codec`:
+/// all streams of the `launches` [`LoggedLaunch`](warptrace_abi::log::LoggedLaunch)es at the address `table`.
+/// Launch it as a grid of any size, in blocks of whole warps, up to [`MERGE_THREADS`].
 pub fn merge_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -68,9 +66,8 @@ pub fn merge_call(
 }
 
 /// Returns the kernel that encodes with `predict` the stretches that wait for half a warp, in the first
-/// `count` chunks of the pool. `count` is the number of reserved chunks that exist. Launch it as a grid of
-/// any size along x, in blocks of whole warps, up to [`PREDICT_THREADS`]. On a GPU the parameters are always
-/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT); `params` is ignored.
+/// `count` chunks of the pool (the reserved chunks that exist). Launch it as a grid of any size, in blocks of
+/// whole warps, up to [`PREDICT_THREADS`]. A GPU uses [`DEVICE_PREDICT`](crate::DEVICE_PREDICT).
 pub fn encode_predict_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -85,12 +82,11 @@ pub fn encode_predict_call(
 }
 
 /// Returns the kernel that encodes with a codec the stretches that wait for one thread, in the first `count`
-/// chunks of the pool. Launch it as a grid of any size along x, with
-/// [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared memory per thread. On a GPU the
-/// parameters are always [`DEVICE_ECL`](crate::DEVICE_ECL) and [`DEVICE_PREDICT`](crate::DEVICE_PREDICT); the
-/// parameters in `codec` are ignored.
-///
-/// A dual recording needs two calls: one with the codec of the trace, and one with `raw` for the twin track.
+/// chunks of the pool. Launch it as a grid of any size, with
+/// [`serial_shared_bytes`](crate::serial_shared_bytes) of dynamic shared memory per thread. A GPU ignores the
+/// parameters in `codec` and uses [`DEVICE_ECL`](crate::DEVICE_ECL) and
+/// [`DEVICE_PREDICT`](crate::DEVICE_PREDICT). A dual recording needs two calls: one with the codec of the
+/// trace, and one with `raw` for the twin track.
 pub fn encode_serial_call(
     pool: &PoolDescriptor,
     table: u64,
@@ -115,8 +111,7 @@ pub fn encode_serial_call(
     }
 }
 
-/// Encodes on simulated lanes. The thread's memory is host memory. It is filled with 0xa5, because memory on
-/// a GPU is not zeroed either.
+/// Encodes on simulated lanes, in host memory filled with 0xa5: memory on a GPU is not zeroed either.
 fn encode_on_host<E: Encoder>(pool: &PoolDescriptor, launches: Launches, count: u32, params: E::Params) {
     let bytes = state_bytes::<E>() + E::table_bytes(params);
     let mut memory = vec![u128::from_ne_bytes([0xa5; 16]); bytes.div_ceil(16) as usize];

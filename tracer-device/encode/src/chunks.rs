@@ -81,8 +81,7 @@ pub(crate) struct ChunkName {
     pub(crate) track: u32,
 }
 
-/// Writes the header of an empty chunk. Returns the address of its payload, or 0 if the pool has no such
-/// chunk.
+/// Writes the header of an empty chunk. Returns its payload's address, or 0 if the pool has no such chunk.
 #[inline(always)]
 pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, sequence: u32) -> u64 {
     if index >= pool.chunk_count {
@@ -95,8 +94,7 @@ pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, se
     header.address() + u64::from(CHUNK_HEADER_BYTES)
 }
 
-/// Completes a chunk's header. `times` is the number of runs with a start time, and the bytes of padding
-/// before the times.
+/// Completes a chunk's header. `times`: number of times, and bytes of padding before them.
 #[inline(always)]
 pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, times: [u32; 2]) {
     let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES));
@@ -120,7 +118,6 @@ pub(crate) fn account_recorded(account: u64) -> u64 {
     unsafe { atomic::load_u64(at) }
 }
 
-/// Returns true if the warp's logs are encoded completely.
 #[inline(always)]
 pub(crate) fn is_finished(account: u64) -> bool {
     GlobalMemory::new(account).get32(offset_of!(WarpAccount, finished) as u32) != 0

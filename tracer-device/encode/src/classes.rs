@@ -1,8 +1,7 @@
-//! Classes: streams whose logs hold the same runs, regardless of their times.
-//!
-//! A warp takes a stream, hashes the masks and keys of its entries, and looks up the hash in a table in
-//! global memory. If the table names another stream, the warp compares the entries of both, so a hash
-//! collision is harmless. A stream without an equal, or without a free slot, is a class by itself.
+//! Classes: streams whose logs hold the same runs, regardless of their times. A warp takes a stream, hashes
+//! the masks and keys of its entries, and looks up the hash in a table in global memory. If the table names
+//! another stream, the warp compares the entries of both, so a hash collision is harmless. A stream without
+//! an equal, or without a free slot, is a class by itself.
 //!
 //! If only one lane has a log, as in converged warps, its entries are compared in their order. If several
 //! lanes have logs, the entries are first ordered by time, in shared memory. Such streams with more than
@@ -29,8 +28,7 @@ const PARTS: usize = 4;
 const MAX_ENTRIES: u32 = PARTS as u32 * WARP_LANES;
 pub(crate) const MAX_WARPS: u32 = 8;
 
-/// Bytes of a warp's shared memory: the mask and key of each entry, the time of each entry, then the sorted
-/// masks and keys.
+/// Bytes of a warp's shared memory: mask and key of each entry, their times, then the sorted masks and keys.
 const WARP_BYTES: u32 = SORTED + 8 * MAX_ENTRIES;
 const TIMES: u32 = 8 * MAX_ENTRIES;
 const SORTED: u32 = TIMES + 4 * MAX_ENTRIES;
@@ -129,8 +127,7 @@ struct StreamRead {
 }
 
 impl StreamRead {
-    /// Locates the logs of a stream. Returns `None` if the stream has no entries, has lost events, or can
-    /// have no class.
+    /// Locates the logs of a stream. `None` if it has no entries, has lost events, or can have no class.
     #[inline(always)]
     fn of(pool: &PoolDescriptor, launches: Launches, number: u32) -> Option<Self> {
         let StreamOf { launch, in_launch, track, warp, .. } = launches.stream(number);
@@ -155,8 +152,7 @@ impl StreamRead {
         SingleLog { memory: self.memory, stream: self.stream, track: self.track, cursor }
     }
 
-    /// Merges the entries of all logs. Returns `None` if there are too many, or if the times of a log have
-    /// wrapped.
+    /// Merges the entries of all logs. `None` if there are too many, or if the times of a log have wrapped.
     #[inline(always)]
     fn merged(self) -> Option<MergedRuns> {
         let (mut shared, lane) = (WarpShared::new(), simt::lane());

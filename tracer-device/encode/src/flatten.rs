@@ -1,14 +1,11 @@
-//! Builds flat logs from the segments of streamed logs, for warps that have left their kernel while others
-//! still run.
+//! Builds flat logs from streamed segments, for warps that have left a kernel in which others still run.
 //!
 //! The host lists the warps of a *round*. First, [`link_segments`] reads the headers of all segments, one
-//! thread per segment. Each header names the previous segment of its lane, which links the round's segments
-//! into one chain per lane. Then [`flatten_warps`] assigns a warp to each warp of the round. It reserves
-//! entries for the chains, copies the originals there, and lists the segments as free. It omits copies of
-//! runs, because all originals of a warp that has left are in memory.
-//!
-//! The host handles warps that have lost events, because a copy may then hold a run whose original is
-//! missing. If too few entries remain, a warp waits for another round.
+//! thread per segment. Each names the previous segment of its lane, which links the round's segments into one
+//! chain per lane. Then each warp of [`flatten_warps`] takes a warp of the round, reserves entries for its
+//! chains, copies the originals there, and lists the segments as free. It omits copies of runs, because all
+//! originals of a warp that has left are in memory. The host handles warps with lost events: a copy may then
+//! hold a run whose original is missing. If too few entries remain, a warp waits for another round.
 
 use core::ptr::with_exposed_provenance_mut;
 
@@ -57,14 +54,11 @@ pub struct FlattenJob {
     pub freed: u64,
     /// Log memory, which holds the flat logs and their positions.
     pub logs: u64,
-    /// `u64`: entries reserved from [`flat_from`](Self::flat_from) onward, initially 0. The value may exceed
-    /// the available entries.
+    /// `u64`: entries reserved from [`flat_from`](Self::flat_from) on, initially 0. May exceed the space.
     pub claimed: u64,
-    /// Array of `u32`, one per segment: the tag of the last header that a round has seen there. 0 when the
-    /// segments are laid out; kept between rounds.
+    /// Array of `u32`, one per segment: the last header's tag that any round has seen; initially 0.
     pub seen: u64,
-    /// `u32`: the number of new headers, initially 0. From offset 16, 8 bytes per header: its segment and its
-    /// tag.
+    /// `u32`: number of new headers, initially 0. From offset 16, 8 bytes for each: its segment and tag.
     pub new_headers: u64,
     /// Recorded warps of the launch.
     pub launch_warps: u32,
@@ -140,8 +134,7 @@ impl FlattenJob {
         Some(SegmentPlace { index, first, before })
     }
 
-    /// Returns the words of a segment's entry in the flat log of its lane, or `None` if the entry is not an
-    /// original run.
+    /// Returns the words of a segment's entry in its lane's flat log, or `None` if it is not an original run.
     #[inline(always)]
     pub(crate) fn flat(words: [u32; 4], tag: u32, lane: u32) -> Option<[u32; 4]> {
         let fits = has_tag(words, tag) & is_original(words, lane);

@@ -40,8 +40,7 @@ impl LogMemory for DeviceLogs {
 /// The position and layout of a stream's logs.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamLogs {
-    /// Index of the first entry of lane 0's first segment. For flat logs, index of the entries with their
-    /// positions.
+    /// Index of the first entry of lane 0's first segment; for flat logs, of the entries with positions.
     pub(crate) first: u32,
     /// Lanes with a first segment from the start.
     pub(crate) first_lanes: u32,
@@ -108,8 +107,7 @@ impl StreamLogs {
     }
 
     /// Finds the first segment of a lane and its number of entries. `list` is the head of the list of
-    /// reserved first segments. If each lane has a first segment from the start, `list` is the mask of lanes
-    /// whose logs hold entries.
+    /// reserved first segments or, if all lanes have one from the start, the mask of lanes with entries.
     #[inline(always)]
     fn find_first(self, memory: impl LogMemory, lane: u32, list: u32) -> Option<[u32; 2]> {
         if lane < self.first_lanes {
@@ -135,8 +133,7 @@ fn is_segment(memory: impl LogMemory, first: u32, logs: StreamLogs) -> bool {
     first >= RESERVED_ENTRIES && first <= memory.end().saturating_sub(logs.segment_entries)
 }
 
-/// Returns the segment that a link leads to, or `None` if it lies outside log memory. In a ring, returns the
-/// other half.
+/// Returns the segment (in a ring, the other half) that a link leads to, or `None` outside of log memory.
 #[inline(always)]
 pub(crate) fn follow(memory: impl LogMemory, link: u32, logs: StreamLogs) -> Option<u32> {
     if logs.is_ring() {
@@ -240,8 +237,7 @@ impl LaneLog {
         log
     }
 
-    /// Skips the runs of a ring that began before the clock `from`, and entries without a run. Returns the
-    /// number of skipped events.
+    /// Skips entries without a run, and runs of a ring that began before `from`. Returns the skipped events.
     #[inline(always)]
     pub(crate) fn pass_over(&mut self, memory: impl LogMemory, logs: StreamLogs, from: u64) -> u64 {
         let mut events = 0;
@@ -279,7 +275,6 @@ impl Cursor {
         self.seek_words(memory, logs).map(Entry::from_words)
     }
 
-    /// Like [`seek`](Self::seek), but returns the words of the entry.
     #[inline(always)]
     pub(crate) fn seek_words(&mut self, memory: impl LogMemory, logs: StreamLogs) -> Option<[u32; 4]> {
         while self.remaining != 0 {

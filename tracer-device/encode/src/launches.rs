@@ -63,7 +63,6 @@ impl Launches {
 pub(crate) struct StreamOf {
     pub(crate) launch: LoggedLaunch,
     pub(crate) index: u32,
-    /// Index of the stream within its launch.
     pub(crate) in_launch: u32,
     pub(crate) track: u32,
     pub(crate) warp: u32,

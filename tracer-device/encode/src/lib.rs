@@ -13,11 +13,10 @@
 //!    serially.
 //!
 //! With streamed logs (`warptrace_abi::stream`), warps that have left their kernel can go through steps 1 and
-//! 2 while other warps still run, after `flatten` has gathered their logs.
-//!
-//! On a GPU, the steps are kernels of one module, for all codecs. The host gets the calls of these kernels
-//! from functions such as [`merge_call`], [`encode_predict_call`] and [`encode_serial_call`]. [`native`]
-//! takes the same steps on the host without simulating lanes, and produces the same chunks and counts.
+//! 2 while other warps still run, after `flatten` has gathered their logs. On a GPU, the steps are kernels of
+//! one module, for all codecs. The host gets the calls of these kernels from functions such as
+//! [`merge_call`], [`encode_predict_call`] and [`encode_serial_call`]. [`native`] takes the same steps on the
+//! host without simulating lanes, and produces the same chunks and counts.
 //!
 //! # A reserved chunk before it is encoded
 //! ```text

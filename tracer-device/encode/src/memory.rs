@@ -12,9 +12,8 @@ pub(crate) fn at_entry(logs: u64, index: u32) -> GlobalMemory {
     GlobalMemory::new(logs + u64::from(index) * u64::from(ENTRY_BYTES))
 }
 
-/// Declares an array in block shared memory, by its PTX name and its size in bytes, and a function that
-/// returns its memory from an offset onward. The size may depend on a parameter: the device uses the given
-/// value, the simulator uses the caller's.
+/// Declares an array in block shared memory (PTX name, size in bytes) and a function that returns its memory
+/// from an offset on. The device uses the given value of a size's parameter, the simulator the caller's.
 macro_rules! block_memory {
     ($(#[$doc:meta])* fn $name:ident($at:ident $(, $parameter:ident: $kind:ty = $value:expr)?) = $array:literal, $bytes:expr;) => {
         $(#[$doc])*
@@ -56,7 +55,6 @@ mod device {
 
     use warptrace_format::Memory;
 
-    /// Block shared memory from an address onward.
     #[derive(Clone, Copy)]
     pub(crate) struct SharedMemory {
         pub(crate) address: u32,
@@ -85,8 +83,7 @@ mod device {
             self.address
         }
 
-        /// Reads four words at once and bypasses caches that may be stale, because other threads write these
-        /// words while this kernel runs.
+        /// Reads four words at once, bypassing stale caches: other threads write them while this kernel runs.
         #[inline(always)]
         pub(crate) fn get128_now(self, at: u32) -> [u32; 4] {
             let (a, b, c, d): (u32, u32, u32, u32);

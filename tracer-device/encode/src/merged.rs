@@ -10,8 +10,7 @@ use crate::codec::Codec;
 pub(crate) const RUN_BYTES: u32 = ENTRY_BYTES;
 const _: () = assert!(RUN_BYTES == 16);
 
-/// Bytes of a chunk's payload that a stretch leaves free, for data that an encoder holds back and for the
-/// padding between events and times.
+/// Payload bytes that a stretch leaves free for data that an encoder holds back, and for padding.
 const SLACK: u32 = 64;
 /// Bytes of an event with `raw`.
 const RAW_BYTES: u32 = 6;
@@ -36,7 +35,6 @@ pub(crate) const fn time_words(run: [u32; 4], next: Option<[u32; 4]>) -> [u32; 2
     [run[3], if is_same { run[2] } else { 0 }]
 }
 
-/// The capacity of a chunk for the runs of a stretch.
 #[derive(Clone, Copy)]
 pub(crate) struct Room {
     pub(crate) codec: Codec,

@@ -8,8 +8,7 @@ pub(crate) const ALL: u32 = u32::MAX;
 /// Later than any time, and greater than any index.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// Votes and exchanges of a whole warp. The kernels of this crate call these only where control flow is
-/// uniform across the warp.
+/// Votes and exchanges of a whole warp, called only where control flow is uniform across the warp.
 macro_rules! by_all {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?
         = $operation:ident($($passed:expr),*);)*) => {$(
@@ -17,8 +16,7 @@ macro_rules! by_all {
         #[inline(always)]
         #[track_caller]
         pub(crate) fn $name($($argument: $kind),*) $(-> $answer)? {
-            // SAFETY: all lanes of the warp (all threads of the block for `sync_threads`) reach this call;
-            // see above.
+            // SAFETY: all lanes of the warp, or threads of the block for `sync_threads`, reach this call.
             unsafe { simt::$operation($($passed),*) }
         }
     )*};
@@ -130,8 +128,7 @@ pub(crate) fn latest(clock: Option<u64>) -> Option<u64> {
     Some(latest)
 }
 
-/// Returns the earliest time of the lanes that have one. Times may wrap: they are compared relative to the
-/// time of the lowest such lane.
+/// Returns the earliest of the lanes' times. They may wrap: they are compared relative to the lowest lane's.
 #[inline(always)]
 pub(crate) fn earliest(time: Option<u32>) -> Option<u32> {
     let owners = ballot(time.is_some());

@@ -24,8 +24,7 @@ pub(crate) trait Encoder: Sized {
     fn prepare(_: Self::Params, _: &mut impl Memory) {}
     /// Starts a chunk from a fresh codec state.
     fn begin(&mut self, params: Self::Params, tables: &mut impl Memory);
-    /// Encodes `event` up to `count` times. Returns how often, or 0 if the chunk is full. `capacity` is the
-    /// length in bytes that the events may fill.
+    /// Encodes `event` up to `count` times in `capacity` bytes. Returns how often, or 0 for a full chunk.
     fn push(
         &mut self,
         params: Self::Params,

@@ -1,8 +1,6 @@
-//! The stream writer of one thread. It writes runs into the current chunk, and reserves a new chunk when that
-//! is full.
+//! The stream writer of one thread: writes runs into a chunk, and reserves a new one when it is full.
 //!
 //! Its state in the thread's memory:
-//!
 //! ```text
 //! offset  size  field
 //!      0     8  address of the current chunk's payload; STOPPED after the last
@@ -30,7 +28,6 @@ const SEQUENCE: u32 = 12;
 const RECORDED: u32 = 16;
 const FIRST: u32 = 24;
 const RUNS: u32 = 32;
-/// Bytes of the state before the codec's words.
 pub(super) const HEADER_BYTES: u32 = 48;
 
 /// The pool was full. The rest of the stream waits for another round.
@@ -63,7 +60,6 @@ fn set64(memory: &mut impl Memory, at: u32, value: u64) {
 }
 
 impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
-    /// Starts with the chunk whose payload is at `payload`.
     #[inline(always)]
     pub(super) fn open<E: Encoder<Params = P>>(mut self, payload: u64, sequence: u32) {
         self.state.set128(PAYLOAD, [payload as u32, (payload >> 32) as u32, 0, sequence]);
@@ -103,9 +99,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         }
     }
 
-    /// Encodes as many runs as the chunk has room for. Returns the number of complete runs, the number of
-    /// runs with events in the chunk, and the number of events. May also encode some events of the next run,
-    /// and then reduces its count.
+    /// Encodes as many runs as the chunk has room for, and possibly some events of the next run, whose count
+    /// it reduces. Returns the number of complete runs, of runs with events in the chunk, and of events.
     #[inline(always)]
     fn push_runs<E: Encoder<Params = P>>(
         mut self,
@@ -118,8 +113,7 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         let capacity = self.pool.chunk_bytes - CHUNK_HEADER_BYTES - time_bytes;
         let (mut payload, mut log) = (GlobalMemory::new(payload), GlobalMemory::new(stretch.address));
         let (mut done, mut part, mut events) = (0, 0, 0_u32);
-        // Two loads are in flight while one run is encoded, because a load takes longer. After the last run,
-        // the first is loaded and not used.
+        // Keeps two loads in flight, because a load takes longer than encoding. The last ones are not used.
         let read = |log: &GlobalMemory, number: u32| {
             log.get128(RUN_BYTES * if number < stretch.runs { number } else { 0 })
         };
@@ -153,7 +147,6 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         self.begin::<E>();
     }
 
-    /// Closes the current chunk, if any.
     #[inline(always)]
     fn close<E: Encoder<Params = P>>(mut self) {
         let payload = get64(&self.state, PAYLOAD);

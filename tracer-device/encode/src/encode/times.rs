@@ -12,9 +12,8 @@ pub(crate) const fn padding(length: u32) -> u32 {
     length.wrapping_neg() % TIME_BYTES
 }
 
-/// Writes the start times of `runs` merged runs at the address `first` into a chunk, after `length` bytes of
-/// its payload. Returns the new length of the payload. `lanes` threads call it; this one has the number
-/// `lane`.
+/// Writes the start times of `runs` merged runs at the address `first` after `length` bytes of a chunk's
+/// payload. Returns the payload's new length. `lanes` threads call it; this one has the number `lane`.
 #[inline(always)]
 pub(super) fn write(payload: u64, length: u32, first: u64, runs: u32, lane: u32, lanes: u32) -> u32 {
     let (mut to, log) = (GlobalMemory::new(payload), GlobalMemory::new(first));

@@ -32,7 +32,6 @@ const fn waiting_for(codec: Codec, fits: bool) -> Waiting {
     }
 }
 
-/// Result of cutting a stream.
 pub(super) struct Cut {
     /// Whether any stretch of it waits in a chunk.
     pub(super) is_begun: bool,
@@ -40,10 +39,9 @@ pub(super) struct Cut {
     pub(super) is_whole: bool,
 }
 
-/// Cuts the merged runs of a stream that are not recorded yet. Reserves a chunk for each stretch, as long as
-/// the pool has chunks, and writes the description of the stretch into it. All lanes of the warp call it.
-///
-/// If a run may not fit into a chunk, all runs form one stretch, and its encoder reserves further chunks.
+/// Cuts the merged runs of a stream that are not recorded yet, and writes each stretch's description into a
+/// reserved chunk, as long as the pool has chunks. If a run may not fit into a chunk, all runs form one
+/// stretch, whose encoder reserves further chunks. All lanes of the warp call it.
 #[inline(always)]
 pub(super) fn cut(
     pool: &PoolDescriptor,
@@ -141,8 +139,7 @@ fn next_stretches(pool: &PoolDescriptor, merged: &MergedRuns, room: Room, done: 
     stretches
 }
 
-/// Returns how many of the `remaining` runs from an entry onward are certain to fit into a chunk. All lanes
-/// of the warp call it.
+/// Returns how many of the `remaining` runs from an entry on surely fit into a chunk. All lanes call it.
 #[inline(always)]
 fn fitting(pool: &PoolDescriptor, room: Room, index: u32, remaining: u32) -> u32 {
     let lane = simt::lane();

@@ -1,8 +1,7 @@
-//! Copies the logs of addresses and values into chunks unchanged, lane by lane.
-//!
-//! This needs no sorting, no encoding, and no memory for merged runs. All chunks of a stream except the last
-//! hold the same number of entries. If the pool has too few chunks, another round computes the number of
-//! entries already copied from the number of chunks.
+//! Copies the logs of addresses and values into chunks unchanged, lane by lane. This needs no sorting, no
+//! encoding, and no memory for merged runs. All chunks of a stream except the last hold the same number of
+//! entries. If the pool has too few chunks, another round computes the number of entries already copied from
+//! the number of chunks.
 
 use warptrace_abi::data::{DataEntry, accesses};
 use warptrace_abi::pool::PoolDescriptor;
@@ -20,7 +19,6 @@ use crate::warp::{self, by_first, earliest, sum, sum_up_to};
 
 const KEY: u32 = 4;
 
-/// The distribution of a stream's entries over chunks.
 #[derive(Clone, Copy)]
 struct Pieces {
     each: u32,
@@ -33,8 +31,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the chunk and the offset of the entry at a position. Returns `None` if the entry is in a chunk
-    /// already, or if no chunk is left for it.
+    /// Returns the chunk and offset of an entry; `None` if it is in a chunk already, or no chunk is left.
     #[inline(always)]
     fn place(self, pool: &PoolDescriptor, position: u32) -> Option<(u32, u32)> {
         let since = position.wrapping_sub(self.done);
@@ -53,8 +50,7 @@ impl Pieces {
     }
 }
 
-/// Counts the entries of a stream's logs, one lane per log. Returns for each lane a cursor at the first entry
-/// of its log.
+/// Counts the entries of a stream's logs, one lane per log. Returns the lane's cursor at its first entry.
 #[inline(always)]
 pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let memory = DeviceLogs { logs: pool.logs, end: pool.merged_from };
@@ -74,8 +70,7 @@ pub(super) fn count_data(pool: &PoolDescriptor, work: WarpShared, logs: StreamLo
     log.start
 }
 
-/// Copies the logs of the warp's stream, if it holds addresses and values. `first` is at the start of the
-/// lane's log.
+/// Copies the logs of the warp's stream if it has addresses and values. `first` is the lane's first entry.
 #[inline(never)]
 pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
     let work = WarpShared::new(simt::warp_in_block());

@@ -1,10 +1,8 @@
-//! Reads the runs of a stream's logs with one warp.
-//!
-//! Each lane has counted the entries of its log along the links. The warp now reads all logs segment by
-//! segment: the first segment of each log (these are adjacent in memory), then the second segment of each log
-//! that has one, and so on. It splits long segments into pieces. The pieces that are read together form a
-//! row. Lanes read adjacent entries of a row, with four loads per lane in flight, together with the links to
-//! the next row.
+//! Reads the runs of a stream's logs with one warp. Each lane has counted the entries of its log along the
+//! links. The warp now reads all logs segment by segment: the first segment of each log (these are adjacent
+//! in memory), then the second segment of each log that has one, and so on. It splits long segments into
+//! pieces. The pieces that are read together form a row. Lanes read adjacent entries of a row, with four
+//! loads per lane in flight, together with the links to the next row.
 
 use warptrace_abi::log::{Entry, MAX_SEGMENT_ENTRIES};
 use warptrace_abi::pool::PoolDescriptor;
@@ -22,7 +20,6 @@ const POSITION: u32 = 8;
 /// Entries that a warp prefetches: four per lane.
 const AHEAD: u32 = 4 * simt::WARP_LANES;
 
-/// The logs of a stream, one per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Logs {
     memory: DeviceLogs,
@@ -37,10 +34,9 @@ impl Logs {
         Self { memory: DeviceLogs { logs: pool.logs, end: pool.merged_from }, stream, first }
     }
 
-    /// Calls `take` for all runs with their position, the index of their entry, and their words. The lane's
-    /// log has the positions from `start` onward, but any lane may pass its runs to `take`. Returns the
-    /// position after the last run of the lane's log. All lanes of the warp call it; each warp needs separate
-    /// `slots`.
+    /// Calls `take` for all runs with their position, entry index and words. The lane's log has the positions
+    /// from `start` on, but any lane may pass its runs to `take`. Returns the position after the log's last
+    /// run. All lanes of the warp call it; each warp needs separate `slots`.
     #[inline(always)]
     pub(super) fn for_each(
         &self,
@@ -109,7 +105,6 @@ struct PieceRow {
     pieces: u32,
 }
 
-/// The location of an entry in a row.
 #[derive(Clone, Copy)]
 struct Number {
     rank: u32,
@@ -119,7 +114,6 @@ struct Number {
 }
 
 impl PieceRow {
-    /// Locates an entry by its number in the row.
     #[inline(always)]
     fn find(self, number: u32) -> Number {
         // `max` shows the compiler that the divisor is not 0.
@@ -130,15 +124,13 @@ impl PieceRow {
         Number { rank, is_there, index: if is_there { piece + offset } else { piece } }
     }
 
-    /// Reads the lane's entry: number `first` plus the lane. If it does not exist, another one is read and
-    /// not used.
+    /// Reads the lane's entry, number `first` plus the lane. If it does not exist, reads another, unused one.
     #[inline(always)]
     fn read(self, memory: DeviceLogs, first: u32) -> [u32; 4] {
         memory.entry(self.find(first + simt::lane()).index)
     }
 
-    /// Passes the entries from [`read`](Self::read) to `take`, if they hold runs. All lanes of the warp call
-    /// it.
+    /// Passes the entries from [`read`](Self::read) that hold runs to `take`. All lanes of the warp call it.
     #[inline(always)]
     fn hand_over(self, first: u32, words: [u32; 4], take: &mut impl FnMut(u32, u32, [u32; 4])) {
         let (mut slots, lane) = (self.slots, simt::lane());

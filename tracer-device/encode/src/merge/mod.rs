@@ -1,16 +1,13 @@
-//! Merges the logs of each stream into one sequence of runs.
-//!
-//! A warp takes a stream, counts the entries of its logs, reserves memory for all of them, and writes a key
-//! for each entry, log by log. If only one log has entries, no sort is needed, and the warp copies the runs
-//! directly. Otherwise the keys are sorted (`sort`). The warp sorts them alone if they fit into its part of
-//! shared memory. If not, all warps of the block sort them, one such stream after another. Finally, the warp
-//! cuts the merged runs into stretches.
+//! Merges the logs of each stream into one sequence of runs. A warp takes a stream, counts the entries of its
+//! logs, reserves memory for all of them, and writes a key for each entry, log by log. If only one log has
+//! entries, no sort is needed, and the warp copies the runs directly. Otherwise the keys are sorted (`sort`).
+//! The warp sorts them alone if they fit into its part of shared memory. If not, all warps of the block sort
+//! them, one such stream after another. Finally, the warp cuts the merged runs into stretches.
 //!
 //! If chunks or memory for merged runs are used up, a stream waits for another round and is merged again. Its
-//! account then holds the length of the prefix that is already recorded.
-//!
-//! Keys are times since the earliest run, so times may wrap once. They wrap about every half minute. If a log
-//! shows that its times have wrapped again, one lane merges the logs run by run (`serial`).
+//! account then holds the length of the prefix that is already recorded. Keys are times since the earliest
+//! run, so times may wrap once. They wrap about every half minute. If a log shows that its times have wrapped
+//! again, one lane merges the logs run by run (`serial`).
 //!
 //! All warps of a block sort a long stream, because such a stream determines the end of the launch, and the
 //! other warps have no other work. One warp sorts a short stream: most of its time is latency at the
@@ -87,9 +84,8 @@ impl Share {
     }
 }
 
-/// Takes the stream with this number, if it exists and represents its class. Counts the entries of its logs,
-/// reserves memory for them, and stores the parameters for reading them. Returns for each lane a cursor at
-/// the first entry of its log.
+/// Takes the stream with this number, if it exists and represents its class: counts the entries of its logs,
+/// reserves memory, and stores the parameters to read them. Returns the lane's cursor at its first entry.
 #[inline(never)]
 fn take_stream(table: u64, count: u32, number: u32, streams: u32, classes: u64) -> Cursor {
     let (work, lane) = (WarpShared::new(simt::warp_in_block()), simt::lane());
@@ -122,11 +118,9 @@ fn take_stream(table: u64, count: u32, number: u32, streams: u32, classes: u64) 
     first
 }
 
-/// Counts the entries of a stream's logs, one lane per log, and reserves memory for the merged runs. If that
-/// memory or the chunks are used up, the stream waits for another round. If the entries exceed the total
-/// memory for merged runs, they are lost.
-///
-/// In rings, skips the runs that began before the last loss of any lane.
+/// Counts the entries of a stream's logs, one lane per log, and reserves memory for the merged runs. If
+/// memory or chunks are used up, the stream waits for another round. If the entries exceed the total memory
+/// for merged runs, they are lost. In rings, skips the runs that began before the last loss of any lane.
 #[inline(always)]
 fn count_entries(pool: &PoolDescriptor, work: WarpShared, logs: StreamLogs, account: u64) -> Cursor {
     let lane = simt::lane();

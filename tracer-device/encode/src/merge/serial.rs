@@ -1,8 +1,6 @@
-//! Merges the logs of a stream with one thread, for arbitrary times.
-//!
-//! The thread compares the next runs of all logs and takes the earliest. It continues with the same log while
-//! that log's next run comes before all others. Times are compared relative to the last run taken, so they
-//! may wrap repeatedly.
+//! Merges the logs of a stream with one thread, for arbitrary times. The thread compares the next runs of all
+//! logs and takes the earliest. It continues with the same log while that log's next run comes before all
+//! others. Times are compared relative to the last run taken, so they may wrap repeatedly.
 
 use warptrace_abi::log::Entry;
 use warptrace_format::LANES;
@@ -17,7 +15,6 @@ const TIME: u32 = 12;
 
 pub(crate) const HEADS_BYTES: u32 = HEAD_BYTES * LANES;
 
-/// A merge of the logs of a stream.
 pub(crate) struct SerialMerge<H, L> {
     heads: H,
     memory: L,

@@ -1,5 +1,4 @@
-//! Shared memory layout of the merging kernel. Steps pass their results here, and threads of a block exchange
-//! data.
+//! Shared memory layout of the merging kernel, through which its steps and threads exchange data.
 //!
 //! For the block:
 //! ```text
@@ -34,8 +33,7 @@ use crate::merged::RunSums;
 use crate::warp;
 
 pub(crate) const MAX_WARPS: u32 = 4;
-/// Maximum runs of a stream whose keys are in shared memory. Most streams have fewer, and a multiprocessor
-/// still has room for eight blocks.
+/// Maximum runs of a stream whose keys are in shared memory: enough for most, with room for eight blocks.
 pub(super) const MAX_SHARED_KEYS: u32 = 384;
 /// Bytes of the slots for the pieces that a warp reads.
 pub(super) const SLOTS_BYTES: u32 = 16 * WARP_LANES;
@@ -56,7 +54,6 @@ const ALL_BYTES: u32 = KEYS + MAX_WARPS * KEYS_BYTES;
 const _: () = assert!(HEADS_BYTES <= STARTS && STARTS + 4 * (WARP_LANES + 1) <= MERGED);
 const _: () = assert!(size_of::<PoolDescriptor>() == 64);
 
-/// The merged runs of a stream, and their keys.
 #[derive(Clone, Copy)]
 pub(super) struct MergedRuns {
     /// Index of the first reserved entry of log memory; [`NEVER`](crate::warp::NEVER) without a reservation.
@@ -260,8 +257,7 @@ impl WarpShared {
         self.memory.set32(UNSORTED, 0);
     }
 
-    /// Notes that a list of keys was not sorted. Keeps the next step, because other warps may not have read
-    /// it yet.
+    /// Notes that a list of keys was not sorted. Keeps the next step, which other warps may still read.
     #[inline(always)]
     pub(super) fn set_unsorted(mut self) {
         self.memory.set32(UNSORTED, 1);

@@ -1,15 +1,13 @@
-//! Merges sorted lists of keys into one, and brings the runs into that order.
+//! Merges sorted lists of keys into one, and brings the runs into that order. Each run of a stream has a key
+//! of 8 bytes: its start time since the earliest run, and the index of its entry. Memory holds two keys per
+//! run. Keys move from one half of the memory to the other and back, and each move halves the number of
+//! lists. Each thread of the team writes an equal part of the new lists, key by key. A binary search finds
+//! where its part begins in the two old lists. Small sets of keys are in shared memory. Larger ones are in
+//! the memory that is reserved for the merged runs.
 //!
-//! Each run of a stream has a key of 8 bytes: its start time since the earliest run, and the index of its
-//! entry. Memory holds two keys per run. Keys move from one half of the memory to the other and back, and
-//! each move halves the number of lists. Each thread of the team writes an equal part of the new lists, key
-//! by key. A binary search finds where its part begins in the two old lists. Small sets of keys are in shared
-//! memory. Larger ones are in the memory that is reserved for the merged runs.
-//!
-//! Entries without a run have keys too. They come last, so their lists stay sorted.
-//!
-//! At the end, the keys are in the second half, and the merged runs are written from the start. A run
-//! overwrites only its own key and keys of earlier runs.
+//! Entries without a run have keys too, which come last, so lists stay sorted. At the end, the keys are in
+//! the second half, and the merged runs are written from the start: a run overwrites only its own key and
+//! keys of earlier runs.
 
 use warptrace_abi::log::Entry;
 use warptrace_abi::pool::PoolDescriptor;
@@ -100,7 +98,6 @@ pub(super) struct GlobalKeys {
 }
 
 impl GlobalKeys {
-    /// Returns both halves of the memory for the merged runs.
     #[inline(always)]
     pub(super) fn halves(pool: &PoolDescriptor, merged: &MergedRuns) -> [Self; 2] {
         let address = at_entry(pool.logs, merged.first).address();
@@ -180,8 +177,7 @@ impl Pair {
         Self { list, start, middle, end: work.start(list + 2 * step) }
     }
 
-    /// Returns the pair that contains a position. The number of lists is halved `levels` times in all, and
-    /// `level` times so far.
+    /// Returns the pair that contains a position, after `level` of `levels` halvings of the number of lists.
     #[inline(always)]
     fn at_position(work: WarpShared, levels: u32, level: u32, position: u32) -> Self {
         // Binary search for the last list that starts at or before the position.
@@ -227,8 +223,7 @@ fn merge_part<K: Keys>(work: WarpShared, levels: u32, level: u32, from: K, to: K
             (one, other) = (pair.start, pair.middle);
             (first, second) = (get(one, pair.middle), get(other, pair.end));
         }
-        // Checks whether the lists are sorted at their old positions. Both lists together occupy the same
-        // positions before and after.
+        // Checks whether the lists are sorted at their old positions. A pair of lists keeps its positions.
         if level == 0
             && position != pair.start
             && position != pair.middle

@@ -15,11 +15,10 @@ use crate::classes::has_classes;
 use crate::lane_log::{LaneLog, StreamLogs};
 use crate::warp::NEVER;
 
-/// Finds the class of each stream, before [`encode`](super::encode) of the same launches. Writes into the
-/// array of classes, for each stream, which stream represents its class.
-///
-/// On a GPU that is any stream of the class. Here it is the last one, so that tests detect code that assumes
-/// the first. The table after the array is not used, and streams of any length are compared.
+/// Finds the class of each stream, before [`encode`](super::encode) of the same launches: writes for each
+/// stream which stream represents its class. On a GPU that is any stream of the class. Here it is the last
+/// one, so that tests detect code that assumes the first. The table after the array is not used, and streams
+/// of any length are compared.
 ///
 /// # Safety
 /// As for [`encode`](super::encode).

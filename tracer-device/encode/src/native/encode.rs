@@ -1,5 +1,4 @@
-//! Cuts merged runs into stretches and encodes them into chunks, on the host. Counterpart of the encoding
-//! kernels.
+//! Cuts merged runs into stretches and encodes them, on the host. Counterpart of the encoding kernels.
 
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
@@ -46,8 +45,7 @@ impl Tables {
     }
 }
 
-/// Encodes the merged runs of a stream that are not recorded yet, as long as the pool has chunks. Adds the
-/// result to the stream's account.
+/// Encodes the runs of a stream that are not recorded yet while the pool has chunks; updates its account.
 pub(super) fn encode<E: Encoder>(
     memory: &DeviceMemory<'_>,
     owned: Owned<'_>,
@@ -90,8 +88,7 @@ pub(super) fn encode<E: Encoder>(
     }
 }
 
-/// Skips the first `recorded` events and returns the remaining runs. Reduces the count of a run that was
-/// recorded partly.
+/// Skips the first `recorded` events. Returns the remaining runs, the first with its remaining count.
 fn pass_over(runs: &mut [Words], mut recorded: u64) -> &mut [Words] {
     let mut done = 0;
     for run in runs.iter_mut() {
@@ -132,8 +129,7 @@ pub struct Filled {
     pub times: [u32; 2],
 }
 
-/// Encodes as many runs as a payload has room for. May also encode some events of the next run, and then
-/// reduces its count.
+/// Encodes as many runs as fit into a payload, and possibly some events of the next, whose count it reduces.
 pub(super) fn fill<E: Encoder>(
     params: E::Params,
     tables: &mut Tables,
@@ -184,8 +180,7 @@ struct Stream<'a, P> {
 }
 
 impl<P: Copy> Stream<'_, P> {
-    /// Encodes a stretch into `chunk`, and into further chunks when it is full. Returns true if the whole
-    /// stretch is encoded.
+    /// Encodes a stretch into `chunk` and further chunks. Returns true if the whole stretch is encoded.
     fn write<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], mut stretch: &mut [Words]) -> bool {
         let mut chunk = Some(chunk);
         while !stretch.is_empty() {
@@ -199,8 +194,7 @@ impl<P: Copy> Stream<'_, P> {
         true
     }
 
-    /// Encodes as many runs as a chunk has room for and returns their number. May also encode some events of
-    /// the next run, and then reduces its count.
+    /// Like the function `fill`, into a chunk. Returns the number of complete runs.
     fn fill<E: Encoder<Params = P>>(&mut self, chunk: &mut [u8], runs: &mut [Words]) -> usize {
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
         let time_bytes = self.memory.time_bytes(self.header[5]);

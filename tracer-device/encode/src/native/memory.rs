@@ -1,5 +1,4 @@
-//! Bounds-checked access to the memory that the native encoder reads and writes. All unsafe access to the
-//! pool and logs is here.
+//! Bounds-checked access to the native encoder's memory. All unsafe access to the pool and logs is here.
 
 use std::marker::PhantomData;
 use std::ptr::with_exposed_provenance_mut;
@@ -72,8 +71,7 @@ impl<'a> DeviceMemory<'a> {
     /// Returns true if a stream represents its class, or if classes were not requested.
     pub(super) fn is_first(&self, name: StreamName) -> bool {
         let number = self.number(name);
-        // SAFETY: an element of the array (contract of `new`), aligned (checked there). Nothing writes it
-        // meanwhile.
+        // SAFETY: an element (contract of `new`), aligned (checked there), which nothing writes meanwhile.
         self.pool.classes == 0 || unsafe { self.class_array().add(number).read() } & !PARTED == number as u32
     }
 
@@ -148,8 +146,7 @@ impl<'a> DeviceMemory<'a> {
             return None;
         }
         let start = with_exposed_provenance_mut::<Words>(self.pool.logs as usize);
-        // SAFETY: initialized memory for merged runs, within its bounds. The counter assigns each entry to
-        // one task.
+        // SAFETY: memory for merged runs (initialized, in bounds). The counter gives each entry to one task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(first as usize), entries as usize) })
     }
 
@@ -161,8 +158,7 @@ impl<'a> DeviceMemory<'a> {
         }
         let bytes = self.pool.chunk_bytes as usize;
         let start = with_exposed_provenance_mut::<u8>(self.pool.chunks as usize);
-        // SAFETY: initialized memory of the pool, within its bounds. The counter assigns each chunk to one
-        // task.
+        // SAFETY: memory of the pool (initialized, in bounds). The counter gives each chunk to one task.
         Some(unsafe { std::slice::from_raw_parts_mut(start.add(index as usize * bytes), bytes) })
     }
 
@@ -232,8 +228,7 @@ fn check_pool(pool: &PoolDescriptor) -> Result<(), EncodeError> {
     )
 }
 
-/// Checks a launch. `streams` is the number of streams of all earlier launches. Returns the number including
-/// this launch.
+/// Checks a launch. Takes the number of streams of earlier launches; returns it including this launch.
 fn check_launch(
     pool: &PoolDescriptor,
     index: usize,

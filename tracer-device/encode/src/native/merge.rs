@@ -39,7 +39,6 @@ pub(super) fn earliest(times: impl Iterator<Item = u32>) -> Option<u32> {
     base.map(|base| base.wrapping_add(minimum))
 }
 
-/// The result of merging.
 pub(super) enum Merging<'a> {
     Nothing,
     /// The pool has no chunk or no memory for the runs at the moment. The stream waits for another round.

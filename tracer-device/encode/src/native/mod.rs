@@ -129,9 +129,8 @@ impl ChunkEncoder {
         Ok(Self { state: State::new(codec), time_bytes: if times { TIME_BYTES } else { 0 } })
     }
 
-    /// Encodes as many of the runs, in order, as `payload` has room for. May also encode some events of the
-    /// next run, and then reduces its count. The payload of the smallest chunk has room for at least one
-    /// event of any run.
+    /// Encodes as many of the runs, in order, as `payload` has room for, and possibly part of the next, whose
+    /// count it reduces. A payload of the smallest chunk has room for at least one event of any run.
     pub fn fill(&mut self, track: u32, runs: &mut [RunWords], payload: &mut [u8]) -> Filled {
         let time_bytes = if track == 0 { self.time_bytes } else { 0 };
         self.state.fill(track, runs, payload, time_bytes)
@@ -145,7 +144,6 @@ struct State {
     raw: Tables,
 }
 
-/// The encoder of track 0.
 enum Trace {
     Raw,
     Ecl(EclParams, Tables),

@@ -12,8 +12,7 @@ use crate::warp;
 const WORDS: u32 = (31 + GROUP_LANES * (MAX_PUSH_BITS + MAX_AGAIN_BITS)).div_ceil(32);
 pub(super) const BUFFER_BYTES: u32 = WORDS.div_ceil(4) * 16;
 
-/// Bits that a group writes, starting at a word of the payload. Zero, except for the bits of an incomplete
-/// word.
+/// Bits that a group writes, starting at a word of the payload. Zero, except in an incomplete word.
 #[derive(Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) memory: SharedMemory,
@@ -49,8 +48,7 @@ impl Buffer {
         }
     }
 
-    /// Moves the complete words to the payload, which has `before` bits already. `more` bits are new. All
-    /// lanes of the warp call it.
+    /// Moves the complete words to the payload, which has `before` bits; `more` are new. All lanes call it.
     #[inline(always)]
     pub(super) fn flush(self, payload: u64, before: u32, more: u32) {
         let (mut memory, mut payload) = (self.memory, GlobalMemory::new(payload));

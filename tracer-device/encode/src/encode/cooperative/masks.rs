@@ -1,18 +1,15 @@
-//! Computes the stack of masks before each run, for all lanes of a group at once.
-//!
-//! Unless masks fall out at the bottom, the stack before a run holds exactly those masks of earlier runs,
-//! except the last one, that strictly contain every mask since. A mask is pushed when the next mask is
-//! strictly inside it, and popped by the first mask that is not. For each mask, a vote finds the lanes whose
-//! mask is strictly inside it. The mask is in the stack of a lane if these lanes extend without a gap from
-//! the mask's own lane to that lane. The stack at the beginning counts as four earlier masks.
+//! Computes the stack of masks before each run, for all lanes of a group at once. Unless masks fall out at
+//! the bottom, the stack before a run holds exactly those masks of earlier runs, except the last one, that
+//! strictly contain every mask since. A mask is pushed when the next mask is strictly inside it, and popped
+//! by the first mask that is not. For each mask, a vote finds the lanes whose mask is strictly inside it. The
+//! mask is in the stack of a lane if these lanes extend without a gap from the mask's own lane to that lane.
+//! The stack at the beginning counts as four earlier masks.
 //!
 //! A mask falls out when four more are above it. Let *depth* be the number of masks found, and *lost* the
 //! number of lowest masks that have fallen out. Each step clamps *lost* to the range from depth - 4 to depth.
 //! A sequence of clamps is a clamp, so the lanes find their values by a scan over clamps, in log2(lanes)
-//! rounds.
-//!
-//! A mask of all lanes is always below everything. It is not counted, because the bottom of the stack always
-//! has enough of them.
+//! rounds. A mask of all lanes, always below everything, is not counted: the bottom of the stack has enough
+//! of them.
 
 use warptrace_format::Memory;
 use warptrace_format::codec::predict::stack::{DEPTH, Stack};
@@ -21,8 +18,7 @@ use super::{GROUP_LANES, Member};
 use crate::memory::SharedMemory;
 use crate::warp::{self, shuffle_up};
 
-/// Masks of a group: the stack before the first run, innermost last, then the mask before each lane's run. 0
-/// stands for all lanes.
+/// A group's masks; 0: all lanes. The stack before the first run, innermost last, then the masks before runs.
 const MASKS: u32 = DEPTH as u32 + GROUP_LANES;
 pub(super) const MASKS_BYTES: u32 = 4 * MASKS;
 const _: () = assert!(MASKS < 32 && MASKS_BYTES.is_multiple_of(16));
@@ -43,8 +39,7 @@ const fn later_lanes(number: u32) -> u32 {
     lanes | lanes << GROUP_LANES
 }
 
-/// Returns the lane's stack after `mask`. The masks of the group are at `at`. The first `here` lanes have
-/// one.
+/// Returns the lane's stack after `mask`. The group's masks are at `at`. The first `here` lanes have one.
 #[inline(always)]
 pub(super) fn stack(mut memory: SharedMemory, at: u32, mask: u32, member: Member, here: u32) -> Stack {
     memory.set32(at + 4 * (DEPTH as u32 + member.index), written(mask));

@@ -1,23 +1,18 @@
-//! Encodes stretches with `predict`, half a warp per stretch.
-//!
-//! A group takes one run per lane at a time, and writes the same bits that `PredictState` writes for the runs
-//! in sequence. The state that `PredictState` carries from run to run is computed for all lanes at once, or
-//! in few rounds:
+//! Encodes stretches with `predict`, half a warp per stretch. A group takes one run per lane at a time, and
+//! writes the same bits that `PredictState` writes for the runs in sequence. The state that `PredictState`
+//! carries from run to run is computed for all lanes at once, or in few rounds:
 //!
 //! 1. The stack of masks before each run (`masks`): votes find which masks of earlier runs it consists of.
-//! 2. The slots (`slots`): lanes with different slots are independent. The lanes that are first with their
-//!    slot take their turn together, then the lanes that are second, and so on.
-//! 3. Hits since the last miss: sums of counts, and the event number of the last miss from the highest lower
-//!    lane that has one.
+//! 2. The slots (`slots`): lanes with different slots are independent. Lanes with the same slot take turns.
+//! 3. Hits since the last miss: sums of counts, and the event number from the highest lower lane with a miss.
 //! 4. The code of each lane, and its position by sums of lengths. All lanes write into a buffer (`bits`),
 //!    whose complete words are copied to the chunk.
 //!
 //! A run is an event and its repeats. The first repeat may miss; all later ones are certain hits. This repeat
 //! and the event of the next run use the same slot: the repeat is looked up by its own location, which is
 //! also the last location for the next run. So the *item* of a lane is the first repeat of the previous run,
-//! if it has one, and then the event of the lane's run. A stretch has one more item than runs.
-//!
-//! One thread encodes runs whose counts may be too large for a chunk.
+//! if it has one, and then the event of the lane's run. A stretch has one more item than runs. One thread
+//! encodes runs whose counts may be too large for a chunk.
 
 mod bits;
 mod masks;
@@ -46,8 +41,7 @@ pub(crate) const GROUP_LANES: u32 = 16;
 /// Maximum groups per block.
 pub(crate) const MAX_GROUPS: u32 = 8;
 
-/// Returns the bytes of a group's memory: slots, masks, bits. The size puts the same words of a warp's groups
-/// in different banks.
+/// Returns the bytes of a group's slots, masks and bits, such that a warp's groups use different banks.
 const fn group_bytes(params: PredictParams) -> u32 {
     let bytes = params.tail_at() + MASKS_BYTES + BUFFER_BYTES;
     (bytes - 64).div_ceil(128) * 128 + 64
@@ -303,8 +297,7 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     work.remaining -= here;
 }
 
-/// Writes the times of the runs and the header into the chunk of a stretch, and updates the account of its
-/// warp. The whole group calls it.
+/// Writes a stretch's times and chunk header, and updates its warp's account. The whole group calls it.
 #[inline(always)]
 fn close(memory: SharedMemory, launches: Launches, params: PredictParams, work: &Work, member: Member) {
     let (mut length, mut times) = (work.bits.div_ceil(8), [0; 2]);

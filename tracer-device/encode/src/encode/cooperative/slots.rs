@@ -70,7 +70,6 @@ impl Item {
         self.located(slot) & ((by_seen & is_seen) | (!by_seen & self.exact() & fits))
     }
 
-    /// Returns true if the lane has an event and this slot does not expect it.
     #[inline(always)]
     pub(super) fn misses(&self, slot: Slot) -> bool {
         self.is_run & !self.hits(slot)
@@ -87,8 +86,7 @@ impl Item {
         )
     }
 
-    /// Returns the codes of a missed event, `run` hits after the last miss: the code up to its location, and
-    /// the code of its mask.
+    /// Returns the codes of a missed event, `run` hits after the last miss: up to its location, and its mask.
     #[inline(always)]
     pub(super) fn codes(&self, slot: Slot, run: u32) -> (Code, Code) {
         let form = self.form(slot);
@@ -129,8 +127,7 @@ pub(super) fn outcome(
 ) -> Outcome {
     let slot_at = params.slot_at(item.last);
     let turn = turn(params, slot_at, member);
-    // Turns start at 1. Lanes without work have turn 0: no lane waits for them, and they read nothing that
-    // other lanes write.
+    // Turns start at 1. Lanes without work have turn 0: no lane waits for them, and they read no slot.
     let turn = if item.is_run | item.again { turn + 1 } else { 0 };
     let mut outcome = Outcome { slot: Slot::default(), misses_again: false, located_again: false };
     let before = Relations::new(Relation::SAME, true, item.mask_before, item.mask_before);
