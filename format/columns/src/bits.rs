@@ -6,7 +6,7 @@
 //!         bits * values / 8       per block: values, the lowest bit first, then zeros up to a whole byte
 //! ```
 //!
-//! Widths are stored separately from values, so that a scan of the widths yields the starts of the blocks.
+//! Widths are stored separately, so that a scan of them yields the starts of the blocks.
 
 use crate::{ColumnCursor, ColumnError, Element};
 
@@ -16,7 +16,6 @@ pub const BLOCK: usize = 128;
 /// Bytes that [`Element::at_bit`] requires from an element's first byte.
 const WINDOW: usize = 16;
 
-/// Returns the width of the largest value, in bits.
 #[inline(always)]
 fn width<T: Element>(block: &[T]) -> usize {
     let all = block.iter().fold(0, |all, value| all | value.to_u64());
@@ -28,10 +27,7 @@ pub fn encoded_len<T: Element>(values: &[T]) -> usize {
     values.chunks(BLOCK).map(|block| 1 + (block.len() * width(block)).div_ceil(8)).sum()
 }
 
-/// Encodes values.
-///
-/// # Panics
-/// If the length of `bytes` is not [`encoded_len`].
+/// Encodes values. Panics if the length of `bytes` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     let (widths, mut rest) = bytes.split_at_mut(values.len().div_ceil(BLOCK));
     for (block, to) in values.chunks(BLOCK).zip(widths) {
@@ -66,10 +62,7 @@ fn pack<T: Element>(block: &[T], width: usize, packed: &mut [u8]) {
     }
 }
 
-/// Decodes values.
-///
-/// # Errors
-/// The bytes end too early, a width exceeds an element, or bits are set after a block's last value.
+/// Decodes values. Fails if the bytes end too early, a width is too large, or bits follow a block's values.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     let widths_at = source.offset();
     let widths = source.take("widths", values.len().div_ceil(BLOCK))?;
@@ -123,7 +116,7 @@ fn unpack<T: Element>(window: &[u8], width: usize, block: &mut [T]) {
     }
 }
 
-/// Reads groups of eight values. A group takes `BITS` bytes, so that offsets and shifts are constants.
+/// Reads groups of eight values, each of `BITS` bytes, so that offsets and shifts are constants.
 fn unpack_eights<T: Element, const BITS: usize>(window: &[u8], mask: T, eights: &mut [[T; 8]]) {
     for (number, values) in eights.iter_mut().enumerate() {
         let window = &window[number * BITS..number * BITS + BITS + WINDOW];

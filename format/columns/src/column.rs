@@ -10,26 +10,20 @@ use crate::{
     stream_vbyte, zero_runs,
 };
 
-/// Number of orders, from 0, among which [`Layout::smallest`] chooses.
+/// Number of orders, from 0, that [`Layout::smallest`] tries.
 const CHOSEN_ORDERS: usize = 3;
 
-/// Appends the smallest column of `values` and returns its layout.
-///
-/// # Panics
-/// If there are more than [`MAX_VALUES`] values, or `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
+/// Appends the smallest column of `values` and returns its layout. Panics for more than [`MAX_VALUES`]
+/// values, or if `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
 pub fn encode<T: Element>(values: &[T], tuple: usize, bytes: &mut Vec<u8>) -> Layout {
     let layout = Layout::smallest(values, tuple);
     layout.encode(values, bytes);
     layout
 }
 
-/// Decodes a column and leaves the source after it.
-///
+/// Decodes a column and leaves the source after it. Fails if the bytes are not a column of elements of `T`.
 /// Allocates at most 2 x [`VALUES_PER_BYTE`](crate::VALUES_PER_BYTE) elements for each byte of the source,
 /// and at most twice [`MAX_VALUES`] elements.
-///
-/// # Errors
-/// The bytes are not a column of elements of `T`.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>) -> Result<Vec<T>, ColumnError> {
     let header = Header::read(source)?;
     if header.bits != T::BITS {
@@ -51,11 +45,8 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>) -> Result<Vec<T>, Colum
 }
 
 impl Layout {
-    /// Returns the layout with the smallest column among differences of order 0, 1 or 2 with this tuple size.
-    /// Of layouts with equal size, returns the simplest.
-    ///
-    /// # Panics
-    /// If `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
+    /// Returns the layout with the smallest column for order 0, 1 or 2 and this tuple size; of equal sizes,
+    /// the simplest. Panics if `tuple` is not 1 to [`MAX_TUPLE`](crate::MAX_TUPLE).
     pub fn smallest<T: Element>(values: &[T], tuple: usize) -> Self {
         let shape = |order| Shape::new(order, tuple).expect("a tuple has 1 to 8 elements");
         let mut smallest = Self { shape: shape(0), zero_runs: false, packing: Packing::Plain };
@@ -68,7 +59,7 @@ impl Layout {
             let residuals = residuals(order, &differences);
             for zero_runs in [false, true] {
                 let Some(elements) = elements(zero_runs, &residuals) else { continue };
-                // The size of the varint with the number of elements, which is less than 2^28.
+                // The size of the varint with the number of elements.
                 let count = if zero_runs { 1 + elements.len().max(1).ilog2() as usize / 7 } else { 0 };
                 for packing in Packing::ALL {
                     let size = count + packing.encoded_len(&elements);
@@ -82,10 +73,7 @@ impl Layout {
         smallest
     }
 
-    /// Appends the column of `values` in this layout. Omits zero runs if they save no element.
-    ///
-    /// # Panics
-    /// If there are more than [`MAX_VALUES`] values.
+    /// Appends the column of `values`, without useless zero runs. Panics for more than [`MAX_VALUES`] values.
     pub fn encode<T: Element>(mut self, values: &[T], bytes: &mut Vec<u8>) {
         assert!(values.len() <= MAX_VALUES, "{} values; a column has at most {MAX_VALUES}", values.len());
         let mut differences = Cow::Borrowed(values);
@@ -103,7 +91,7 @@ impl Layout {
     }
 }
 
-/// Returns zigzag numbers of differences. Values of order 0 stay unchanged.
+/// Returns zigzag numbers of differences, or the values of order 0.
 fn residuals<T: Element>(order: usize, differences: &[T]) -> Cow<'_, [T]> {
     match order {
         0 => Cow::Borrowed(differences),
@@ -134,7 +122,6 @@ impl Packing {
         }
     }
 
-    /// Writes elements into exactly [`encoded_len`](Self::encoded_len) bytes.
     fn encode<T: Element>(self, elements: &[T], bytes: &mut [u8]) {
         match self {
             Self::Plain => {

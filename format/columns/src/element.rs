@@ -10,9 +10,7 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// Integer of a column: `u32` or `u64`. Signed integers and floats are stored as their bits.
-///
-/// All arithmetic of columns wraps.
+/// Integer of a column: `u32` or `u64`, also the bits of signed integers and floats. Arithmetic wraps.
 pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync + 'static {
     /// Bits of an element, 32 or 64.
     const BITS: u32;
@@ -26,8 +24,7 @@ pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync +
     fn wrapping_add(self, other: Self) -> Self;
     /// Returns the difference modulo 2^[`BITS`](Self::BITS).
     fn wrapping_sub(self, other: Self) -> Self;
-    /// Returns the zigzag number of a signed difference, which is small if the difference is: 0, -1, 1, -2
-    /// become 0, 1, 2, 3.
+    /// Returns the zigzag number of a signed difference: 0, -1, 1, -2 become 0, 1, 2, 3.
     fn zigzag(self) -> Self;
     /// Inverse of [`zigzag`](Self::zigzag).
     fn unzigzag(self) -> Self;
@@ -35,10 +32,8 @@ pub trait Element: sealed::Sealed + Copy + Debug + Default + Ord + Send + Sync +
     fn to_u64(self) -> u64;
     /// Returns the low bits of `number`.
     fn truncate(number: u64) -> Self;
-    /// Returns the element that starts at bit `bit` of `bytes`, masked by `mask`.
-    ///
-    /// # Panics
-    /// If `bytes` has fewer than 16 bytes from the byte in which the element starts.
+    /// Returns the element that starts at bit `bit` of `bytes`, masked by `mask`. Panics if `bytes` has fewer
+    /// than 16 bytes from that bit's byte on.
     fn at_bit(bytes: &[u8], bit: usize, mask: Self) -> Self;
 
     /// Returns the code of the fewest bytes that hold the element.

@@ -1,9 +1,7 @@
 //! Errors of decoding columns.
 
-/// Error of decoding a column.
-///
-/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::ColumnCursor). After an error, discard
-/// the column: it is damaged or has another element type. Other columns decode without it.
+/// Error of decoding a column: it is damaged or has another element type. Other columns decode without it.
+/// Offsets are in bytes from the start of the [`ColumnCursor`](crate::ColumnCursor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {

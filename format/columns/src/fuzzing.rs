@@ -22,8 +22,7 @@ pub fn round_trip(data: &[u8]) {
     round_trip_values(layout, &words.collect::<Vec<_>>());
 }
 
-/// Encodes values in a layout and in the smallest one. Checks that both columns decode to the values, one
-/// after the other. For orders below 3, checks that the smallest one is not larger.
+/// Checks that values survive a round trip in a layout and in the smallest one, and checks its size.
 pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     let mut bytes = Vec::new();
     layout.encode(values, &mut bytes);
@@ -40,8 +39,7 @@ pub fn round_trip_values<T: Element>(layout: Layout, values: &[T]) {
     }
 }
 
-/// Decodes any bytes. Checks that they give an error, or values that survive a round trip and are not more
-/// than the bytes can hold.
+/// Checks that any bytes give an error, or values that survive a round trip and that the bytes can hold.
 pub fn decode_arbitrary(data: &[u8]) {
     decode_arbitrary_as::<u32>(data);
     decode_arbitrary_as::<u64>(data);

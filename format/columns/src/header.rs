@@ -7,7 +7,7 @@ use crate::{ColumnCursor, ColumnError, Element, Shape};
 
 /// Maximum values of a column.
 pub const MAX_VALUES: usize = 1 << 24;
-/// Maximum values of a column for each byte after its header, reached by blocks of packed zeros.
+/// Maximum values of a column for each byte after its header: a block of packed zeros takes one.
 pub const VALUES_PER_BYTE: usize = 128;
 
 const ORDER_SHIFT: u32 = 1;
@@ -74,10 +74,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header, and checks that the bytes after it can hold the announced number of values.
-    ///
-    /// # Errors
-    /// The bytes end too early, a field has an invalid value, or too many values are announced.
+    /// Reads a header. Fails if a field is invalid, or if the bytes after it cannot hold the values.
     pub fn read(source: &mut ColumnCursor<'_>) -> Result<Self, ColumnError> {
         let start = source.offset();
         let invalid = |field, offset, value: u8, expected| {

@@ -1,9 +1,8 @@
 //! Columns of integers that accompany the events of a trace: times, addresses, values.
 //!
 //! Encoding replaces values by differences of a chosen order ([`difference`], inverse [`scan`]), differences
-//! by small unsigned numbers (zigzag), and runs of zeros by counts ([`zero_runs`]). It then packs the result
-//! with [`bits`] or [`stream_vbyte`]. Each step is a function on slices. [`encode`] chooses the smallest
-//! layout and applies all steps; [`decode`] reverses them.
+//! by zigzag numbers, and runs of zeros by counts ([`zero_runs`]). It then packs the result with [`bits`] or
+//! [`stream_vbyte`]. [`encode`] chooses the smallest layout and applies all steps; [`decode`] reverses them.
 //!
 //! # Column
 //! ```text

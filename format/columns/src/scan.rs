@@ -1,8 +1,8 @@
 //! Prefix sums of higher order and of tuples, and their inverse, differences.
 //!
 //! Source: S. Maleki, A. Yang, M. Burtscher, "Higher-order and tuple-based massively-parallel prefix sums",
-//! PLDI 2016 (SAM). Only the computation is iterated: values are read and written once, block by block. Each
-//! block passes one sum for each order and each element of a tuple to the next.
+//! PLDI 2016 (SAM). Values are read and written once, block by block. Each block passes one sum for each
+//! order and each element of a tuple to the next.
 
 use crate::{Element, MAX_ORDER, MAX_TUPLE, Shape};
 
@@ -48,7 +48,6 @@ fn each_order<T: Element>(
     }
 }
 
-/// Replaces each value and its tuple element's state by the result of `step`.
 #[inline(always)]
 fn each<T: Element>(
     tuple: usize,
@@ -68,7 +67,6 @@ fn each<T: Element>(
     }
 }
 
-/// [`each`] for tuples of size `N`, with the state in registers.
 #[inline(always)]
 fn each_of<T: Element, const N: usize>(
     state: &mut [T; MAX_TUPLE],

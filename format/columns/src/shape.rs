@@ -5,11 +5,9 @@ pub const MAX_ORDER: usize = 8;
 /// Maximum size of a tuple.
 pub const MAX_TUPLE: usize = 8;
 
-/// Order of differences and size of tuples.
-///
-/// The predecessor of element i is element i - `tuple`; the first elements have the predecessor 0. A column
-/// of pairs (x, y) has tuples of size 2, so that each x is predicted from the previous x. Differences of
-/// order q are taken q times: order 0 is the values, order 1 the steps, order 2 the changes of steps.
+/// Order of differences and size of tuples. The predecessor of element i is element i - `tuple`; the first
+/// elements have the predecessor 0. A column of pairs (x, y) has tuples of size 2, so that each x is
+/// predicted from the previous x. Order 0 is the values, order 1 the steps, order 2 the changes of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     order: u8,

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::ColumnError;
 
-/// Cursor over the bytes of columns.
+/// Cursor over the bytes of columns, with offsets for errors.
 #[derive(Debug)]
 pub struct ColumnCursor<'a> {
     bytes: &'a [u8],
@@ -28,10 +28,7 @@ impl<'a> ColumnCursor<'a> {
         &self.bytes[self.at..]
     }
 
-    /// Reads `length` bytes of a field.
-    ///
-    /// # Errors
-    /// [`ColumnError::Short`], if fewer are left.
+    /// Reads `length` bytes of a field. Fails with [`ColumnError::Short`] if fewer are left.
     #[inline(always)]
     pub fn take(&mut self, field: &'static str, length: usize) -> Result<&'a [u8], ColumnError> {
         let rest = self.rest();

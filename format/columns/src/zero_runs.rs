@@ -13,7 +13,6 @@ use crate::{ColumnError, Element};
 /// Maximum length of a run of zeros.
 pub const MAX_RUN: usize = 256;
 
-/// Returns true if a run of zeros starts at `index`.
 #[inline(always)]
 fn starts<T: Element>(values: &[T], index: usize) -> bool {
     let zero = T::default();
@@ -27,10 +26,7 @@ fn run_length<T: Element>(values: &[T], index: usize) -> usize {
     values[index..end].iter().take_while(|&&value| value == T::default()).count()
 }
 
-/// Returns the position of a value, or of the pair of a run, among the elements.
-///
-/// `index` is the index of the value or of the run's first zero. `zeros` and `runs` are their numbers before
-/// `index`.
+/// Returns the position of a value or run among the elements, after `zeros` zeros in `runs` runs.
 #[inline(always)]
 const fn place(index: usize, zeros: usize, runs: usize) -> usize {
     index - zeros + 2 * runs
@@ -43,10 +39,7 @@ pub fn encoded_len<T: Element>(values: &[T]) -> usize {
     place(values.len(), zeros, runs)
 }
 
-/// Encodes values as elements.
-///
-/// # Panics
-/// If the length of `elements` is not [`encoded_len`].
+/// Encodes values as elements. Panics if the length of `elements` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], elements: &mut [T]) {
     let (mut index, mut zeros, mut runs) = (0, 0, 0);
     while index < values.len() {
@@ -66,12 +59,8 @@ pub fn encode<T: Element>(values: &[T], elements: &mut [T]) {
     assert_eq!(elements.len(), place(index, zeros, runs), "the number of elements");
 }
 
-/// Decodes elements into `values`.
-///
-/// Accepts runs that cross multiples of [`MAX_RUN`].
-///
-/// # Errors
-/// [`ColumnError::ZeroRun`], if the elements do not encode exactly `values.len()` values.
+/// Decodes elements into `values`, also runs that cross multiples of [`MAX_RUN`]. Fails with
+/// [`ColumnError::ZeroRun`] if the elements do not encode exactly `values.len()` values.
 pub fn decode<T: Element>(elements: &[T], values: &mut [T]) -> Result<(), ColumnError> {
     let error = |element, problem| Err(ColumnError::ZeroRun { element, problem });
     let (mut element, mut index) = (0, 0);

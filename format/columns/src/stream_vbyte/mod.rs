@@ -1,5 +1,4 @@
-//! Stream VByte: values of 1 to 4 bytes (1, 2, 4 or 8 for 64 bits), with lengths stored separately from
-//! bytes.
+//! Stream VByte: values of 1 to 4 bytes (1, 2, 4 or 8 for 64 bits), with separate lengths.
 //!
 //! Source: D. Lemire, N. Kurz, C. Rupp, "Stream VByte: faster byte-oriented integer compression", 2018. The
 //! 32-bit form is the published one. The 64-bit form uses the same control bytes.
@@ -28,10 +27,7 @@ fn bytes_of<T: Element>(code: u8) -> usize {
     usize::from(T::CODED_BYTES[usize::from(code & 3)])
 }
 
-/// Encodes values.
-///
-/// # Panics
-/// If the length of `bytes` is not [`encoded_len`].
+/// Encodes values. Panics if the length of `bytes` is not [`encoded_len`].
 pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     let (control, data) = bytes.split_at_mut(values.len().div_ceil(4));
     let mut at = 0;
@@ -52,10 +48,7 @@ pub fn encode<T: Element>(values: &[T], bytes: &mut [u8]) {
     assert_eq!(at, data.len(), "the number of bytes");
 }
 
-/// Decodes values, several at once if the processor has SSSE3.
-///
-/// # Errors
-/// The bytes end too early, or a code is set after the last value.
+/// Decodes values, several at once with SSSE3. Fails if bytes are missing, or codes follow the last value.
 pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Result<(), ColumnError> {
     #[cfg(all(feature = "std", target_arch = "x86_64"))]
     if std::arch::is_x86_feature_detected!("ssse3") {
@@ -67,8 +60,7 @@ pub fn decode<T: Element>(source: &mut ColumnCursor<'_>, values: &mut [T]) -> Re
     decode_with(source, values, |_, _, _| (0, 0))
 }
 
-/// Decodes values, the first ones with `many`, which returns the numbers of control bytes and data bytes that
-/// it has read.
+/// Decodes values, the first ones with `many`, which returns the control and data bytes that it has read.
 fn decode_with<T: Element>(
     source: &mut ColumnCursor<'_>,
     values: &mut [T],

@@ -4,15 +4,13 @@ use std::arch::x86_64::{_mm_loadu_si128, _mm_shuffle_epi8, _mm_storeu_si128};
 
 use crate::Element;
 
-/// Decodes groups of four values while 32 bytes of data are left.
-///
-/// Returns the numbers of control bytes and data bytes that it has read.
+/// Decodes groups of four values while 32 bytes of data are left. Returns the control and data bytes read.
 #[target_feature(enable = "ssse3")]
 pub(super) fn decode<T: Element>(control: &[u8], data: &[u8], values: &mut [T]) -> (usize, usize) {
     let shuffled = 16 / size_of::<T>();
     let (mut fours, mut at) = (0, 0);
     for (&codes, four) in control.iter().zip(values.as_chunks_mut::<4>().0) {
-        // The bytes of four values, and the 16 bytes that are read for the last of them.
+        // The bytes of four values, and 16 bytes from the last of them.
         let Some(data) = data.get(at..at + 32) else { break };
         let mut from = 0;
         for (number, values) in four.chunks_exact_mut(shuffled).enumerate() {

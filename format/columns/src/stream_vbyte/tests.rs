@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::*;
 
-/// Returns values of all lengths, so that all combinations of codes occur.
 fn values<T: Element>(length: usize) -> Vec<T> {
     let mut state = 1_u64;
     let mut next = || {
