@@ -1,13 +1,9 @@
-//! State of a traced kernel that records addresses and values. [`warptrace_format::data`] defines the
-//! entries.
-//!
-//! Entries are stored in logs like those for events ([`crate::log`]) and have the same word layout: the
-//! second word is the key, and its lower half is never 0.
+//! State of a traced kernel that records addresses and values. Its entries ([`warptrace_format::data`]) are
+//! in logs like those for events ([`crate::log`]): the second word is the key, and its lower half is never 0.
 
 pub use warptrace_format::data::*;
 
 /// Maximum number of sites that a kernel records.
 pub const MAX_KERNEL_SITES: usize = 512;
-/// Bytes that a lane keeps in local memory for each site: a [`LaneRun`] with its words in the order of an
-/// entry, which is lower half of the base, count, step, upper half of the base.
+/// Bytes of a lane's [`LaneRun`] at a site, in local memory: lower half of the base, count, step, upper half.
 pub const STATE_BYTES: u32 = 16;

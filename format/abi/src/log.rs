@@ -1,9 +1,8 @@
 //! Logs: written by a traced kernel while it runs, read by host and encoder.
 //!
-//! A log belongs to one lane of one warp, for one track of one launch. Only that lane writes to it. It holds
-//! *log entries*, one for each run that the lane leads, in the order in which the runs began. The *leader* of
-//! a run is the lowest lane of its mask. For a run of a counted loop, it is the lowest of these lanes that
-//! iterated no further.
+//! A log belongs to one lane of one warp, for one track of one launch, and only that lane writes to it. It
+//! holds *log entries*, one for each run that the lane leads, in the order in which the runs began. The
+//! *leader* of a run is the lowest lane of its mask; in a counted loop, the lowest that iterated no further.
 //!
 //! Log memory is an array of 16-byte entries, addressed by index. Entry 0 means "none" and is never used.
 //!
@@ -14,27 +13,21 @@
 //!      4     4  key: location in the upper half, count in the lower half
 //!      8     8  the multiprocessor's clock when the run began, in cycles
 //! ```
-//! A run of more than 65,535 repeats takes several entries. An entry whose count is 0 holds no run and is
-//! skipped. Runs are ordered by the clock in units of 16 cycles, modulo 2^32 units. The clocks of two events
-//! of a lane are more than one unit apart.
+//! A run of more than 65,535 repeats takes several entries. An entry with count 0 holds no run. Runs are
+//! ordered by the clock in units of 16 cycles, modulo 2^32. Events of a lane are more than one unit apart.
 //!
 //! # Segments
-//! A log is a chain of segments. The last entry of a segment is its link. The link's first word is the index
-//! of the next segment's first entry, or 0 if the log ends in this segment. If the log ends, the second word
-//! is the number of unwritten entries before the link. A lane writes the link when it continues in another
-//! segment or leaves the kernel. It also writes the link when it finds no memory: then the second word is
-//! [`STOPPED`], and the third is the time of the first run that the lane lost, in units of 16 cycles, modulo
-//! 2^32. At the end of a log, the second word may also have the bit [`ALL_LEFT`].
-//!
-//! The first segment of a log begins with a header of one entry. Other segments have no header.
+//! A log is a chain of segments; the first one begins with a header of one entry. The last entry of a segment
+//! is its link, which the lane writes when it continues in another segment or leaves the kernel. The link's
+//! first word is the index of the next segment's first entry, or 0 at the end of the log. There the second
+//! word is the number of unwritten entries before the link, possibly with the bit [`ALL_LEFT`]. If a lane
+//! finds no memory, the second word is [`STOPPED`], and the third the time of the first lost run.
 //!
 //! A launch has preallocated *first segments* of [`LaunchLogs::first_entries`] entries: for lane 0 of each
-//! stream (a warp's track), or for each of its lanes ([`LaunchLogs::first_lanes`]). All other segments are
-//! reserved on demand from [`Claims::log_entries`](crate::pool::Claims) and have
-//! [`LaunchLogs::segment_entries`] entries. Both numbers are powers of two, and at least
-//! [`SEGMENT_MULTIPLE`]. A first segment has at most [`MAX_FIRST_ENTRIES`], another one at most
-//! [`MAX_SEGMENT_ENTRIES`]. The address of each segment is a multiple of its length. Therefore no segment
-//! crosses a multiple of 4 GiB, and the upper half of a write pointer changes only between segments.
+//! stream (a warp's track), or for each lane ([`LaunchLogs::first_lanes`]). Other segments have
+//! [`LaunchLogs::segment_entries`] entries and are reserved from
+//! [`Claims::log_entries`](crate::pool::Claims). Both numbers are powers of two. The address of a segment is
+//! a multiple of its length, so the upper half of a write pointer changes only between segments.
 //!
 //! # Headers
 //! The header of lane 0's first segment is the *stream's head*. Lane 0 clears it when the kernel begins:
@@ -46,10 +39,9 @@
 //!               If each lane has a preallocated first segment: the mask of lanes whose logs hold entries
 //!     12     4  mask of lanes that have left the kernel
 //! ```
-//! If each lane has a preallocated first segment, a lane that leaves with an empty log writes no link.
-//! Leaving lanes add themselves to the last two words of the head in one operation. If only lane 0 has a
-//! preallocated first segment and all 32 lanes leave together, lane 0's link has the bit [`ALL_LEFT`]
-//! instead.
+//! If each lane has a preallocated first segment, a lane with an empty log writes no link when it leaves, and
+//! leaving lanes add themselves to the last two words of the head in one operation. If only lane 0 has one
+//! and all 32 lanes leave together, lane 0's link has the bit [`ALL_LEFT`] instead.
 //!
 //! The reserved first segments of a stream form a list. The header of each:
 //! ```text
@@ -58,19 +50,17 @@
 //!      4     4  lane
 //!      8     8  unused
 //! ```
-//! A lane that finds no memory for another segment counts the events of each run that it cannot append. When
-//! it leaves, it adds their number to the losses of the warp. The time of its first lost run is in its last
-//! link, or in the stream's head if it has no segment. All runs of the warp that begin at the earliest such
-//! time or later are lost too: the recorded part of a warp is a prefix.
+//! A lane that finds no memory counts the events of each run that it cannot append, and adds them to the
+//! losses of the warp when it leaves. The time of its first lost run is in its last link or, without a
+//! segment, in the stream's head. From the earliest such time on, all runs of the warp are lost.
 //!
 //! # Kernels that run
-//! Log memory is all zeros when a launch begins. When a run begins, its leader writes the run where it will
-//! append it: to the entry after its last one or, if that entry is the link, into the link. Therefore a copy
-//! of the logs of a running kernel shows the positions of the lanes. A log extends to the first entry whose
-//! mask is 0. A link to another segment has zeros after its first word. A link whose first and second words
-//! are both nonzero holds a run that has begun. The repeat count of such a run is unknown.
+//! Log memory is all zeros when a launch begins. When a run begins, its leader writes it where it will append
+//! it: to the entry after its last one, or into the link. So a copy of the logs of a running kernel shows the
+//! positions of the lanes. A log extends to the first entry with mask 0. A link to another segment has zeros
+//! after its first word; with two nonzero words it holds a run that has begun, with an unknown count.
 //!
-//! The last link of a stopped log holds the current run:
+//! While the lane is in the kernel, the last link of a stopped log holds the current run:
 //! ```text
 //! offset  size  field
 //!      0     4  mask
@@ -79,32 +69,25 @@
 //!      8     4  the time of the first run that the lane lost
 //!     12     4  STOPPED, and the clock when the run began, in units of 2^14 cycles modulo 2^31
 //! ```
-//! When the lane leaves, it replaces this content by the link of a stopped log.
 //!
 //! # Rings
-//! If [`LaunchLogs::ring`] is set, each log is a ring and keeps the lane's latest runs. No segments are
-//! reserved: each lane has a preallocated first segment without a header. It consists of two halves, which
-//! the lane fills in turn, each up to its last entry:
+//! If [`LaunchLogs::ring`] is set, each log is a ring that keeps the lane's latest runs, in a preallocated
+//! first segment without a header. The lane fills its two halves in turn, each up to its last entry:
 //! ```text
 //! first half   runs ... | state   second half   runs ... | unused
 //! ```
-//! Before a lane refills a half, it counts the events in that half as lost. The last entry of the first half
-//! is the lane's state. Its first eight bytes are the number of events lost so far, 0 when the kernel begins.
-//! The next four are the end of the log: the number of ring entries before it, written when the lane leaves.
-//! If the log ends in the second half, it consists of the first half, and of the second half up to the end.
-//! If it ends in the first half and the lane has lost events, it consists of the second half, and of the
-//! first half up to the end.
+//! Before a lane refills a half, it counts the events in that half as lost. The state begins with the number
+//! of events lost so far, in eight bytes. The next four are the end of the log, written when the lane leaves:
+//! the number of ring entries before it. The log is the ring up to the end. If the end is in the first half
+//! and the lane has lost events, the second half precedes it.
 //!
-//! The recorded part of a warp is a suffix. A lane that has lost events has all of its later runs from the
-//! first run in its log. The latest time of such a first run is the time from which the warp has all runs.
-//! Merging skips runs that began before it and counts them as lost. These times are compared as whole clocks,
-//! in units of 16 cycles.
+//! The recorded part of a warp is a suffix. Merging skips runs of the warp that began before the latest first
+//! run of its lanes that have lost events, and counts them as lost. It compares times of whole clocks.
 //!
 //! # Flat logs
-//! Logs that were gathered from elsewhere can be [flat](FLAT). A flat log is an array of entries, all of them
-//! runs. [`LoggedLaunch::first_segments`] is then the index of a table with [`FLAT_ENTRIES`] entries for each
-//! stream. The table has eight bytes for each lane: the index of the first entry of its log, and the number
-//! of entries.
+//! Logs gathered from elsewhere can be [flat](FLAT): arrays of runs. [`LoggedLaunch::first_segments`] is then
+//! the index of a table with [`FLAT_ENTRIES`] entries for each stream. For each lane it has, in eight bytes,
+//! the index of the first entry of its log and the number of entries.
 
 use warptrace_format::LANES;
 use warptrace_format::chosen::ChosenWarps;
@@ -123,8 +106,7 @@ pub const MAX_FIRST_ENTRIES: u32 = 4096;
 pub const MIN_RING_ENTRIES: u32 = 16;
 /// Unused entries at the start of log memory.
 pub const RESERVED_ENTRIES: u32 = MAX_SEGMENT_ENTRIES;
-/// Alignment of log memory: the length of the longest segments. It ensures that the address of a segment is a
-/// multiple of its length if its index is a multiple of its entries.
+/// Alignment of log memory: the length of the longest segment. Aligned indices then have aligned addresses.
 pub const LOG_ALIGNMENT: u64 = MAX_FIRST_ENTRIES as u64 * ENTRY_BYTES as u64;
 /// Maximum count in a key.
 pub const MAX_KEY_COUNT: u32 = 0xffff;
@@ -141,10 +123,8 @@ pub const LOCATION_SHIFT: u32 = 16;
 /// Right shift of the clock in a time.
 pub const TIME_SHIFT: u32 = 4;
 
-/// Parameters of a traced launch: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel
-/// that records every warp takes only the 64 bytes before [`chosen`](Self::chosen).
-///
-/// Each launch has its own parameters, so launches may overlap.
+/// Parameters of a launch: the last parameter of a traced kernel. Size 88 bytes, alignment 8. A kernel that
+/// records every warp takes only the 64 bytes before [`chosen`](Self::chosen).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LaunchLogs {
@@ -152,9 +132,9 @@ pub struct LaunchLogs {
     pub logs: u64,
     /// Address of a [`Claims`](crate::pool::Claims), whose first field counts entries.
     pub claims: u64,
-    /// Address of an array of [`WarpAccount`](warptrace_format::account::WarpAccount), one for each warp and
-    /// track: `accounts[track * warps + warp]`. If warps write [where and when they
-    /// ran](warptrace_format::span::WarpSpan), an array with a `WarpSpan` for each warp follows directly.
+    /// Address of [`WarpAccount`](warptrace_format::account::WarpAccount)s, indexed by `track * warps +
+    /// warp`.
+    /// If spans are recorded, a [`WarpSpan`](warptrace_format::span::WarpSpan) for each warp follows.
     pub accounts: u64,
     /// Lanes of each stream that have preallocated first segments: 1 or 32.
     pub first_lanes: u32,
@@ -164,22 +144,19 @@ pub struct LaunchLogs {
     pub first_entries: u32,
     /// Entries of every other segment; in a [ring](Self::ring), of one half.
     pub segment_entries: u32,
-    /// Number that a lane adds to the counter's value before its reservation. The sum is the index of the
-    /// segment's first entry, a multiple of the segment's length.
+    /// Added to the counter's value before a reservation to get the index of the segment's first entry.
     pub claims_from: u32,
     /// End of the entries that can be reserved: a segment must end at or before this index.
     pub claims_end: u32,
     /// Number of the launch.
     pub launch: u32,
-    /// Index of the first entry of the launch's first segments, a multiple of
-    /// [`first_entries`](Self::first_entries).
+    /// Index of the first entry of the first segments, a multiple of [`first_entries`](Self::first_entries).
     pub first_segments: u32,
     /// 1 if logs are rings that keep the latest runs; 0 if they extend by segments until no memory is left.
     pub ring: u32,
     /// Unused; 0.
     pub reserved: u32,
-    /// The warps that record, [`warps`](Self::warps) in number. The tables above are indexed by the position
-    /// of a warp among them. All zero: every warp of the launch.
+    /// The recording warps; their positions index the tables. All zero: all warps.
     pub chosen: ChosenWarps,
     /// Unused; 0.
     pub unused: u32,
@@ -197,8 +174,7 @@ impl LaunchLogs {
         FirstSegments { lanes: self.first_lanes, entries: self.first_entries }
     }
 
-    /// Returns the index of the first entry of the first segment of a stream's lane, one of
-    /// [`first_lanes`](Self::first_lanes).
+    /// Returns the index of the first entry of a first segment. `lane` has a preallocated one.
     pub const fn first_segment(&self, track: u32, warp: u32, lane: u32) -> u32 {
         self.first_segments + self.first().offset(track * self.warps + warp, lane)
     }
@@ -247,8 +223,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// Places the first segments of this number of streams at or after entry `from`. Entries skipped by
-    /// alignment are unused.
+    /// Places the first segments of this number of streams at or after entry `from`, at an aligned index.
     pub const fn place(from: u64, streams: u64, first: FirstSegments) -> Self {
         let first_segments = from.next_multiple_of(first.entries as u64);
         let end = (first_segments + first.total(streams)).next_multiple_of(MAX_SEGMENT_ENTRIES as u64);
@@ -311,8 +286,7 @@ pub struct LoggedLaunch {
     pub segment_entries: u32,
     /// As in [`LaunchLogs`].
     pub warps: u32,
-    /// Threads of a block in its recorded warps. Determines which lanes of a block's last warp exist. The
-    /// first segments of lanes that do not exist have undefined content.
+    /// Threads of a block in its recorded warps, which determine the lanes of its last warp.
     pub block_threads: u32,
     /// Number of the launch.
     pub launch: u32,

@@ -6,26 +6,21 @@
 //! // warptrace.loop.tick 3 4    four iterations of the loop begin
 //! // warptrace.loop.leave 3     the loop ends
 //! ```
-//!
 //! A wait has two markers. They record only if they are [replaced by event markers](EVENT_AT_WAIT):
 //! ```text
 //! // warptrace.wait 9            the lanes begin to wait, or have waited
 //! ```
+//! [`marker!`](crate::marker!) and [`Marker`]'s `Display` output are this text; [`Marker::parse`] reads it.
 //!
-//! [`marker!`](crate::marker!) expands to the assembler text, [`Marker::parse`] reads it from PTX, and the
-//! `Display` output of [`Marker`] is the same text.
-//!
-//! A marker of data names the operand to record for each lane that executes it. It makes no event
-//! ([`DataMarker`]):
+//! A marker of data names the operand to record for each lane; it makes no event ([`DataMarker`]):
 //! ```text
 //! // warptrace.data 7 [%rd3+16]            the address that the next instruction uses
 //! // warptrace.data 8 [%rd4] @!%p1         ... in the lanes where %p1 is false
 //! // warptrace.data 9 %r5                  the value of a register
 //! // warptrace.data 10 [%rd3+20] = 7       an address derived from site 7: nothing is recorded
 //! ```
-//!
-//! A marker of a value states that a register holds a value that the source names ([`ValueMarker`]). It
-//! records nothing itself. If values are recorded, a marker of data is inserted before it.
+//! A marker of a value states that a register holds a value that the source names ([`ValueMarker`]). If
+//! values are recorded, a marker of data is inserted before it.
 //! ```text
 //! // warptrace.value 12 f32 %f5             value 12 of a module of `#[warptrace::kernels]`
 //! .pragma "WARPTRACE_VALUE f32 %f5 residual";  a value named in C++; a comment has the same form
@@ -43,8 +38,7 @@ pub const PREFIX: &str = "warptrace.";
 
 /// Expands to the inline assembly template of a marker: `marker!(loc)`, `marker!(enter)`, `marker!(tick)`,
 /// `marker!(leave)`, `marker!(wait)`. The operands are the location and, for `tick`, the number of
-/// iterations. `marker!(value f32)` is the template for a value of this [type](crate::data::ValueType). Its
-/// operands are the value's id and a register.
+/// iterations; for `marker!(value f32)`, of a [type](crate::data::ValueType), the value's id and a register.
 #[macro_export]
 macro_rules! marker {
     (loc) => {
@@ -70,7 +64,7 @@ macro_rules! marker {
 /// Prefix of a marker at a wait, and the prefix that replaces it if waits are recorded.
 pub const EVENT_AT_WAIT: [&str; 2] = ["// warptrace.wait ", "// warptrace.loc "];
 
-/// Marker: a comment that a trace point leaves in a compiled kernel.
+/// Comment that a trace point leaves in a compiled kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// An event at a location.
@@ -125,11 +119,8 @@ impl fmt::Display for MarkerError<'_> {
 impl core::error::Error for MarkerError<'_> {}
 
 impl Marker {
-    /// Parses a comment. Returns `None` if it is not a marker, or is a marker of [data](DataMarker), of a
-    /// [value](ValueMarker) or at a [wait](EVENT_AT_WAIT).
-    ///
-    /// # Errors
-    /// The comment begins like a marker but is malformed.
+    /// Parses a comment. Returns `None` for no marker, and for one of [data](DataMarker), of a
+    /// [value](ValueMarker) or at a [wait](EVENT_AT_WAIT). Returns an error for a malformed marker.
     pub fn parse(comment: &str) -> Option<Result<Self, MarkerError<'_>>> {
         let (kind, words) = words_of(comment)?;
         (![DATA, WAIT, VALUE].contains(&kind)).then(|| Self::parse_words(kind, words))
@@ -163,8 +154,7 @@ impl Marker {
         }
     }
 
-    /// Returns the location and the number of events of the marker, if each iteration is an event. Returns
-    /// `None` at the beginning and the end of a loop.
+    /// Returns the location and number of events, one per iteration; `None` at a loop's begin or end.
     pub const fn events(self) -> Option<(u16, u32)> {
         match self {
             Self::Event(location) => Some((location, 1)),
@@ -174,11 +164,8 @@ impl Marker {
     }
 }
 
-/// Name of markers of data.
 const DATA: &str = "data";
-/// Name of markers at waits.
 const WAIT: &str = "wait";
-/// Name of markers of values.
 const VALUE: &str = "value";
 
 /// Returns the name of a marker and the words after it; `None` if the comment does not begin like a marker.
@@ -219,10 +206,7 @@ pub struct DataGuard<'a> {
 }
 
 impl<'a> DataMarker<'a> {
-    /// Parses a comment. Returns `None` if it is not a marker of data.
-    ///
-    /// # Errors
-    /// The comment begins like such a marker but is malformed.
+    /// Parses a comment. Returns `None` if it is no marker of data, and an error if it is a malformed one.
     pub fn parse(comment: &'a str) -> Option<Result<Self, MarkerError<'a>>> {
         let (kind, words) = words_of(comment)?;
         (kind == DATA).then(|| Self::parse_words(words))

@@ -1,19 +1,14 @@
 //! Tables in device memory that host, traced kernels and encoders share: the pool of chunks and the counters.
-//!
-//! Every address is a device address; on the simulator, a host address. [`log`](crate::log) has the
-//! parameters of traced kernels.
+//! Addresses are device addresses; on the simulator, host addresses.
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
 
-/// Parameters of merging and encoding, passed by value: the pool of chunks and log memory. Size 64 bytes,
-/// alignment 8.
-///
-/// Log memory holds logs up to [`merged_from`](Self::merged_from) and merged runs from there.
+/// Parameters of merging and encoding, passed by value. Size 64 bytes, alignment 8. Log memory holds logs up
+/// to [`merged_from`](Self::merged_from) and merged runs from there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PoolDescriptor {
-    /// Address of the first chunk, a multiple of 16. Chunks are contiguous, each
-    /// [`chunk_bytes`](Self::chunk_bytes) long.
+    /// Address of the contiguous chunks, a multiple of 16.
     pub chunks: u64,
     /// Address of a [`Claims`].
     pub claims: u64,
@@ -27,16 +22,14 @@ pub struct PoolDescriptor {
     pub merged_from: u32,
     /// Index after the last entry for merged runs: the length of log memory, in entries.
     pub merged_end: u32,
-    /// 1 if chunks of the trace hold the start times of their runs, see [`chunk`](warptrace_format::chunk);
-    /// otherwise 0.
+    /// 1 if chunks of the trace hold start times of runs ([`chunk`](warptrace_format::chunk)); otherwise 0.
     pub times: u32,
-    /// The track of addresses and values, whose chunks hold entries unencoded ([`crate::data`]); 0 if no such
-    /// track exists.
+    /// The track of addresses and values, whose chunks hold entries unencoded ([`crate::data`]); 0 if none.
     pub data_track: u32,
-    /// Address of the classes; 0 if each stream is its own class. The first part is an array of `u32` with an
-    /// element for each stream of the launches in the table: the stream that represents its class, with
-    /// [`PARTED`] set if several lanes of the stream have logs. The second part is the hash table that finds
-    /// classes: [`class_slots`](Self::class_slots) elements of `u32`, all initially [`NO_STREAM`].
+    /// Address of the classes; 0 if each stream is its own class. First, an array of `u32` has an element for
+    /// each stream of the launches in the table: the stream that represents its class, with [`PARTED`] set if
+    /// several lanes of the stream have logs. Then the hash table of classes has
+    /// [`class_slots`](Self::class_slots) elements of `u32`, initially [`NO_STREAM`].
     pub classes: u64,
     /// Slots of the table of classes, a power of two.
     pub class_slots: u32,
@@ -69,8 +62,7 @@ impl PoolDescriptor {
     }
 }
 
-/// Counters of reserved memory. The host sets them to 0. They may exceed the available amounts. Size 32
-/// bytes.
+/// Counters of reserved memory, initially 0. They may exceed the available amounts. Size 32 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Claims {
@@ -82,8 +74,8 @@ pub struct Claims {
     pub chunks: u32,
     /// Stretches of merged runs that must each be encoded by one thread.
     pub serial: u32,
-    /// Streams that could not be completely merged and encoded because the memory for merged runs or the
-    /// chunks were used up. They continue in another round, after the host has collected the chunks.
+    /// Streams that are not complete, because memory for merged runs or chunks is used up. They continue in
+    /// another round, after the host has collected the chunks.
     pub waiting: u32,
     /// Unused; 0.
     pub reserved: u32,

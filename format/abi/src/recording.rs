@@ -1,12 +1,11 @@
-//! The form in which a traced kernel records. PTX splicing, the simulator and requests to devices share it.
+//! The form in which a traced kernel records, for PTX splicing, the simulator and requests to devices.
 
 use core::fmt;
 
 use warptrace_format::Counting;
 use warptrace_format::chosen::After;
 
-/// The form in which a traced kernel records. Kernels with the same source and an equal `Recording` have the
-/// same code.
+/// The form in which a traced kernel records. Equal sources and `Recording`s give the same code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Recording {
     /// Loops that count their iterations and record the count at their end. The simulator proves no loop.
@@ -18,19 +17,16 @@ pub struct Recording {
     /// True if the kernel checks which of its warps record ([`warptrace_format::chosen`]); the others run the
     /// original instructions. If false, all warps record. The simulator always checks.
     pub chooses: bool,
-    /// Start of recording in each lane; `None` records from the lane's start. With `Some`, loops cannot be
-    /// [counted](Counting::All).
+    /// Start of recording in each lane; `None`: the lane's start. `Some` excludes [`Counting::All`].
     pub after: Option<After>,
     /// Storage of the lanes' records; `None` selects it per kernel. The simulator ignores this field.
     pub placement: Option<Placement>,
     /// True if each warp writes where and when it ran: a [`WarpSpan`](warptrace_format::span::WarpSpan).
     pub spans: bool,
-    /// State spaces whose accesses are recorded, and whether values are ([`crate::data`]), on the track after
-    /// the event tracks. Requires [kept](LogKind::Kept) logs, recording from the lanes' start, and no second
-    /// track. All markers record: the code that inserts markers selects the sites.
+    /// State spaces whose accesses are recorded, and whether values are, on the track after the event tracks.
+    /// Requires [kept](LogKind::Kept) logs, recording from the lanes' start, and no second track.
     pub data: Spaces,
-    /// True if points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]). In other
-    /// kernels, the code that inserts markers selects the points.
+    /// True if points at waits of `#[warptrace::kernels]` record ([`crate::marker::EVENT_AT_WAIT`]).
     pub waits: bool,
 }
 
@@ -81,8 +77,7 @@ impl Default for Recording {
     }
 }
 
-/// State spaces whose accesses are recorded, and whether named values are. Accesses by generic addresses can
-/// refer to any space; they are recorded if any space is.
+/// Recorded state spaces, and whether values are. Accesses by generic addresses are recorded if any space is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spaces {
     /// Global memory.
@@ -193,13 +188,11 @@ warptrace_format::named_enum! {
     /// Storage of each lane's record in a traced kernel.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum Placement {
-        /// Registers: eight per lane, and three more for the second track. Requires that all trace points are
-        /// in the kernel itself.
+        /// Registers: eight per lane, three more for the second track. All trace points are in the kernel.
         Registers = "registers",
         /// Dynamic shared memory of the block, which the launch enlarges ([`crate::shared`]).
         Shared = "shared",
-        /// Local memory: per-thread global memory that stays in the L1 cache. Requires that all trace points
-        /// are in the kernel itself.
+        /// Local memory, which stays in the L1 cache. All trace points are in the kernel itself.
         Local = "local",
     }
 }

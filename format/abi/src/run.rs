@@ -1,5 +1,4 @@
-//! Interface between `warptrace run` and the library that it loads into a program: environment variables, and
-//! the files in which processes report.
+//! Environment variables and files between `warptrace run` and the library that it loads into a program.
 
 /// Environment variable with the path of the trace. If it is not set, nothing is traced.
 pub const RUN_FILE: &str = "WARPTRACE_RUN_FILE";
@@ -10,12 +9,9 @@ pub const RUN_SPEC: &str = "WARPTRACE_RUN_SPEC";
 /// Environment variable with the path of the assembler. If it is not set, the library searches for one.
 pub const RUN_PTXAS: &str = "WARPTRACE_RUN_PTXAS";
 
-/// File in the folder that requests the positions of launches that hang. It contains a number, different for
-/// each request.
+/// File in the folder that requests the positions of hanging launches: a number, new for each request.
 pub const ASKED: &str = "asked";
-/// Name prefix of a file in the folder. The process id and a number follow. The file contains the path of a
-/// trace that shows where a launch hangs.
+/// Name prefix of a file with the path of a trace of a hanging launch. Process id and a number follow.
 pub const HANG_PREFIX: &str = "hang-";
-/// Name prefix of a process's report in the folder. The process id follows. The first line of the report
-/// names the process; each other line is a sentence.
+/// Name prefix of a report, before the process id. Its first line names the process; others are sentences.
 pub const REPORT_PREFIX: &str = "process-";

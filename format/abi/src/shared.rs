@@ -1,8 +1,7 @@
 //! Shared memory of traced kernels that keep the records of their lanes there.
 
-/// Returns the bytes of dynamic shared memory for a block of a traced kernel: the kernel's `own` bytes,
-/// rounded up to a multiple of 16, plus `warp_bytes` for each of `warps`. If `warp_bytes` is 0, returns
-/// `own`.
+/// Returns the bytes of dynamic shared memory for a block of a traced kernel: its `own` bytes, rounded up to
+/// a multiple of 16, plus `warp_bytes` for each of `warps`; only `own` if `warp_bytes` is 0.
 pub const fn dynamic_shared(own: u32, warps: u64, warp_bytes: u32) -> u64 {
     match warp_bytes {
         0 => own as u64,

@@ -1,8 +1,7 @@
 //! Streamed logs: logs that the host empties while the kernel writes them.
 //!
-//! Log memory is an array of *segments* of equal length. A lane that must append a run and has no room takes
-//! a segment. When the segment is full and the host has copied it, the host gives it to the next lane that
-//! requests one. Therefore a trace of any length fits through memory of any size.
+//! Log memory is an array of *segments* of equal length. A lane without room for a run takes a segment. When
+//! it is full and the host has copied it, the host gives it to the next lane. So traces of any length fit.
 //!
 //! # Segment
 //! A segment is an array of 16-byte entries. Their number is a power of two. The first entry is the header:
@@ -14,58 +13,48 @@
 //!      9     3  number of the lane's previous segment, plus 1; 0: none; 2^24 - 1: unknown
 //!     12     4  tag
 //! ```
-//! All other entries hold runs as in [`log`](crate::log), except for the last word. It is the tag, combined
-//! with bits 32 to 35 of the clock in its lowest four bits and the bit [`SOLE`]. Times of runs are the same
-//! as in `log`.
+//! All other entries hold runs as in [`log`](crate::log), except for the last word: it is the tag, with bits
+//! 32 to 35 of the clock in its lowest four bits and the bit [`SOLE`].
 //!
-//! A tag identifies one use of a segment: each time the host gives the segment away, it chooses a different
-//! nonzero tag. An entry with a different tag is left from earlier or not yet written. A lane fills its
-//! segment in order. Therefore the segment's bytes alone show how much of it has been written. This requires
-//! that a reader sees either all 16 bytes of an entry or no part of it. That holds if one instruction stores
-//! them to an address that is a multiple of 16.
+//! A tag identifies one use of a segment: the host chooses a different nonzero tag for each. An entry with a
+//! different tag is old or not yet written. A lane fills its segment in order, so the bytes show how much of
+//! it has been written. A reader sees all 16 bytes of an entry or none: one aligned store writes them.
 //!
 //! # Taking a segment
-//! [`StreamState::tickets`] counts requests. A lane adds 1; the previous value is its *ticket*. Its segment
-//! is in slot `ticket % slots` of a queue as soon as the slot has the ticket's *lap*, `ticket / slots + 1`
-//! modulo 256. The host writes a slot when it has a free segment, in the order of tickets. A slot has 8
-//! bytes:
+//! A lane adds 1 to [`StreamState::tickets`]; the previous value is its *ticket*. Its segment is in slot
+//! `ticket % slots` of a queue as soon as the slot has the ticket's *lap*, `ticket / slots + 1` modulo 256.
+//! The host writes slots in the order of tickets, when it has a free segment:
 //! ```text
 //! offset  size  field
 //!      0     3  number of the segment
 //!      3     1  lap
 //!      4     4  tag, a multiple of 64
 //! ```
-//! A lane may read its slot long after it took its ticket, when other lanes have advanced around the queue.
-//! Therefore the host rewrites a slot only after it has seen the header of the segment that the slot named
-//! before, unless a lane has stopped waiting.
+//! A lane may read its slot long after other lanes have advanced around the queue. So the host rewrites a
+//! slot only after it has seen the header of its segment, unless a lane has stopped waiting.
 //!
-//! If the slot does not have the lap yet, memory is full and the lane waits. It stops waiting when
-//! [`StreamLogs::stall_nanoseconds`] have elapsed, or when another lane has waited that long since the host
-//! last gave a segment ([`StreamState::gave_up`]). Then it counts the runs that it would have appended as
-//! lost, keeps the ticket, and reads the slot again when it next has a run to append. If the slot then
-//! belongs to a later ticket, the lane takes a new ticket. (The laps show this if the later ticket is at most
-//! 127 laps later.) The segment of an abandoned ticket is not used again until the launch ends, because a
-//! lane may still write to it. A ticket is also abandoned if its lane leaves the kernel without using it.
+//! If the slot does not have the lap yet, memory is full and the lane waits, for at most
+//! [`StreamLogs::stall_nanoseconds`] or until another lane has waited that long since the host last gave a
+//! segment ([`StreamState::gave_up`]). Then it counts the runs that it would have appended as lost, keeps the
+//! ticket, and reads the slot again when it next has a run to append. If the slot then belongs to a later
+//! ticket (detectable up to 127 laps later), it takes a new one. The segment of an abandoned ticket, also of
+//! a lane that leaves the kernel, is not used again until the launch ends: a lane may still write to it.
 //!
 //! # End
-//! When a lane leaves the kernel, it sets its bit in the warp's word of [`StreamLogs::ended`]. Its appended
-//! runs are then in log memory, or in flight.
+//! A lane that leaves the kernel sets its bit in [`StreamLogs::ended`]. Its runs are written or in flight.
 //!
 //! # Order
-//! Lanes append a run when they leave it. The leader, the lowest lane of the run's mask, may leave the run
-//! long after other lanes, which may end further runs in the meantime. Therefore, whenever a group of lanes
-//! leaves a run, the lowest lane of the group that was in the run appends it. The leader appends the
-//! *original*. Other lanes append *copies*, which differ only in the lane of their segment. No lane adds to a
-//! run that a lane has left.
+//! Lanes append a run when they leave it. The leader, the lowest lane of the run's mask, may leave long after
+//! other lanes, which may end further runs in the meantime. Therefore, in each group of lanes that leaves a
+//! run together, the lowest one appends it. The leader appends the *original*, other lanes append *copies*,
+//! which differ only in the lane of their segment. No lane adds to a run that a lane has left.
 //!
-//! Therefore, if a run is in log memory at one time, all its predecessors are in log memory at any later
-//! time: its lanes left and appended each earlier run before it began. Runs whose masks have the same lowest
-//! lane began at different times. If two such runs have the same time, one is a copy. Runs that lanes append
-//! without copies, such as runs of a counted loop, are marked as [`SOLE`]: each is an original in whichever
-//! lane's segment it is, and several may have the same time.
+//! So, if a run is in log memory, so are all its predecessors at any later time. Runs whose masks have the
+//! same lowest lane began at different times: of two with the same time, one is a copy. Runs without copies,
+//! such as those of a counted loop, are marked as [`SOLE`]: originals in any segment, also with equal times.
 //!
-//! Each original that finds no memory is counted in [`StreamLogs::lost`]. The originals in log memory and
-//! this count add up to all events. Events without an original or a copy in log memory are lost.
+//! [`StreamLogs::lost`] counts the originals that found no memory. With the originals in log memory they add
+//! up to all events. Events without an original or a copy in log memory are lost.
 
 use crate::log::{ENTRY_BYTES, Entry, LOCATION_SHIFT, MAX_KEY_COUNT, TIME_SHIFT};
 use warptrace_format::chosen::ChosenWarps;
@@ -108,9 +97,8 @@ pub struct StreamLogs {
     pub queue: u64,
     /// Address of a [`StreamState`].
     pub state: u64,
-    /// Address of an array of `u64`: events of originals that found no memory, for each stream of the launch,
-    /// `lost[track * warps + warp]`. If warps write [where and when they
-    /// ran](warptrace_format::span::WarpSpan), an array with a `WarpSpan` for each warp follows directly.
+    /// Address of an array of `u64`, `lost[track * warps + warp]`: events of originals that found no memory.
+    /// If warps write their spans, a [`WarpSpan`](warptrace_format::span::WarpSpan) for each warp follows.
     pub lost: u64,
     /// Address of an array of `u32`: for each warp, the mask of lanes that have left the kernel.
     pub ended: u64,
@@ -124,8 +112,7 @@ pub struct StreamLogs {
     pub segment_entries: u32,
     /// Slots of the queue: a power of two, at least the number of segments.
     pub slots: u32,
-    /// The warps that record, [`warps`](Self::warps) in number. The tables above and the numbers of streams
-    /// use the position of a warp among them. All zero: every warp of the launch.
+    /// The recording warps; their positions index the tables. All zero: all warps.
     pub chosen: ChosenWarps,
     /// Unused; 0.
     pub unused: u32,
@@ -170,8 +157,7 @@ pub const fn lap(ticket: u64, slots: u32) -> u32 {
     (ticket / slots as u64 + 1) as u32 & LAP_MASK
 }
 
-/// Encodes a segment's header. `before` is the number of the lane's previous segment plus 1, [`NONE_BEFORE`]
-/// or [`LOST_BEFORE`].
+/// Encodes a segment's header. `before` is the previous segment plus 1, [`NONE_BEFORE`] or [`LOST_BEFORE`].
 #[inline(always)]
 pub const fn header_words(stream: u32, launch: u32, lane: u32, before: u32, tag: u32) -> [u32; 4] {
     [stream, launch, lane | before << BEFORE_SHIFT, tag]

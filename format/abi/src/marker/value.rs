@@ -6,7 +6,7 @@ use crate::data::ValueType;
 /// First word of a marker of a value named in C++, after `//` or in a `.pragma`.
 const NAMED_VALUE: &str = "WARPTRACE_VALUE ";
 
-/// Marker of a value: a register holds a value that the source names.
+/// Marker of a register that holds a value that the source names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueMarker<'a> {
     /// The value's id or name in the source.
@@ -27,10 +27,7 @@ pub enum ValueName<'a> {
 }
 
 impl<'a> ValueMarker<'a> {
-    /// Parses a comment or the text of a `.pragma`. Returns `None` if it is not a marker of a value.
-    ///
-    /// # Errors
-    /// The text begins like such a marker but is malformed.
+    /// Parses a comment or the text of a `.pragma`. Returns `None` for no marker of a value.
     pub fn parse(comment: &'a str) -> Option<Result<Self, MarkerError<'a>>> {
         if let Some((kind, mut words)) = words_of(comment) {
             return (kind == VALUE).then(|| {
