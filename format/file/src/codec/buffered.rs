@@ -30,10 +30,7 @@ enum Kind {
 }
 
 impl Decoder {
-    /// Creates a decoder for the codec and parameters of a file.
-    ///
-    /// # Panics
-    /// If [`CodecSpec::check`] fails. Opening a file checks its codecs.
+    /// Creates a decoder. Panics if [`CodecSpec::check`] fails. Opening a file checks its codecs.
     pub fn new(spec: CodecSpec) -> Self {
         Self(match spec {
             CodecSpec::Raw => Kind::Raw(RawDecoder::new()),
@@ -42,11 +39,8 @@ impl Decoder {
         })
     }
 
-    /// Decodes one chunk's payload and passes its `events` events to `sink` in order.
-    ///
-    /// # Errors
-    /// Like [`EclDecoder::decode`] and [`PredictDecoder::decode`], which may pass events before the fault to
-    /// `sink`.
+    /// Decodes one chunk's payload and passes its `events` events to `sink` in order. On an error, events
+    /// before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -60,15 +54,9 @@ impl Decoder {
         }
     }
 
-    /// Like [`decode`](Self::decode), but passes runs and cycles of events to `sink` as one item each.
-    /// Expanded ([`Item::for_each`]), the items are the same events.
-    ///
-    /// For `predict` the cost depends on the compressed size: the decoder's state shows repetitions without
-    /// decoding each one. For the other codecs each event is decoded, and repetitions of up to 16 events are
-    /// detected. The division of a stream into items may change between versions.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode). Items before the fault may already be in `sink`.
+    /// Like [`decode`](Self::decode), but passes runs and cycles of events to `sink` as one item each, whose
+    /// division may change between versions. For `predict` the cost depends on the compressed size. For the
+    /// other codecs each event is decoded, and repetitions of up to 16 events are detected.
     pub fn decode_items(
         &mut self,
         payload: &[u8],
@@ -85,9 +73,6 @@ impl Decoder {
     }
 
     /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
-    ///
-    /// # Errors
-    /// Like [`EclDecoder::decode_any`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -101,10 +86,7 @@ impl Decoder {
         }
     }
 
-    /// Decodes one chunk's payload and appends its events to `to`. Leaves `to` unchanged on an error.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode).
+    /// Appends the events of one chunk's payload to `to`. Leaves `to` unchanged on an error.
     pub fn decode_into(
         &mut self,
         payload: &[u8],
@@ -124,11 +106,8 @@ impl Decoder {
 }
 
 /// Encodes a stream into chunks of at most `chunk_capacity` payload bytes, like a warp. Returns the number of
-/// events and the payload of each chunk.
-///
-/// # Panics
-/// If `chunk_capacity` cannot hold one event (16 bytes are always enough), an event's location exceeds
-/// [`CodecSpec::max_location`], or [`CodecSpec::check`] fails.
+/// events and the payload of each chunk. Panics if `chunk_capacity` cannot hold one event (16 bytes are
+/// always enough), an event's location exceeds [`CodecSpec::max_location`], or [`CodecSpec::check`] fails.
 pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> Vec<(u32, Vec<u8>)> {
     spec.check().expect("a codec with valid parameters");
     for (number, event) in events.iter().enumerate() {
@@ -188,13 +167,7 @@ pub fn encode_stream(spec: CodecSpec, events: &[Event], chunk_capacity: u32) -> 
     chunks
 }
 
-/// Decodes one chunk with a new decoder.
-///
-/// # Panics
-/// If [`CodecSpec::check`] fails.
-///
-/// # Errors
-/// Like [`Decoder::decode`].
+/// Decodes one chunk with a new decoder. Panics and fails like [`Decoder::new`] and [`Decoder::decode`].
 pub fn decode_chunk(spec: CodecSpec, payload: &[u8], events: u32) -> Result<Vec<Event>, CodecError> {
     let mut decoded = Vec::new();
     Decoder::new(spec).decode_into(payload, events, &mut decoded)?;

@@ -2,11 +2,9 @@
 
 use crate::event::Event;
 
-/// A payload is not the encoding of the events that its chunk announces.
-///
-/// Offsets are in bytes from the payload's start; events are numbered from 0 in the chunk. On error the chunk
-/// is damaged, or its codec or parameters differ from the file's. Drop the chunk and continue with the next
-/// one, which decodes independently.
+/// A payload is not the encoding of the events that its chunk announces. Offsets are in bytes from the
+/// payload's start; events are numbered from 0 in the chunk. The chunk is damaged, or has another codec or
+/// other parameters than the file. Drop it: the next chunk decodes independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -41,8 +39,8 @@ pub enum CodecError {
     TooManyEvents {
         /// Announced events.
         expected: u32,
-        /// Offset of the surplus. `ecl`: its count byte if it opens a group, its literal if it repeats, the
-        /// match's count if the match is too long. `predict`: the byte in which its code starts.
+        /// Offset of the surplus. `ecl`: the count byte, if it opens a group; the literal, if it repeats; the
+        /// count, if a match is too long. `predict`: the byte in which its code starts.
         offset: usize,
     },
     /// The payload ends before the announced events.
@@ -93,7 +91,6 @@ pub enum CodecError {
     },
 }
 
-/// Rejects an event that no trace contains.
 #[inline(always)]
 pub(super) fn check_event(number: u32, event: Event) -> Result<(), CodecError> {
     if event.location == 0 {

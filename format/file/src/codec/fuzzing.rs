@@ -5,8 +5,7 @@ use super::raw::{self, PAYLOAD_EVENT_BYTES};
 use super::{CodecSpec, Decoder, EclParams, MAX_BODY, PredictDecoder, PredictParams, encode_stream};
 use crate::event::{Event, RAW_EVENT_BYTES};
 
-/// Derives valid `ecl` parameters from three bytes of `data`, and returns them with the remaining bytes.
-/// `window_bits` stays at 12 or below so that most inputs reach the ring's end.
+/// Derives valid `ecl` parameters from `data`. Windows are small, so that most inputs reach the ring's end.
 fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
     let ([hash_bits, shift, window_bits], rest) = data.split_first_chunk::<3>()?;
     let params = EclParams::new(4 + hash_bits % 13, 1 + shift % 8, 6 + window_bits % 7)
@@ -14,13 +13,11 @@ fn params_from(data: &[u8]) -> Option<(EclParams, &[u8])> {
     Some((params, rest))
 }
 
-/// Derives `predict` parameters from `ecl` parameters, often small ones.
 fn predict_params(params: EclParams) -> PredictParams {
     PredictParams::new(2 + params.hash_bits % 9).expect("brought into its range")
 }
 
-/// Reads `data` as parameters, a chunk capacity and events. Checks that every codec reproduces the events,
-/// and that `ecl` produces the same bytes as the whole-buffer reference.
+/// Checks that every codec reproduces the events in `data`, and `ecl` the bytes of its reference.
 pub fn round_trip(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([capacity], rest)) = rest.split_first_chunk::<1>() else { return };
@@ -61,8 +58,7 @@ pub fn round_trip(data: &[u8]) {
     }
 }
 
-/// Reads `data` as parameters, an announced number of events and a payload. Checks that each decoder agrees
-/// with the whole-buffer reference on data or error, also when it decodes the payload again.
+/// Checks that each decoder agrees with the reference on data or error, also when it decodes a payload again.
 pub fn decode_arbitrary(data: &[u8]) {
     let Some((params, rest)) = params_from(data) else { return };
     let Some(([low, high], payload)) = rest.split_first_chunk::<2>() else { return };
@@ -111,8 +107,8 @@ pub fn decode_arbitrary(data: &[u8]) {
     }
 }
 
-/// Runs [`decode_arbitrary`] for `predict`, which has no reference decoder. Checks that an accepted payload
-/// survives encoding and decoding, and that the three decoding functions agree.
+/// Checks for `predict`, which has no reference, that an accepted payload survives encoding and decoding, and
+/// that the three decoding functions agree.
 fn decode_arbitrary_predict(params: PredictParams, announced: u32, payload: &[u8]) {
     let mut decoder = PredictDecoder::new(params);
     for events in [announced, announced % 64, announced] {

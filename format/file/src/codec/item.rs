@@ -36,7 +36,6 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Creates the item for `body`, which is not empty, `times` times.
     #[inline]
     pub(crate) const fn repeated(body: &'a [Event], times: u32) -> Self {
         match body {
@@ -84,15 +83,11 @@ impl<'a> Item<'a> {
 
 /// Longest body that a [`Coalescer`] finds.
 const MAX_PERIOD: usize = 16;
-/// Capacity of [`Coalescer::pending`].
 const PENDING: usize = 64;
 const HASHES: usize = 32;
 
-/// Finds runs and short cycles in a sequence of events, in constant time per event.
-///
-/// In a repetition, an event is compared with the next event of the body. Outside, the distance to the last
-/// equal event is looked up. When as many consecutive events as the distance have this same distance, a body
-/// has repeated once.
+/// Finds runs and short cycles in a sequence of events, in constant time per event. If the last equal event
+/// is at the same distance d for d events in a row, a body of d events has repeated.
 pub(crate) struct Coalescer {
     /// Events not yet passed to the sink, oldest first. In a repetition they end with one body.
     pending: Vec<Event>,
@@ -105,7 +100,6 @@ pub(crate) struct Coalescer {
     period: usize,
     /// Events in the repetition after its first body.
     matched: u32,
-    /// `matched` modulo `period`.
     phase: usize,
 }
 
@@ -122,7 +116,6 @@ impl Coalescer {
         }
     }
 
-    /// Adds the next event. Passes complete items to `sink`.
     #[inline]
     pub(crate) fn push(&mut self, event: Event, sink: &mut impl FnMut(Item<'_>)) {
         if self.period != 0 {
@@ -163,7 +156,6 @@ impl Coalescer {
         }
     }
 
-    /// Passes the first `count` pending events to `sink`, one by one.
     fn give(&mut self, count: usize, sink: &mut impl FnMut(Item<'_>)) {
         for event in self.pending.drain(..count) {
             sink(Item::Run { event, times: 1 });
@@ -183,7 +175,6 @@ impl Coalescer {
         }
         let body = &self.pending[body_at..];
         sink(Item::repeated(body, 1 + self.matched / self.period as u32));
-        // The incomplete last repetition becomes pending again.
         let rest = self.phase;
         self.pending.drain(..body_at);
         self.pending.truncate(rest);
@@ -191,7 +182,6 @@ impl Coalescer {
         (self.period, self.matched, self.phase, self.streak) = (0, 0, 0, 0);
     }
 
-    /// Passes the remaining events to `sink` and resets the state.
     pub(crate) fn finish(&mut self, sink: &mut impl FnMut(Item<'_>)) {
         if self.period != 0 {
             self.end_repetition(sink);

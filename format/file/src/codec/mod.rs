@@ -48,11 +48,7 @@ pub enum CodecSpec {
 }
 
 impl CodecSpec {
-    /// Checks that the parameters are in range. Call this first for a specification from outside the program:
-    /// the other methods and the codecs require valid parameters.
-    ///
-    /// # Errors
-    /// [`ParamError`] names the first parameter that is out of range.
+    /// Checks that the parameters are in range. The error names the first one that is not.
     pub const fn check(self) -> Result<(), ParamError> {
         match self {
             Self::Raw => Ok(()),

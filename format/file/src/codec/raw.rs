@@ -11,8 +11,7 @@
 use crate::event::Event;
 use crate::memory::Memory;
 
-/// Size of an event in a chunk's payload, in bytes. Compression ratios are relative to
-/// [`RAW_EVENT_BYTES`](crate::RAW_EVENT_BYTES), the five bytes of the CUT form.
+/// Bytes of an event in a payload. Compression ratios use [`RAW_EVENT_BYTES`](crate::RAW_EVENT_BYTES).
 pub const PAYLOAD_EVENT_BYTES: u32 = 6;
 
 const EVENT_BITS: u32 = 8 * PAYLOAD_EVENT_BYTES;
@@ -32,8 +31,7 @@ pub const fn decode_event(bytes: [u8; PAYLOAD_EVENT_BYTES as usize]) -> Event {
     Event { location: u16::from_le_bytes([low, high]), mask: u32::from_le_bytes([a, b, c, d]) }
 }
 
-/// Encoder state of one warp: the payload's length, padded to four words. Has the methods of
-/// [`EclState`](super::ecl::EclState) without parameters and work memory.
+/// Encoder state of one warp, like [`EclState`](super::ecl::EclState) but without parameters and tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RawState {
@@ -80,9 +78,8 @@ impl RawState {
         self.length += PAYLOAD_EVENT_BYTES;
     }
 
-    /// Appends `event` up to `count` times (at least 1), as often as it fits into `capacity` bytes. Returns
-    /// the number of appended events. The caller checks [`has_room`](Self::has_room) first. The payload is
-    /// 4-byte aligned and written in whole words where possible.
+    /// Appends `event` up to `count` times (at least 1), as often as it fits into `capacity` bytes of a
+    /// 4-byte aligned payload. Returns the number of appended events. Requires [`has_room`](Self::has_room).
     #[inline(always)]
     pub fn push_run<O: Memory>(&mut self, out: &mut O, event: Event, count: u32, capacity: u32) -> u32 {
         let room = (capacity - self.length) / PAYLOAD_EVENT_BYTES;
@@ -132,11 +129,8 @@ impl RawDecoder {
         Self
     }
 
-    /// Decodes one chunk's payload and passes its events to `sink` in order.
-    ///
-    /// # Errors
-    /// [`CodecError`](super::CodecError) if the payload is not exactly `events` events, or holds an event
-    /// that no trace contains. Events before the fault may already be in `sink`.
+    /// Decodes one chunk's payload and passes its events to `sink`. Fails, perhaps after some events, if the
+    /// payload is not exactly `events` events, or holds an event that no trace contains.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -152,9 +146,6 @@ impl RawDecoder {
     }
 
     /// Like [`decode`](Self::decode), but accepts events with location 0 or mask 0.
-    ///
-    /// # Errors
-    /// [`CodecError`](super::CodecError) if the payload is not exactly `events` events.
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -167,7 +158,6 @@ impl RawDecoder {
         Ok(())
     }
 
-    /// Splits the payload into events and checks their number.
     fn split(payload: &[u8], events: u32) -> Result<&[[u8; SIZE]], super::CodecError> {
         use super::CodecError::{TooFewEvents, TooManyEvents};
         let (whole, stray) = payload.as_chunks::<SIZE>();

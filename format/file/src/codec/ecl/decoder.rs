@@ -8,29 +8,22 @@ use crate::event::{Event, RAW_EVENT_BYTES};
 
 /// Most events that a chunk of this codec can hold.
 pub const MAX_CHUNK_EVENTS: u32 = MAX_CHUNK_RAW_BYTES / RAW_EVENT_BYTES;
-/// Decoded bytes between two deliveries of events.
 const BLOCK_BYTES: usize = 1 << 14;
-/// Size of a match and its literal.
 const MAX_TOKEN_BYTES: usize = MAX_COUNT as usize + 1;
 
-/// Decoder for chunks with the same parameters. Its memory is allocated once: the table, and W bytes of
-/// history plus 16 KiB of decoded bytes.
+/// Decoder for chunks with the same parameters. Allocates once: the table, W bytes of history, and 16 KiB.
 #[derive(Clone, Debug)]
 pub struct EclDecoder {
     params: EclParams,
-    /// Absolute positions, as in the encoder. The value of an entry shows whether it is older than the chunk.
+    /// Absolute positions, which show whether an entry is older than the chunk.
     table: Box<[u32]>,
-    /// Last decoded bytes of the chunk: a linear buffer, shifted down when it is full.
     history: Box<[u8]>,
     /// Absolute position of the next chunk, above every entry of the table.
     position: u32,
 }
 
 impl EclDecoder {
-    /// Creates a decoder for streams with these parameters.
-    ///
-    /// # Panics
-    /// If the parameters are out of range. Opening a file checks its parameters.
+    /// Creates a decoder. Panics if the parameters are out of range. Opening a file checks them.
     pub fn new(params: EclParams) -> Self {
         params.check().expect("parameters are checked before a decoder is made for them");
         Self {
@@ -46,13 +39,9 @@ impl EclDecoder {
         self.params
     }
 
-    /// Decodes one chunk's payload and passes its events to `sink` in order.
-    ///
-    /// `events`, from the chunk's header, bounds the time and the number of calls. Memory does not grow.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the payload is not the encoding of exactly `events` events, or holds an event that
-    /// no trace contains. Events before the fault may already be in `sink`.
+    /// Decodes one chunk's payload and passes its events to `sink` in order. `events`, from the chunk's
+    /// header, bounds the time. Fails if the payload is not the encoding of exactly `events` events, or holds
+    /// an event that no trace contains. Events before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -67,9 +56,6 @@ impl EclDecoder {
     }
 
     /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode), without [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -172,16 +158,13 @@ impl EclDecoder {
     }
 }
 
-/// Splits decoded bytes into events.
 struct Delivery<S> {
     sink: S,
-    /// Start of the next event in the history.
     from: usize,
     number: u32,
 }
 
 impl<S: FnMut(u32, Event) -> Result<(), CodecError>> Delivery<S> {
-    /// Delivers the complete events of `history` from `from` on.
     fn deliver(&mut self, history: &[u8]) -> Result<(), CodecError> {
         let (whole, _) = history[self.from..].as_chunks::<{ RAW_EVENT_BYTES as usize }>();
         for bytes in whole {

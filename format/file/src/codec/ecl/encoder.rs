@@ -6,19 +6,15 @@ use super::rle::RleState;
 use crate::event::{Event, RAW_EVENT_BYTES};
 use crate::memory::Memory;
 
-/// Most bytes by which one [`EclState::push`], with the finish after it, extends the payload.
-///
-/// For each of the event's five bytes LZa2 emits at most a count and a literal, now or at the finish: ten
-/// bytes. RLE turns them into at most eleven: a byte adds itself, and a count byte if it opens a group. A
+/// Most bytes by which one [`EclState::push`], with the finish after it, extends the payload. For the event's
+/// five bytes LZa2 emits at most five counts and literals: ten bytes. RLE adds at most one count byte: a
 /// second group requires a repeat (which adds nothing) or 16 literals after the first one.
 pub const MAX_PUSH_GROWTH: u32 = 11;
 
-/// Encoder state of one warp: eight words, stored wherever the warp likes.
-///
-/// The tables are in `work` ([`EclParams::work_bytes`] bytes), the payload is in `out`. Before the first use,
-/// either zero the table and the word after the ring, or call [`prepare`](Self::prepare). For each chunk call
-/// [`begin_chunk`](Self::begin_chunk), then [`push`](Self::push) while [`has_room`](Self::has_room) returns
-/// true, then [`finish_chunk`](Self::finish_chunk).
+/// Encoder state of one warp: eight words. The tables are in `work` ([`EclParams::work_bytes`] bytes), the
+/// payload is in `out`. First zero the table and the word after the ring, or call [`prepare`](Self::prepare).
+/// For each chunk call [`begin_chunk`](Self::begin_chunk), [`push`](Self::push) while
+/// [`has_room`](Self::has_room) returns true, and [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
 /// use warptrace_format::codec::{EclParams, ecl::EclState};
@@ -76,18 +72,15 @@ impl EclState {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Starts a chunk from a fresh codec state. Discards an unfinished chunk.
-    ///
-    /// `work` may hold the tables of any earlier stream with the same parameters.
+    /// Starts a chunk and discards an unfinished one. `work` may hold earlier tables for the same parameters.
     #[inline(always)]
     pub fn begin_chunk<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
         self.lza2.begin(params, work);
         self.rle = RleState::new();
     }
 
-    /// Appends one event with a location from 1 to 255 (the high byte is dropped).
-    ///
-    /// The caller checks [`has_room`](Self::has_room) first: `out` grows by up to [`MAX_PUSH_GROWTH`] bytes.
+    /// Appends one event with a location from 1 to 255, in at most [`MAX_PUSH_GROWTH`] bytes of `out`. The
+    /// caller checks [`has_room`](Self::has_room) first.
     #[inline(always)]
     pub fn push<W: Memory, O: Memory>(
         &mut self,
@@ -111,10 +104,8 @@ impl EclState {
     }
 
     /// Appends `event` up to `count` times (at least 1), as often as it fits into `capacity` bytes. Returns
-    /// the number of appended events.
-    ///
-    /// The payload is the same as with single [`push`](Self::push)es. The caller checks
-    /// [`has_room`](Self::has_room) first.
+    /// the number of appended events. The payload is as after [`push`](Self::push)es. Requires
+    /// [`has_room`](Self::has_room).
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,
@@ -127,7 +118,6 @@ impl EclState {
     ) -> u32 {
         let bytes = event.cut();
         let mut taken = 0;
-        // Set if the ring is incomplete.
         let mut skipped = false;
         while taken < count && (taken == 0 || self.has_room(capacity)) {
             let copies = self.lza2.take_copies(params, work, bytes, taken, count - taken);

@@ -1,6 +1,5 @@
 //! LZa2: the match stage. It emits a count of bytes that repeat the continuation of an equal context, then a
-//! literal. It emits no distances and no flags: encoder and decoder look up the same candidate, so the
-//! decoder knows whether a count follows. `docs/reference/codecs.md` has the rules.
+//! literal. Encoder and decoder look up the same candidate, so the count needs no distance and no flag.
 
 use super::EclParams;
 use crate::event::RAW_EVENT_BYTES;
@@ -14,8 +13,7 @@ pub const MAX_COUNT: u32 = 255;
 pub const MAX_CHUNK_RAW_BYTES: u32 = 1 << 30;
 /// A chunk that would start at or after this position clears the table and restarts at 0.
 pub const RESTART_AT: u32 = 1 << 31;
-/// Value of the work memory's position word while a chunk is open. After an unfinished chunk it makes the
-/// next one clear the table, which may hold positions in the new chunk's range.
+/// Position word of the work memory while a chunk is open. It makes the next chunk clear the table.
 const OPEN: u32 = u32::MAX;
 
 /// Output for one input byte: nothing while a match continues, a literal, or a count and a literal.
@@ -27,21 +25,17 @@ pub struct Emitted {
     pub len: u32,
 }
 
-/// Encoder state: six words, all zero at the start.
-///
-/// Positions are absolute: they increase from chunk to chunk, and from stream to stream in the same work
-/// memory. So the value of a table entry shows whether it is older than the chunk, and the table needs no
-/// clearing. 0 is not a valid candidate, so zeroed work memory is an empty table.
+/// Encoder state: six words, all zero at the start. Positions are absolute: they increase from chunk to
+/// chunk, and from stream to stream in the same work memory. So the value of a table entry shows whether it
+/// is older than the chunk. 0 is not a valid candidate, so zeroed work memory is an empty table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Lza2State {
     /// r: absolute position of the next byte.
     position: u32,
-    /// Absolute position of the chunk's first byte.
     base: u32,
     /// p of the open match: the position of the expected next byte; 0 without a candidate.
     match_at: u32,
-    /// Bytes in the open match; 0 between tokens.
     count: u32,
     /// h.
     hash: u32,
@@ -50,7 +44,7 @@ pub struct Lza2State {
 }
 
 impl Lza2State {
-    /// Creates a state. Call [`begin`](Self::begin) before the first byte.
+    /// Creates a state for [`begin`](Self::begin).
     pub const fn new() -> Self {
         Self { position: 0, base: 0, match_at: 0, count: 0, hash: 0, context: 0 }
     }
@@ -70,10 +64,8 @@ impl Lza2State {
         work.set32(params.position_at(), RESTART_AT);
     }
 
-    /// Starts a chunk. Earlier positions are no candidates.
-    ///
-    /// `work` is zeroed or holds the tables of an earlier chunk with the same parameters. The table is
-    /// cleared only when positions run out (after 2 GiB of events) or after an unfinished chunk.
+    /// Starts a chunk. `work` is zeroed or holds the tables of an earlier chunk with the same parameters.
+    /// They are cleared when positions run out (after 2 GiB of events) or after an unfinished chunk.
     #[inline(always)]
     pub fn begin<W: Memory>(&mut self, params: &EclParams, work: &mut W) {
         let mut position = work.get32(params.position_at());
@@ -91,7 +83,7 @@ impl Lza2State {
         self.position - self.base
     }
 
-    /// Appends one byte: the low eight bits of `byte`. The other bits are 0.
+    /// Appends one byte: the low eight bits of `byte`. The others are 0.
     #[inline(always)]
     pub fn push<W: Memory>(&mut self, params: &EclParams, work: &mut W, byte: u32) -> Emitted {
         let ring_at = params.ring_at();
@@ -124,11 +116,9 @@ impl Lza2State {
         emitted
     }
 
-    /// Appends a whole event if the open match continues over its five bytes. Otherwise does nothing and
-    /// returns `false`. `low` holds the event's first four bytes, lowest first; `high` holds the fifth.
-    ///
-    /// Equivalent to five calls of [`push`](Self::push). But it reads the five expected bytes before it uses
-    /// any, so a long match waits for memory once per event instead of once per byte.
+    /// Appends a whole event and returns true if the open match continues over its five bytes. `low` holds
+    /// its first four bytes, lowest first; `high` holds the fifth. Equivalent to five calls of
+    /// [`push`](Self::push), but a long match waits for memory once per event.
     #[inline(always)]
     pub fn take_event<W: Memory>(&mut self, params: &EclParams, work: &mut W, low: u32, high: u32) -> bool {
         // A nearer candidate would expect bytes of this event, which are not in the ring yet.
@@ -159,13 +149,11 @@ impl Lza2State {
         true
     }
 
-    /// Appends up to `left` more copies of an event, as long as the open match continues over all of them.
-    /// Returns their number. The caller has just appended `copies` copies one by one. The ring is incomplete
-    /// afterwards: see [`restore_ring`](Self::restore_ring).
-    ///
-    /// A match at a distance of one event predicts copies indefinitely. All copies write to the same five
-    /// table entries, because a hash depends only on the last ceil(L / s) bytes; only the last copy's
-    /// positions remain. The search for the next candidate reads at most the last two copies from the ring.
+    /// Appends up to `left` more copies of an event while the open match continues over them. Returns their
+    /// number. The caller has just appended `copies` copies one by one, and calls
+    /// [`restore_ring`](Self::restore_ring) later. A match at a distance of one event predicts all copies.
+    /// They write to the same five table entries, because a hash depends only on the last ceil(L / s) bytes;
+    /// only the last positions remain. The next search reads at most the last two copies from the ring.
     #[inline(always)]
     pub fn take_copies<W: Memory>(
         &mut self,
@@ -230,8 +218,7 @@ impl Lza2State {
         }
     }
 
-    /// Ends the chunk: the last byte of an open match becomes the literal after the count. Stores the
-    /// position in `work` for the next chunk.
+    /// Ends the chunk with the literal of an open match. Stores the position for the next chunk.
     #[inline(always)]
     pub fn finish<W: Memory>(&mut self, params: &EclParams, work: &mut W) -> Emitted {
         work.set32(params.position_at(), self.position);
@@ -243,14 +230,13 @@ impl Lza2State {
         Emitted { bytes, len: 2 }
     }
 
-    /// Returns the candidate for `position`, or 0.
     #[inline(always)]
     fn candidate<W: Memory>(&self, params: &EclParams, work: &W, entry: u32) -> u32 {
         let ring_at = params.ring_at();
         let ring_mask = params.window() - 1;
         let found = work.get32(entry);
-        // One comparison checks two bounds: the candidate's context lies in this chunk (found >= base + 2,
-        // which also rejects entries of earlier chunks and the 0 of a cleared table) and still in the ring.
+        // Checks that the candidate's context is in this chunk (found >= base + 2, also false for older
+        // entries and for 0) and still in the ring.
         let limit = self.taken().saturating_sub(CONTEXT_BYTES).min(params.max_distance());
         let distance = self.position.wrapping_sub(found);
         if distance.wrapping_sub(1) >= limit {

@@ -4,10 +4,7 @@ use core::ops::RangeInclusive;
 
 use crate::codec::ParamError;
 
-/// Parameters of the `ecl` codec. A file stores them, so that a decoder needs no agreement at build time.
-///
-/// The fields can hold any values. [`EclParams::new`] creates only valid parameters; [`EclParams::check`]
-/// must accept parameters from elsewhere before a codec uses them.
+/// Parameters of the `ecl` codec, stored in the file. Call [`EclParams::check`] for values from elsewhere.
 ///
 /// ```
 /// use warptrace_format::codec::EclParams;
@@ -29,8 +26,7 @@ pub struct EclParams {
     pub window_bits: u8,
 }
 
-/// Size of the end of the work memory, in bytes. One word holds the position of the next chunk; the rest pads
-/// the size to a multiple of 16.
+/// Bytes after the ring: the position of the next chunk, and padding to a multiple of 16.
 const TAIL_BYTES: u32 = 16;
 
 impl EclParams {
@@ -41,14 +37,11 @@ impl EclParams {
     /// Valid values of log2 W.
     pub const WINDOW_BITS: RangeInclusive<u8> = 6..=20;
 
-    /// Default parameters: 1,296 bytes per warp, so that 32 warps (the largest block) fit into 48 KiB of
-    /// shared memory. `docs/contributors/decisions/ecl.md` has the comparison.
+    /// Default parameters: 1,296 bytes per warp, so that 32 warps fit into 48 KiB of shared memory
+    /// (`docs/contributors/decisions/ecl.md`).
     pub const DEFAULT: Self = Self { hash_bits: 8, shift: 2, window_bits: 8 };
 
-    /// Creates parameters from the values of the fields.
-    ///
-    /// # Errors
-    /// [`ParamError`] names the first parameter that is out of range.
+    /// Creates parameters. The error names the first one that is out of range.
     pub const fn new(hash_bits: u8, shift: u8, window_bits: u8) -> Result<Self, ParamError> {
         let params = Self { hash_bits, shift, window_bits };
         match params.check() {
@@ -57,10 +50,7 @@ impl EclParams {
         }
     }
 
-    /// Checks that each parameter is in range.
-    ///
-    /// # Errors
-    /// [`ParamError`] names the first parameter that is out of range.
+    /// Checks that each parameter is in range. The error names the first one that is not.
     pub const fn check(self) -> Result<(), ParamError> {
         if self.hash_bits < *Self::HASH_BITS.start() || self.hash_bits > *Self::HASH_BITS.end() {
             return Err(ParamError::HashBits(self.hash_bits));
@@ -106,7 +96,7 @@ impl EclParams {
         self.position_at() + TAIL_BYTES
     }
 
-    /// Returns the offset of the ring in the work memory. This is the size of the table before it, in bytes.
+    /// Returns the offset of the ring in the work memory: the size of the table before it, in bytes.
     #[inline(always)]
     pub const fn ring_at(self) -> u32 {
         4 << self.hash_bits

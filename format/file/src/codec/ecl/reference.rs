@@ -1,6 +1,4 @@
-//! Reference algorithm on whole buffers, for tests of the streaming code.
-//!
-//! It shares no code with the encoder and the decoder. Rules: `docs/reference/codecs.md`.
+//! Reference algorithm on whole buffers, for tests. It shares no code with the encoder and the decoder.
 
 use super::EclParams;
 

@@ -1,9 +1,8 @@
 //! RLE: the last stage, over the counts and literals of LZa2.
 //!
 //! A group is one count byte, then 1 to 16 literals, each different from the one before it. The last literal
-//! repeats 0 to 15 more times. The count byte holds `literals - 1` in its low four bits and the repeats in
-//! its high four bits. The encoder ends a group when its repeats end, at 15 repeats, or before a 17th
-//! literal. The last of 16 literals may repeat too.
+//! repeats 0 to 15 more times. The count byte holds `literals - 1` in its low and the repeats in its high
+//! four bits. The encoder ends a group when its repeats end, at 15 repeats, or before a 17th literal.
 
 use crate::memory::Memory;
 
@@ -16,15 +15,12 @@ pub const LITERALS_MASK: u32 = 0x0f;
 /// Bit position of the repeats in the count byte.
 pub const REPEATS_SHIFT: u32 = 4;
 
-/// The packed open group: literals in bits 0..8, repeats in 8..16, the last literal in 16..24. With 0
-/// literals, no group is open.
+/// The open group: literals (0 if none is open) in bits 0..8, repeats in 8..16, the last literal in 16..24.
 const REPEAT: u32 = 1 << 8;
 const LAST_SHIFT: u32 = 16;
 
-/// Encoder state: two words, all zero at the start.
-///
-/// Literals go directly to the output, after a count byte that is written when the group ends. So the state
-/// needs no buffer. One [`push`](Self::push) writes at most two bytes and reads none.
+/// Encoder state: two words, all zero at the start. A group's count byte is written after its literals, so no
+/// buffer is needed. One [`push`](Self::push) writes at most two bytes and reads none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RleState {
@@ -52,7 +48,7 @@ impl RleState {
         self.length
     }
 
-    /// Appends one byte: the low eight bits of `byte`. The other bits are 0.
+    /// Appends one byte: the low eight bits of `byte`. The others are 0.
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, byte: u32) {
         // Selects and conditional writes instead of branches: see `Memory::set8_if`.
@@ -96,10 +92,8 @@ impl RleState {
 #[derive(Clone, Debug)]
 pub struct RleReader<'a> {
     payload: &'a [u8],
-    /// Offset of the next byte.
     at: usize,
     literals_end: usize,
-    /// Remaining repeats of the group's last literal.
     repeats: u8,
 }
 
@@ -122,11 +116,7 @@ impl<'a> RleReader<'a> {
         if self.at == self.literals_end && self.repeats != 0 { self.at - 1 } else { self.at }
     }
 
-    /// Returns the next byte.
-    ///
-    /// # Errors
-    /// [`CodecError::TruncatedGroup`](crate::codec::CodecError::TruncatedGroup) if the payload ends inside a
-    /// group, or if the reader [`is_empty`](Self::is_empty): the count byte is then missing.
+    /// Returns the next byte. Fails if the payload ends inside a group, or if no byte is left.
     #[inline(always)]
     #[expect(clippy::should_implement_trait, reason = "an iterator would need an Option around each Result")]
     pub fn next(&mut self) -> Result<u8, crate::codec::CodecError> {

@@ -1,12 +1,10 @@
-//! Bit reader.
+//! Reader of a payload's bits.
 
 use crate::codec::error::CodecError;
 
-/// Bits of a payload, lowest first.
 #[derive(Clone, Copy)]
 pub(super) struct Bits<'a> {
     pub(super) payload: &'a [u8],
-    /// Number of bits read.
     pub(super) at: usize,
     /// Number of the current event, for errors.
     pub(super) event: u32,
@@ -17,7 +15,6 @@ impl Bits<'_> {
         Ok(self.read(1)? != 0)
     }
 
-    /// Reads `count` bits, at most 32.
     pub(super) fn read(&mut self, count: u32) -> Result<u32, CodecError> {
         let bits = self.window() & ((1 << count) - 1);
         self.skip(count)?;
@@ -41,7 +38,6 @@ impl Bits<'_> {
         window >> (self.at % 8)
     }
 
-    /// Returns all remaining bits of a payload shorter than eight bytes.
     fn short_window(&self) -> u64 {
         let rest = self.payload.get(self.at / 8..).unwrap_or_default();
         rest.iter().rev().fold(0, |bits, byte| (bits << 8) | u64::from(*byte))

@@ -1,6 +1,4 @@
-//! The code's tables, except for lanes (see [`lanes`]).
-//!
-//! Bits, also of numbers, are written lowest first. In the tables the leftmost bit is first.
+//! The code's tables, except for [`lanes`]. Bits are written lowest first; in tables the leftmost is first.
 
 use super::lanes;
 use super::stack::Relation;
@@ -81,8 +79,7 @@ pub(crate) const FAR: (i32, i32) = (-22, 28);
 #[inline(always)]
 pub const fn location(last: u32, location: u32) -> Code {
     let difference = location as i32 - last as i32;
-    // Selects, and arithmetic for the shortest codes: for these three cases compilers generate a table, which
-    // a GPU would have to load.
+    // Selects and arithmetic, because a GPU would have to load a table.
     let (is_before, number) = (difference < 0, difference as u32);
     let (near, far) =
         (if is_before { NEAR.0 } else { NEAR.0 + 3 }, if is_before { FAR.0 } else { FAR.0 + 19 });
@@ -115,9 +112,7 @@ pub const fn relation(relation: Relation) -> Code {
     }
 }
 
-/// Encodes an unexpected repetition of the previous event, after `run` hits.
-///
-/// The nearest relation of its mask is `SAME`; [`MaskForm`](super::mask::MaskForm) has the form of the mask.
+/// Encodes an unexpected repetition of the previous event, after `run` hits. Its nearest relation is `SAME`.
 #[inline(always)]
 pub const fn again(run: u32, located: bool) -> Code {
     let rest = if located {

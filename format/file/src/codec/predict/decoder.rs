@@ -10,20 +10,16 @@ use crate::codec::error::{CodecError, check_event};
 use crate::codec::item::{Item, MAX_BODY};
 use crate::event::Event;
 
-/// Decoder for chunks with the same parameters. Allocates once: the slots and a body's events.
+/// Decoder for chunks with the same parameters. Allocates once.
 #[derive(Clone, Debug)]
 pub struct PredictDecoder {
     params: PredictParams,
     slots: Box<[Slot]>,
-    /// Events of a possible cycle.
     body: Box<[Event; MAX_BODY]>,
 }
 
 impl PredictDecoder {
-    /// Creates a decoder for streams with these parameters.
-    ///
-    /// # Panics
-    /// If the parameters are out of range. Opening a file checks its parameters.
+    /// Creates a decoder. Panics if the parameters are out of range. Opening a file checks them.
     pub fn new(params: PredictParams) -> Self {
         params.check().expect("parameters are checked before a decoder is made for them");
         let slots = vec![Slot::default(); params.slots() as usize].into();
@@ -35,13 +31,9 @@ impl PredictDecoder {
         self.params
     }
 
-    /// Decodes one chunk's payload and passes its events to `sink` in order.
-    ///
-    /// `events`, from the chunk's header, bounds the time and the number of calls. Memory does not grow.
-    ///
-    /// # Errors
-    /// [`CodecError`] if the payload is not the encoding of exactly `events` events, or holds an event that
-    /// no trace contains. Events before the fault may already be in `sink`.
+    /// Decodes one chunk's payload and passes its events to `sink` in order. `events`, from the chunk's
+    /// header, bounds the time. Fails if the payload is not the encoding of exactly `events` events, or holds
+    /// an event that no trace contains. Events before the fault may already be in `sink`.
     pub fn decode(
         &mut self,
         payload: &[u8],
@@ -52,9 +44,6 @@ impl PredictDecoder {
     }
 
     /// Like [`decode`](Self::decode), but appends the events to `to`.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode). Events before the fault may already be in `to`.
     pub fn decode_into(
         &mut self,
         payload: &[u8],
@@ -66,9 +55,6 @@ impl PredictDecoder {
 
     /// Like [`decode`](Self::decode), but passes predicted repetitions to `sink` as one item each: a repeated
     /// event, or a body of up to [`MAX_BODY`] events that returns the state to its start.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode). Items before the fault may already be in `sink`.
     pub fn decode_items(
         &mut self,
         payload: &[u8],
@@ -79,9 +65,6 @@ impl PredictDecoder {
     }
 
     /// Like [`decode`](Self::decode), but accepts location 0 and mask 0, for streams of other tracers.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode), without [`CodecError::ZeroLocation`] and [`CodecError::ZeroMask`].
     pub fn decode_any(
         &mut self,
         payload: &[u8],
@@ -119,13 +102,10 @@ impl PredictDecoder {
 /// Events in the first search for a cycle. The next searches double it, up to [`MAX_BODY`].
 const FIRST_SEARCH: usize = 8;
 
-/// Decoder state except for the context, and the output.
-///
-/// The context is passed between functions by value, so that it stays in registers.
+/// Decoder state and output. Functions pass the context by value, so that it stays in registers.
 struct Warp<'a, C, O> {
     slots: &'a mut [Slot],
     body: &'a mut [Event; MAX_BODY],
-    /// Checks an event, given its number.
     check: C,
     output: &'a mut O,
 }
@@ -190,7 +170,6 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         self.hits(&mut context, input.event, events - input.event)
     }
 
-    /// Advances to an event.
     #[inline(always)]
     fn step(
         &self,
@@ -206,7 +185,7 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(event)
     }
 
-    /// Delivers an event and advances to it.
+    /// Advances to an event and delivers it.
     #[inline(always)]
     fn enter(
         &mut self,
@@ -225,7 +204,6 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         context.last as usize & (self.slots.len() - 1)
     }
 
-    /// Decodes `hits` events that the slots expect.
     #[inline(always)]
     fn hits(&mut self, context: &mut Context, number: u32, hits: u32) -> Result<(), CodecError> {
         if hits < O::WORTH_A_SEARCH {
@@ -254,7 +232,6 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(())
     }
 
-    /// Advances to the event that a slot expects.
     #[inline(always)]
     fn expected(&self, context: &mut Context, number: u32, slot: Slot) -> Result<Event, CodecError> {
         fast::expected(context, slot);
@@ -269,10 +246,9 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         self.output.run(Event { location: context.last as u16, mask: context.mask }, times);
     }
 
-    /// Decodes hits with a search for a cycle. Hits change no slot, so the next event depends only on the
-    /// last event and the stack: when both recur, so do all later events. The state is compared with a mark,
-    /// which moves in growing steps, because the first events may precede the cycle (Brent, "An improved
-    /// Monte Carlo factorization algorithm", 1980, section 3).
+    /// Decodes hits with a search for a cycle. Hits change no slot, so when the last event and the stack
+    /// recur, so do all later events. The mark to compare with moves in growing steps, because the first
+    /// events may precede the cycle (Brent, "An improved Monte Carlo factorization algorithm", 1980).
     #[inline(never)]
     fn many_hits(&mut self, context: &mut Context, mut number: u32, hits: u32) -> Result<(), CodecError> {
         let end = number + hits;
@@ -316,7 +292,6 @@ impl<C: Fn(u32, Event) -> Result<(), CodecError> + Copy, O: Output> Warp<'_, C, 
         Ok(())
     }
 
-    /// Delivers stored events that are not a cycle.
     fn each_of_body(&mut self, length: usize) {
         for &event in &self.body[..length] {
             self.output.event(event);

@@ -7,27 +7,22 @@ use super::{MAX_CHUNK_EVENTS, PredictParams, Slot};
 use crate::event::Event;
 use crate::memory::Memory;
 
-/// Most bits by which one [`PredictState::push`] extends the payload: 33 for the hits before it, 21 for the
-/// location, 6 for the relation, 33 for the lanes.
+/// Most bits of one [`PredictState::push`]: 33 for hits, 21 for location, 6 for relation, 33 for lanes.
 pub const MAX_PUSH_BITS: u32 = 93;
 /// Most bits for a repetition of the last event: 33 for the hits, 4 for location and mask or 5 for the mask.
 pub const MAX_AGAIN_BITS: u32 = 38;
-/// Most bits by which one [`PredictState::push_run`] extends the payload. Its second event may miss too, but
-/// after a miss the hits take only 2 bits.
+/// Most bits of one [`PredictState::push_run`]. Its second event may miss too, after 2 bits for the hits.
 const MAX_RUN_BITS: u32 = MAX_PUSH_BITS + 7;
 /// Most bytes of one [`PredictState::push_run`] in a fresh chunk. The payload is written in words.
 pub const MAX_PUSH_GROWTH: u32 = 4 * MAX_RUN_BITS.div_ceil(32);
 
-/// Value of `last` before the first event. It is not a location, and no slot's step leads from it to one, so
-/// a chunk's first event is always a miss.
+/// Value of `last` before the first event. No slot leads from it to a location: the first event is a miss.
 pub const NOWHERE: u32 = 1 << 31;
 
-/// Encoder state of one warp: four words, stored wherever the warp likes.
-///
-/// Slots and stack are in `work` ([`PredictParams::work_bytes`] bytes, with any content before a chunk). The
-/// payload is in `out`, which is 4-byte aligned. For each chunk call [`begin_chunk`](Self::begin_chunk), then
-/// [`push`](Self::push) while [`has_room`](Self::has_room) returns true, then
-/// [`finish_chunk`](Self::finish_chunk).
+/// Encoder state of one warp: four words. Slots and stack are in `work` ([`PredictParams::work_bytes`] bytes,
+/// with any content before a chunk). The payload is in `out`, which is 4-byte aligned. For each chunk call
+/// [`begin_chunk`](Self::begin_chunk), [`push`](Self::push) while [`has_room`](Self::has_room) returns true,
+/// and [`finish_chunk`](Self::finish_chunk).
 ///
 /// ```
 /// use warptrace_format::codec::{PredictParams, predict::PredictState};
@@ -81,7 +76,7 @@ impl PredictState {
         [self.last, self.mask, self.events, self.bits]
     }
 
-    /// Starts a chunk from a fresh codec state. Discards an unfinished chunk.
+    /// Starts a chunk and discards an unfinished one.
     #[inline(always)]
     pub fn begin_chunk<W: Memory>(&mut self, params: &PredictParams, work: &mut W) {
         let mut at = 0;
@@ -93,9 +88,7 @@ impl PredictState {
         Tail { pending: 0, stack: Stack::EMPTY, mark: 0 }.store(work, params.tail_at());
     }
 
-    /// Appends one event with any location.
-    ///
-    /// Appends at most [`MAX_PUSH_BITS`] bits to `out`. The caller checks [`has_room`](Self::has_room) first.
+    /// Appends one event in at most [`MAX_PUSH_BITS`] bits, if [`has_room`](Self::has_room) was true.
     #[inline(always)]
     pub fn push<W: Memory, O: Memory>(
         &mut self,
@@ -117,10 +110,7 @@ impl PredictState {
     }
 
     /// Appends `event` up to `count` times (at least 1), as often as a chunk allows. Returns the number of
-    /// appended events, at least 1.
-    ///
-    /// After two equal events the slot expects the same event, so the rest are hits, counted in one step. The
-    /// caller checks [`has_room`](Self::has_room) first: it includes room for the first two events.
+    /// appended events. After the first two the rest are hits. Requires [`has_room`](Self::has_room).
     #[inline(always)]
     pub fn push_run<W: Memory, O: Memory>(
         &mut self,
@@ -140,7 +130,7 @@ impl PredictState {
         taken
     }
 
-    /// Appends the last event again: [`push`](Self::push) for this case, simplified.
+    /// Equivalent to [`push`](Self::push) of the last event.
     #[inline(always)]
     fn push_again<W: Memory, O: Memory>(&mut self, params: &PredictParams, work: &mut W, out: &mut O) {
         let slot_at = params.slot_at(self.last);
@@ -162,8 +152,7 @@ impl PredictState {
         self.events += 1;
     }
 
-    /// Writes a miss or a change of mask, and updates the state. Inlined, because around a call the GPU's
-    /// compiler reloads uniform registers.
+    /// Writes a miss or a change of mask. Inlined: around a call a GPU reloads uniform registers.
     #[inline(always)]
     fn push_other<W: Memory, O: Memory>(
         &mut self,
@@ -210,8 +199,7 @@ impl PredictState {
         tail.store(work, params.tail_at());
     }
 
-    /// Ends the chunk and returns the payload's length in bytes. Hits after the last miss are not written:
-    /// the chunk header holds the number of events.
+    /// Ends the chunk and returns the payload's length in bytes. Hits after the last miss are not written.
     #[inline(always)]
     pub fn finish_chunk<W: Memory, O: Memory>(
         &mut self,
@@ -231,7 +219,6 @@ impl PredictState {
         ((self.bits + MAX_RUN_BITS + 31) & !31) / 8 <= capacity && self.events < MAX_CHUNK_EVENTS
     }
 
-    /// Appends a code to the payload in whole words.
     #[inline(always)]
     fn write<O: Memory>(&mut self, out: &mut O, tail: &mut Tail, code: Code) {
         let used = self.bits % 32;

@@ -1,7 +1,7 @@
 //! Decoding of a whole miss at once, with branches only for rare cases.
 //!
-//! The fields of a miss hardly depend on earlier misses, so branches on them are often mispredicted, at a
-//! high cost. A table lookup gives each field's form instead, and all forms share the same instructions.
+//! Branches on the fields of a miss are often mispredicted, at a high cost. A table lookup gives each field's
+//! form instead, and all forms share the same instructions.
 
 use std::hint::select_unpredictable as select;
 
@@ -11,9 +11,7 @@ use super::fields::{Context, Miss};
 use super::stack::{Relation, Stack};
 use super::tables::{FORMS, HEAD_BITS, HEADS, Head, LANES, LOCATED, LOCATIONS, RANKS};
 
-/// Number of valid bits in a window, which may start inside a byte.
 const WINDOW_BITS: u32 = 57;
-/// Most bits of a mask: its form, a bit for the form of the lanes, one bit per lane.
 const MASK_BITS: u32 = 7 + 1 + 32;
 
 /// Operation with a special instruction on some processors.
@@ -50,7 +48,7 @@ impl Expand for Portable {
     }
 }
 
-/// Processors with BMI2. Use on other processors is undefined behaviour.
+/// Processors with BMI2. Undefined behaviour on others.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Bmi2;
 
@@ -69,8 +67,8 @@ pub(super) fn head(window: u64) -> Head {
     HEADS[(window & ((1 << HEAD_BITS) - 1)) as usize]
 }
 
-/// Decodes a miss of `slot` after its head. Returns the miss and its bits without the head, or `None` if a
-/// field is invalid. Does not check the payload's length.
+/// Decodes a miss of `slot` after its head. Returns the miss and its bits without the head; `None` if a field
+/// is invalid. Does not check the payload's length.
 #[inline(always)]
 pub(super) fn miss<E: Expand>(
     input: &Bits<'_>,
@@ -124,10 +122,8 @@ pub(super) fn miss<E: Expand>(
     ))
 }
 
-/// Equivalent to [`Stack::after`].
-///
-/// Each mask of the stack strictly contains `last` or has all lanes. So a strict subset of `last` pops
-/// nothing, and an equal mask pops only masks with all lanes.
+/// Equivalent to [`Stack::after`]. Each mask of the stack strictly contains `last` or has all lanes, so a
+/// strict subset of `last` pops nothing, and an equal mask pops only masks with all lanes.
 #[inline(always)]
 pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
     const ALL: u32 = u32::MAX;
@@ -145,10 +141,8 @@ pub(super) fn after(stack: Stack, last: u32, mask: u32) -> Stack {
     Stack([select(inside, last, a), select(inside, a, b), select(inside, b, c), select(inside, c, d)])
 }
 
-/// Advances to the event that a slot expects.
-///
-/// Programs repeat their paths, so a branch here, unlike in a miss, is mostly predicted. Execution then does
-/// not wait for earlier masks. For the most frequent relations the relation alone determines the new stack.
+/// Advances to the event that a slot expects. Programs repeat their paths, so a branch here, unlike in a
+/// miss, is mostly predicted. For the most frequent relations, the relation alone determines the new stack.
 #[inline(always)]
 pub(super) fn expected(context: &mut Context, slot: Slot) {
     context.last ^= slot.step();

@@ -1,6 +1,4 @@
-//! Field-by-field decoding of an event: the definition of the code and of its errors.
-//!
-//! [`fast`](super::fast) decodes a whole miss at once, and falls back to this module in unusual cases.
+//! Field-by-field decoding, which defines the code and its errors. [`fast`](super::fast) rarely needs it.
 
 use super::Slot;
 use super::bits::Bits;
@@ -21,7 +19,6 @@ pub(super) struct Context {
 pub(super) struct Miss {
     pub(super) location: u32,
     pub(super) mask: u32,
-    /// The slot after the miss.
     pub(super) slot: Slot,
 }
 
@@ -37,7 +34,6 @@ pub(super) fn read_first(input: &mut Bits<'_>, context: Context) -> Result<(u32,
     Ok((location, mask))
 }
 
-/// Reads a miss of `slot`, without its head.
 #[cold]
 #[inline(never)]
 pub(super) fn read_miss<'a>(
@@ -76,7 +72,6 @@ fn read_related_mask(input: &mut Bits<'_>, context: Context) -> Result<(u32, Rel
     Ok((read_lanes(input, context.stack.base(relation, context.mask))?, relation, false))
 }
 
-/// Reads the head ([`code::head`](super::code::head)): the hits, and whether the location was expected.
 #[cold]
 #[inline(never)]
 pub(super) fn read_head(mut input: Bits<'_>) -> Result<(Bits<'_>, u32, bool), CodecError> {
@@ -105,7 +100,6 @@ pub(super) const fn is_located(bits: u64, hits: u32, before: u32) -> bool {
     if hits == 0 { before == 1 } else { bits >> before & 1 != 0 }
 }
 
-/// Reads a location ([`code::location`](super::code::location)).
 fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     let start = input.at;
     let bits = input.window() as u32;
@@ -120,11 +114,9 @@ fn read_location(input: &mut Bits<'_>, last: u32) -> Result<u32, CodecError> {
     }
 }
 
-/// Bits of the longest location that is a difference.
 pub(super) const LONGEST_DIFFERENCE: u32 = 9;
 
-/// Returns a location's difference to the previous one, and its bits. If it has more than
-/// [`LONGEST_DIFFERENCE`] bits, the bits after the first five are the location itself.
+/// Returns a location's difference and its bits. After five bits of longer ones, the location itself follows.
 pub(super) const fn location_form(bits: u32) -> (i32, u32) {
     match bits.trailing_zeros() {
         0 => (1, 1),
@@ -142,14 +134,12 @@ pub(super) const fn location_form(bits: u32) -> (i32, u32) {
     }
 }
 
-/// Reads a relation ([`code::relation`](super::code::relation)).
 fn read_relation(input: &mut Bits<'_>) -> Result<Relation, CodecError> {
     let (number, length) = relation_form(input.window() as u32);
     input.skip(length)?;
     Ok(Relation::from_low_bits(number))
 }
 
-/// Returns the number of a relation, and its bits.
 pub(super) const fn relation_form(bits: u32) -> (u32, u32) {
     match bits & 3 {
         1 | 3 => (0, 1),
@@ -158,7 +148,6 @@ pub(super) const fn relation_form(bits: u32) -> (u32, u32) {
     }
 }
 
-/// Reads a set of lanes ([`lanes`]).
 fn read_lanes(input: &mut Bits<'_>, base: u32) -> Result<u32, CodecError> {
     let start = input.at;
     let bits = input.window();

@@ -1,7 +1,6 @@
 //! Code of a set of lanes inside a larger set, the base.
 //!
 //! With n lanes in the base and w = ceil(log2 n), the encoder uses the first of the shortest codes:
-//!
 //! ```text
 //! 01           all
 //! 001 r        all but one: its rank in the base, w bits
@@ -50,11 +49,9 @@ const fn rank(lane: u32, base: u32) -> u32 {
     (base & ((1_u32 << (lane & 31)).wrapping_sub(1))).count_ones()
 }
 
-/// Returns the bits of `mask` at the lanes of `base`, moved together to the low end.
-///
-/// A GPU has no such instruction. Three steps compress all bytes at once: each step moves the bits with an
-/// odd number of remaining groups of absent lanes below them. Then the bytes are joined. Source: Warren,
-/// "Hacker's Delight", 2nd edition, section 7-4.
+/// Returns the bits of `mask` at the lanes of `base`, moved together to the low end. Three steps compress all
+/// bytes at once: each moves the bits with an odd number of remaining groups of absent lanes below them. Then
+/// the bytes are joined. Source: Warren, "Hacker's Delight", 2nd edition, section 7-4.
 #[inline(always)]
 pub const fn compress(mask: u32, base: u32) -> u32 {
     let mut bits = mask & base;

@@ -25,13 +25,9 @@ pub struct MaskForm {
 }
 
 impl MaskForm {
-    /// Selects the form of a mask that a slot did not expect.
-    ///
-    /// - `located`: the location was expected.
-    /// - `exact`: the mask is the base of its nearest relation.
-    /// - `is_seen`: the mask is the slot's last seen mask.
-    /// - `fits`: the mask lies in the base of the slot's relation.
-    /// - `same`: the mask is the previous mask.
+    /// Selects the form of a mask that a slot did not expect. `exact`: the mask is the base of its nearest
+    /// relation. `is_seen`: it is the slot's last seen mask. `fits`: it lies in the base of the slot's
+    /// relation. `same`: it is the previous mask.
     #[inline(always)]
     pub const fn new(located: bool, exact: bool, is_seen: bool, fits: bool, same: bool) -> Self {
         // The exact relation predicts better than a subset of the expected relation's lanes.

@@ -1,11 +1,10 @@
 //! `predict`: predicts whole events by the previous location. Consecutive correct predictions (*hits*) are
 //! written as one count, and a wrong one (a *miss*) as the fields that differ.
 //!
-//! After an event at location L, slot L mod S holds the expected event: a location and a mask. The slot gives
-//! the mask by its relation to earlier masks (equal, the other side of a branch, back to an outer mask), or
-//! expects the mask last seen at the slot. So a location that always follows another is predicted for any
-//! mask. A hit is counted. A miss writes the number of hits before it and the differing fields as bits,
-//! without padding.
+//! After an event at location L, slot L mod S holds the expected event. It gives the mask by its relation to
+//! earlier masks (equal, the other side of a branch, back to an outer mask), or expects the mask last seen at
+//! the slot. So a location that always follows another is predicted for any mask. A miss writes the number of
+//! hits before it and the differing fields as bits, without padding.
 //!
 //! ```text
 //! event ──slot of the last location──> hit: count it
@@ -17,9 +16,8 @@
 //!
 //! - [`encoder`]: [`PredictState`], which a warp runs. A hit loads 16 and 8 bytes and stores 16 bytes.
 //! - [`decoder`]: [`PredictDecoder`], which accepts any bytes (feature `std`). `fields` reads field by field
-//!   and finds errors; `fast` reads a miss at once, with `tables`; `output` delivers events.
-//! - [`stack`]: the masks around the current one; [`lanes`]: the code of a subset of lanes; [`mask`]: the
-//!   forms of a miss's mask; [`code`]: the other tables of the code.
+//!   and finds errors; `fast` reads a miss at once, with `tables`.
+//! - [`stack`]: outer masks; [`lanes`], [`mask`], [`code`]: the code.
 
 #[cfg(feature = "std")]
 mod bits;

@@ -3,8 +3,7 @@
 use crate::codec::item::Item;
 use crate::event::Event;
 
-/// Number of hits from which the search for a cycle pays off: if a cycle is delivered as one item, and if the
-/// search saves only decoding.
+/// Number of hits from which a search for a cycle pays off, if it gives an item or only saves decoding.
 const WORTH_AN_ITEM: u32 = 16;
 const WORTH_A_COPY: u32 = 128;
 
@@ -56,7 +55,6 @@ impl<S: FnMut(Event)> Output for EachEvent<'_, S> {
     }
 }
 
-/// Length of a run from which a bulk copy pays off.
 const LONG_RUN: u32 = 8;
 
 /// The buffer grows with the decoded events, not with the number that a chunk announces.

@@ -4,10 +4,7 @@ use core::ops::RangeInclusive;
 
 use crate::codec::ParamError;
 
-/// Parameter of the `predict` codec. A file stores it, so that a decoder needs no agreement at build time.
-///
-/// The field can hold any value. [`PredictParams::new`] creates only valid parameters;
-/// [`PredictParams::check`] must accept parameters from elsewhere before a codec uses them.
+/// Parameter of the `predict` codec, stored in the file. Call [`PredictParams::check`] for other sources.
 ///
 /// ```
 /// use warptrace_format::codec::PredictParams;
@@ -25,21 +22,17 @@ pub struct PredictParams {
     pub slot_bits: u8,
 }
 
-/// Size of the work memory after the slots, in bytes.
 const TAIL_BYTES: u32 = 32;
 
 impl PredictParams {
     /// Valid values of log2 S.
     pub const SLOT_BITS: RangeInclusive<u8> = 2..=10;
 
-    /// Default parameters: 32 slots, 288 bytes per warp, so that 32 warps (the largest block) take 9 KiB of
-    /// shared memory. `docs/contributors/decisions/predict.md` has the comparison.
+    /// Default parameters: 32 slots, 288 bytes per warp, so that 32 warps take 9 KiB of shared memory
+    /// (`docs/contributors/decisions/predict.md`).
     pub const DEFAULT: Self = Self { slot_bits: 5 };
 
-    /// Creates parameters from log2 S.
-    ///
-    /// # Errors
-    /// [`ParamError`] if `slot_bits` is out of range.
+    /// Creates parameters. Fails if `slot_bits` is out of range.
     pub const fn new(slot_bits: u8) -> Result<Self, ParamError> {
         let params = Self { slot_bits };
         match params.check() {
@@ -49,9 +42,6 @@ impl PredictParams {
     }
 
     /// Checks that the parameter is in range.
-    ///
-    /// # Errors
-    /// [`ParamError`] if it is not.
     pub const fn check(self) -> Result<(), ParamError> {
         if self.slot_bits < *Self::SLOT_BITS.start() || self.slot_bits > *Self::SLOT_BITS.end() {
             return Err(ParamError::SlotBits(self.slot_bits));

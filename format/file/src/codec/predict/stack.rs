@@ -1,18 +1,15 @@
 //! Stack of the masks around the current one: lanes diverge from them and reconverge to them.
 //!
 //! Structured control flow nests: the lanes that enter a branch are a subset of the outer mask, the other
-//! side of the branch is the rest, and after the branch all of them reconverge. The stack holds the outer
-//! masks, innermost first. Deeper nesting drops masks at the bottom; all lanes take their place.
+//! side is the rest, and after the branch all reconverge. Deeper nesting replaces outer masks by all lanes.
 
 use super::Slot;
 
 /// Number of masks in the stack.
 pub const DEPTH: usize = 4;
 
-/// Relation of a mask to earlier masks: which one contains it, and if it is disjoint from the last one.
-///
-/// `level` 0 is the last mask itself, 1 to 4 are the stack's masks from the innermost on, 5 is all lanes.
-/// `disjoint` excludes the lanes of the last mask, for the other side of a branch.
+/// Relation of a mask to earlier masks. `level` 0 is the last mask, 1 to 4 are the stack's masks from the
+/// innermost on, 5 is all lanes. `disjoint` excludes the lanes of the last mask: the other side of a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Relation(u32);
 
@@ -58,12 +55,11 @@ impl Relation {
 pub struct Relations(u32);
 
 impl Relations {
-    /// Returns the relations of a nonempty `mask` after `last`, from its nearest one. If `exact` (its base is
-    /// `mask`): all with base `mask`. Otherwise no base is `mask`: all whose base contains it.
+    /// Returns the relations of a nonempty `mask` after `last`, from its nearest one: those with base `mask`
+    /// if `exact`. Otherwise no base is `mask`, and all whose base contains it are returned.
     #[inline(always)]
     pub const fn new(nearest: Relation, exact: bool, mask: u32, last: u32) -> Self {
-        // One bit for each level from the nearest on, without `disjoint` or with it. Masks of outer levels
-        // are larger, unless they have all lanes.
+        // One bit for each level. Masks of outer levels are larger, unless they have all lanes.
         const LEVELS: u32 = 0b0101_0101_0101;
         let (first, disjoint) = (nearest.number(), nearest.disjoint());
         let all = if exact {
@@ -83,8 +79,7 @@ impl Relations {
     }
 }
 
-/// Masks around the current one, innermost first. Each mask contains the one before it; the first one
-/// contains the current mask.
+/// Masks around the current one, innermost first. Each one contains the one before it and the current mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack(pub [u32; DEPTH]);
 
@@ -111,8 +106,7 @@ impl Stack {
     #[inline(always)]
     pub const fn nearest(self, last: u32, mask: u32) -> Relation {
         let [a, b, c, d] = self.0;
-        // Each mask contains the one before it, so the number of masks that do not contain `mask` is the
-        // level of the first one that does.
+        // Masks are nested, so this counts the masks before the first one that contains `mask`.
         let level = (mask & !last != 0) as u32
             + (mask & !a != 0) as u32
             + (mask & !b != 0) as u32
@@ -121,10 +115,8 @@ impl Stack {
         Relation::new(level, (level != 0) & (mask & last == 0))
     }
 
-    /// Returns the stack after `mask` follows `last`.
-    ///
-    /// A strict subset of `last` pushes `last`. The same mask changes nothing. Any other mask pops the masks
-    /// that do not strictly contain it.
+    /// Returns the stack after `mask` follows `last`. A strict subset of `last` pushes `last`. The same mask
+    /// changes nothing. Any other mask pops the masks that do not strictly contain it.
     #[inline(always)]
     pub const fn after(self, last: u32, mask: u32) -> Self {
         const ALL: u32 = u32::MAX;
@@ -142,7 +134,6 @@ impl Stack {
     }
 }
 
-/// Returns 1 if `mask` is not strictly inside `outside`.
 #[inline(always)]
 const fn leaves(outside: u32, mask: u32) -> u32 {
     ((mask & !outside != 0) | (mask == outside)) as u32

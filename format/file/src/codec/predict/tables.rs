@@ -2,12 +2,9 @@
 
 use super::fields::{head_form, is_located, location_form, relation_form};
 
-/// Bits of the lookup of a head. Longer heads have many hits.
 pub(super) const HEAD_BITS: u32 = 12;
 const LOCATION_BITS: u32 = 9;
-/// Index in [`LOCATIONS`] of a miss without a written location.
 pub(super) const LOCATED: usize = 1 << LOCATION_BITS;
-/// Bits of a mask's form: a relation after two other bits.
 const MASK_BITS: u32 = 7;
 /// Index in [`LANES`] of a mask without written lanes: it has all lanes of its base.
 const ALL_UNSAID: u8 = 32;
@@ -46,8 +43,7 @@ pub(super) static HEADS: [Head; 1 << HEAD_BITS] = {
     heads
 };
 
-/// A location is `last` xor the slot's step, plus a difference, plus the bits after the first five; all
-/// masked.
+/// A location is `last` xor the slot's step, plus a difference and the bits after the first five; all masked.
 #[derive(Clone, Copy)]
 pub(super) struct Location {
     pub(super) difference: i16,
