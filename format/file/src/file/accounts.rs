@@ -31,13 +31,10 @@ use crate::account::WarpAccount;
 
 /// Size of the fixed part of an accounting section's body, in bytes.
 pub const ACCOUNTS_HEADER_BYTES: usize = 24;
-/// Maximum size of one account before compression: three numbers of 64 bits, one of 32 and one of 1.
+/// Before compression: three numbers of 64 bits, one of 32 and one of 1.
 const MAX_ACCOUNT_BYTES: usize = 3 * 10 + 5 + 1;
-/// Maximum size of the columns' beginnings.
 const MAX_COLUMN_BYTES: usize = 5 * 11;
-/// One value for all warps follows.
 const ALL_EQUAL: u8 = 0;
-/// One value for each warp follows.
 const EACH: u8 = 1;
 
 const SECTION: &str = "ACCT";
@@ -63,10 +60,7 @@ impl AccountsHeader {
         self.first_warp + (self.warps - 1)
     }
 
-    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer.
-    ///
-    /// # Errors
-    /// Missing bytes, a wrong checksum, 0 warps or too many, warps beyond 32 bits.
+    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer. Rejects 0 warps.
     pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(ACCOUNTS_HEADER_BYTES)];
         let mut fields = Fields::new(SECTION, body, at);
@@ -93,10 +87,7 @@ impl AccountsHeader {
     }
 }
 
-/// Encodes the body of an accounting section for consecutive warps from `first_warp` on.
-///
-/// # Errors
-/// No warp, more than [`MAX_ACCOUNTS`], warps beyond 32 bits, a `finished` over 1, a compressor failure.
+/// Encodes the body of an accounting section for consecutive warps. Rejects what [`decode_accounts`] rejects.
 pub fn encode_accounts(
     launch: u32,
     track: u32,
@@ -120,7 +111,6 @@ pub fn encode_accounts(
     }
     body.extend_from_slice(&[stored_as.to_byte(), 0, 0, 0]);
     push_crc(&mut body, 0);
-    // Rejects headers that the reader rejects.
     AccountsHeader::parse(&body, 0)?;
     if let Some(run) = runs.iter().find(|run| run.account.finished > 1) {
         return Err(FormatError::invalid(SECTION, "finished", 0, run.account.finished.into(), "0 or 1"));
@@ -169,11 +159,8 @@ impl AccountRun {
     }
 }
 
-/// Decodes the body of an accounting section at file offset `at`.
-///
-/// # Errors
-/// An error of [`AccountsHeader::parse`], accounts that do not decompress to exactly the announced number, a
-/// number out of its column's range.
+/// Decodes the body of an accounting section at file offset `at`. Rejects headers like
+/// [`AccountsHeader::parse`], contents that do not decompress as announced, and numbers out of range.
 pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     let header = AccountsHeader::parse(body, at)?;
     let stored = body.get(ACCOUNTS_HEADER_BYTES..).unwrap_or_default();
@@ -189,7 +176,6 @@ pub fn decode_accounts(body: &[u8], at: u64) -> Result<Accounts, FormatError> {
     Ok(Accounts { header, runs, plain_bytes: plain.len() })
 }
 
-/// Reads a column for `warps` warps into accounts that already hold the previous columns.
 fn add_column(
     fields: &mut Fields<'_>,
     (column, name): (usize, &'static str),
@@ -260,7 +246,6 @@ fn set_number(account: &mut WarpAccount, column: usize, value: u64) -> bool {
     true
 }
 
-/// Appends a column of values, each with its number of warps.
 fn push_column(plain: &mut Vec<u8>, values: impl Iterator<Item = (u64, u32)> + Clone) {
     let first = values.clone().next().map_or(0, |(value, _)| value);
     if values.clone().all(|(value, _)| value == first) {

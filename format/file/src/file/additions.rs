@@ -1,8 +1,7 @@
 //! Kernels and locations added during a recording: the `MORE` section.
 //!
-//! The body is [`Additions`] in postcard's wire format, like the metadata. A program that loads kernels
-//! lazily, as CUDA does, does not know all of them at the start. A `MORE` section precedes the launches of
-//! its kernels. Its kernels and locations continue the metadata's.
+//! The body is [`Additions`] in postcard's wire format, like the metadata, which its kernels and locations
+//! continue. It precedes the launches of its kernels, which CUDA loads lazily.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,10 +45,7 @@ impl Additions {
         self.kernels.is_empty() && self.locations.is_empty()
     }
 
-    /// Encodes the section, header and body.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], or nothing to add.
+    /// Encodes the section, header and body. Fails for a body over [`MAX_METADATA_BYTES`], or nothing to add.
     pub fn encode_section(&self) -> Result<Vec<u8>, MetadataError> {
         if self.is_empty() {
             return Err(MetadataError::NothingAdded);
@@ -67,10 +63,8 @@ impl Additions {
         Ok(encode_section(SectionKind::Additions, &body))
     }
 
-    /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`], bytes that do not decode or add nothing, bytes after them.
+    /// Decodes the body of a section at file offset `at`. Rejects one over [`MAX_METADATA_BYTES`], bytes that
+    /// do not decode or add nothing, and bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let additions: Self = decode_body((SECTION, "kernels and locations"), body, at)?;
@@ -95,10 +89,7 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// Creates tables from `metadata`.
-    ///
-    /// # Errors
-    /// An error of [`Metadata::check`].
+    /// Creates tables from `metadata`. Fails like [`Metadata::check`].
     pub fn new(metadata: Metadata) -> Result<Self, MetadataError> {
         metadata.check()?;
         let mut known = KnownLocations::default();
@@ -116,10 +107,8 @@ impl Growing {
         self.metadata
     }
 
-    /// Adds kernels and locations. The time depends only on the size of `additions`.
-    ///
-    /// # Errors
-    /// Too many kernels; an id that is 0, taken or too large for a codec; a bad parent. Then adds nothing.
+    /// Adds kernels and locations, in time that depends only on their number. Fails without a change for too
+    /// many kernels, for an id that is 0, taken or too large for a codec, and for a bad parent.
     pub fn add(&mut self, additions: Additions) -> Result<(), MetadataError> {
         let kernels = self.metadata.kernels.len() + additions.kernels.len();
         if kernels > MAX_KERNELS {

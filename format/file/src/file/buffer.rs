@@ -1,9 +1,8 @@
 //! Memory that a program's kernels can access: the `BUFS` section.
 //!
 //! The body is a structure in the metadata's encoding: a byte (1 if all memory is known, otherwise 0), and a
-//! list of [`BufferInfo`]. The section is optional and not in the index. A file may have several sections;
-//! their buffers add up. A later entry replaces an earlier one with the same number, so a writer adds a
-//! buffer when it is allocated, and again when its end is known.
+//! list of [`BufferInfo`]. The section is optional and not in the index. Several sections add up; a later
+//! entry replaces an earlier one with the same number, for example when a buffer's end is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,22 +64,15 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Encodes the section, header and body.
-    ///
-    /// # Errors
-    /// A section that [`decode`](Self::decode) rejects.
+    /// Encodes the section, header and body. Fails for a section that [`decode`](Self::decode) rejects.
     pub fn encode_section(&self) -> Result<Vec<u8>, FormatError> {
         let body = postcard::to_allocvec(self).expect("texts and integers in a sequence of known length");
         Self::decode(&body, 0)?;
         Ok(encode_section(SectionKind::Buffers, &body))
     }
 
-    /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES) or that does not decode, bytes
-    /// after it; numbers that do not ascend or are not below [`MAX_BUFFERS`]; a buffer without bytes, beyond
-    /// the address space, that ends before it begins, or whose name is too long.
+    /// Decodes the body of a section at file offset `at`. Rejects numbers that do not ascend, and a buffer
+    /// without bytes, beyond the address space, or that ends before it begins.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let found: Self = decode_body((SECTION, "buffers"), body, at)?;
         let mut next = 0;

@@ -1,8 +1,7 @@
 //! Compiled code at locations: the `CODE` section.
 //!
 //! The body is a list in the metadata's encoding: the location's id (varint16), its instructions (varint32),
-//! and a byte: 1 for a counted loop, otherwise 0. The section is optional and not in the index. The code of a
-//! location without an entry is unknown.
+//! and a byte: 1 for a counted loop, otherwise 0. The section is optional and not in the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +16,7 @@ const SECTION: &str = "CODE";
 /// Compiled code at a location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocationCode {
-    /// Instructions of an event: those that lanes execute from its point up to the next point. 0 if the
-    /// compiler left none, or removed the point.
+    /// Instructions from the location's point up to the next one. 0 if the compiler left none.
     pub instructions: u32,
     /// True for a loop whose iterations were counted instead of recorded event by event.
     pub counted: bool,
@@ -28,7 +26,7 @@ pub struct LocationCode {
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_LOCATIONS>")] Vec<(u16, u32, bool)>);
 
 impl LocationCode {
-    /// Encodes the section, header and body, for locations with known code, or returns `None` without any.
+    /// Encodes the section, header and body, for locations with known code; `None` without any.
     pub fn encode_section(locations: &[LocationInfo]) -> Option<Vec<u8>> {
         let known = locations.iter().filter_map(|info| {
             let Self { instructions, counted } = info.code?;
@@ -40,10 +38,6 @@ impl LocationCode {
     }
 
     /// Decodes the body of a section at file offset `at`: ids of locations, and their code.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
-    /// locations, bytes that do not decode, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "code of locations"), body, at)?;
         let of = |(id, instructions, counted)| (id, Self { instructions, counted });
@@ -51,7 +45,7 @@ impl LocationCode {
     }
 }
 
-/// Serde functions for a field that is in human-readable formats but not in the metadata's bytes.
+/// Serde functions for a field that human-readable formats contain and the metadata's bytes do not.
 pub(super) mod beside {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -10,9 +10,9 @@ use super::frame::{Compression, StoredAs, compress, decompress};
 use super::limits::MAX_FRAME_BYTES;
 use super::section::{SectionKind, encode_section_of};
 
-/// Size of columns before compression up to which several forms are tried, in bytes.
+/// Maximum bytes of columns, before compression, for which several forms are tried.
 const FEW_BYTES: usize = 1 << 15;
-/// zstd level for these: all forms take 0.1 to 2 ms. Level 19 takes three to six times as long.
+/// zstd level for up to [`FEW_BYTES`]: all forms take 0.1 to 2 ms; at level 19, three to six times as long.
 const FEW_BYTES_LEVEL: i32 = 9;
 
 /// Appends a column as differences of the given order.
@@ -26,10 +26,7 @@ pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compressi
     }
 }
 
-/// Encodes a section, header and body, from its fixed part and the contents for [`Contents::read`].
-///
-/// # Errors
-/// Contents over [`MAX_FRAME_BYTES`], a failure of the compressor.
+/// Encodes a section, header and body, from its fixed part and at most [`MAX_FRAME_BYTES`] of contents.
 pub(super) fn encode_contents(
     kind: SectionKind,
     fixed: &[u8],
@@ -56,7 +53,6 @@ fn encode_stored(
     }
 }
 
-/// Columns in the form that a section stores.
 pub(super) struct Stored {
     plain: Vec<u8>,
     stored_as: StoredAs,
@@ -64,12 +60,8 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Stores columns as differences of their orders. For few bytes, also tries the plain values, and each
-    /// column in its smallest form without compression. If the writer chooses the compression, also tries a
-    /// longer search by zstd. Keeps the smallest result.
-    ///
-    /// # Errors
-    /// A failure of the compressor.
+    /// Stores columns as differences of their orders. For few bytes, also tries the plain values, each column
+    /// in its smallest form and, if the writer chooses the compression, a longer search by zstd.
     pub(super) fn new(
         section: &'static str,
         columns: &[(&[u32], usize)],
@@ -111,10 +103,6 @@ impl Stored {
         Ok(Self { plain, stored_as, bytes: packed })
     }
 
-    /// Encodes a section, header and body, from its fixed part and the columns.
-    ///
-    /// # Errors
-    /// Columns over [`MAX_FRAME_BYTES`] before compression.
     pub(super) fn encode(&self, kind: SectionKind, fixed: &[u8]) -> Result<Vec<u8>, FormatError> {
         encode_stored(kind, fixed, self.plain.len(), (self.stored_as, self.bytes()))
     }
@@ -127,19 +115,15 @@ impl Stored {
     }
 }
 
-/// Decompressed contents of a section.
 pub(super) struct Contents {
     section: &'static str,
-    /// File offset of the stored bytes.
     at: u64,
     plain: Vec<u8>,
 }
 
 impl Contents {
-    /// Reads a section's end: `plain bytes` (at most `most`), compression, three zeros, contents.
-    ///
-    /// # Errors
-    /// A field over its limit, contents that do not decompress as announced.
+    /// Reads a section's end: `plain bytes` (at most `most`), compression, three zeros, contents. Rejects
+    /// contents that do not decompress as announced.
     pub(super) fn read(
         section: &'static str,
         mut fields: Fields<'_>,
@@ -166,7 +150,6 @@ impl Contents {
     }
 }
 
-/// Reader of consecutive columns.
 pub(super) struct Columns<'c> {
     contents: &'c Contents,
     source: ColumnCursor<'c>,
@@ -190,10 +173,7 @@ impl Columns<'_> {
         warptrace_columns::decode(&mut self.source).map_err(described)
     }
 
-    /// Ends after the last column.
-    ///
-    /// # Errors
-    /// Bytes after the last column.
+    /// Checks that no bytes follow the last column.
     pub(super) fn end(self) -> Result<(), FormatError> {
         match self.source.rest().len() {
             0 => Ok(()),

@@ -9,10 +9,9 @@
 //!      8     …  message     of kind 1: UTF-8, at most 4,096 bytes
 //! ```
 //!
-//! Kinds 3 and 4 have a list in the metadata's encoding instead of the message: the positions of warps that
-//! had not ended. In kind 4 the message precedes it, as a text in that encoding. An element is a list of
-//! ranges of warps (first and number, varint32) and a list of lanes (location, varint16; mask, varint32; a
-//! byte: 1 if other lanes reached the location with them and continued, otherwise 0).
+//! Kinds 3 and 4 have a list in the metadata's encoding: the positions of warps that had not ended; in kind 4
+//! after the message, as a text. An element is a list of ranges of warps (first and number, varint32) and a
+//! list of lanes (location, varint16; mask, varint32; a byte: 1 if other lanes continued from there).
 
 use serde::{Deserialize, Serialize};
 
@@ -39,14 +38,14 @@ pub enum EarlyEnd {
     Failed {
         /// Message of the device or the recorder, at most [`MAX_MESSAGE_BYTES`] long.
         message: String,
-        /// Known positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges in total.
+        /// Known positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges.
         positions: Vec<WarpsAt>,
     },
     /// The recording was stopped while the kernel ran.
     Interrupted,
     /// Like [`Interrupted`](Self::Interrupted), with known positions of warps.
     Running {
-        /// Positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges in total.
+        /// Known positions of warps that had not ended, at most [`MAX_WARP_RANGES`] ranges.
         positions: Vec<WarpsAt>,
     },
 }
@@ -77,12 +76,12 @@ pub struct LanesAt {
 struct Positions(#[serde(deserialize_with = "bounded::<_, _, MAX_WARP_RANGES>")] Vec<WarpsAt>);
 
 impl EarlyEnd {
-    /// Creates a failed launch. Cuts a message that is too long.
+    /// Creates a failed launch without positions. Cuts a message that is too long.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::failed_at(message, Vec::new())
     }
 
-    /// Creates a failed launch with positions of warps that had not ended. Cuts a message that is too long.
+    /// Creates a failed launch. Cuts a message that is too long.
     pub fn failed_at(message: impl Into<String>, positions: Vec<WarpsAt>) -> Self {
         let mut message = message.into();
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
@@ -106,10 +105,7 @@ impl EarlyEnd {
         }
     }
 
-    /// Encodes the section, header and body. The section is optional.
-    ///
-    /// # Errors
-    /// A message over [`MAX_MESSAGE_BYTES`], more than [`MAX_WARP_RANGES`] ranges of warps.
+    /// Encodes the section, header and body. Fails for a message or a list that is too long.
     pub fn encode_section(&self, launch: u32) -> Result<Vec<u8>, FormatError> {
         let (how, rest) = match self {
             Self::Failed { message, positions } if positions.is_empty() => {
@@ -123,16 +119,12 @@ impl EarlyEnd {
         body.extend_from_slice(&launch.to_le_bytes());
         body.extend_from_slice(&[how, 0, 0, 0]);
         body.extend_from_slice(&rest);
-        // Rejects sections that the reader rejects.
         Self::decode(&body, 0)?;
         Ok(encode_section(SectionKind::EarlyEnd, &body))
     }
 
-    /// Decodes the body of a section at file offset `at`: the launch number, and its end.
-    ///
-    /// # Errors
-    /// A wrong length, an unknown kind, a list or message that is too long, a message that is not UTF-8 or
-    /// belongs to an interruption.
+    /// Decodes the body of a section at file offset `at`: the launch number, and its end. Rejects an unknown
+    /// kind, a list or message that is too long, and a message that is not UTF-8 or of an interruption.
     pub fn decode(body: &[u8], at: u64) -> Result<(u32, Self), FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let launch = fields.u32("launch")?;

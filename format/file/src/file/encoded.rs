@@ -5,10 +5,8 @@ use serde::de::DeserializeOwned;
 use super::error::FormatError;
 use super::limits::MAX_METADATA_BYTES;
 
-/// Decodes the body of a section at file offset `at`. `what` names its contents in errors.
-///
-/// # Errors
-/// A body over [`MAX_METADATA_BYTES`], bytes that do not decode, bytes after them.
+/// Decodes the body of a section at file offset `at`. `what` names its contents in errors. Rejects a body
+/// over [`MAX_METADATA_BYTES`], bytes that do not decode, and bytes after them.
 pub(super) fn decode_body<T: DeserializeOwned>(
     (section, what): (&'static str, &str),
     body: &[u8],

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use super::section::Tag;
 
-/// An unreadable part of a `.wtrc` file, with the position and the wrong value.
-///
-/// Offsets are in bytes from the start of the file.
+/// An unreadable part of a `.wtrc` file. Offsets are in bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {

@@ -3,7 +3,6 @@
 use super::error::FormatError;
 use super::frame::StoredAs;
 
-/// Cursor over the bytes of one part of a file.
 #[derive(Debug)]
 pub(super) struct Fields<'a> {
     section: &'static str,
@@ -21,12 +20,10 @@ macro_rules! integer {
 }
 
 impl<'a> Fields<'a> {
-    /// Creates a cursor. `start` is the file offset of `bytes`.
     pub(super) fn new(section: &'static str, bytes: &'a [u8], start: u64) -> Self {
         Self { section, bytes, position: 0, start }
     }
 
-    /// Returns the file offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.start.saturating_add(self.position as u64)
     }
@@ -60,7 +57,6 @@ impl<'a> Fields<'a> {
     /// Reads a varint: seven bits per byte, the lowest first; at most 64 bits.
     pub(super) fn varint(&mut self, field: &'static str) -> Result<u64, FormatError> {
         let offset = self.offset();
-        // Most numbers of a table are below 128.
         let first = self.u8(field)?;
         let mut value = u64::from(first & 0x7f);
         let mut more = first >= 0x80;
@@ -105,7 +101,6 @@ impl<'a> Fields<'a> {
         self.bytes.get(self.position..).unwrap_or_default()
     }
 
-    /// Reads `N` bytes that must be zero.
     pub(super) fn zero<const N: usize>(&mut self, field: &'static str) -> Result<(), FormatError> {
         let offset = self.offset();
         match self.take::<N>(field)?.into_iter().find(|&byte| byte != 0) {
@@ -125,7 +120,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Checks that no byte is left.
     pub(super) fn end(&self) -> Result<(), FormatError> {
         let left = self.bytes.len() - self.position;
         if left == 0 {
@@ -160,7 +154,6 @@ impl<'a> Fields<'a> {
         Err(FormatError::too_large(self.section, field, offset, value, limit))
     }
 
-    /// Reads the storage form of a section's contents, and `N` zero bytes.
     pub(super) fn stored_as<const N: usize>(&mut self) -> Result<StoredAs, FormatError> {
         let offset = self.offset();
         let byte = self.u8("compression")?;
@@ -169,7 +162,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Appends a [`Fields::varint`].
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "seven bits at a time are meant")]
 pub(super) fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
@@ -190,7 +182,6 @@ pub(super) const fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Appends the CRC-32 of `bytes` from `from` on.
 pub(super) fn push_crc(bytes: &mut Vec<u8>, from: usize) {
     let crc = crc32fast::hash(&bytes[from..]);
     bytes.extend_from_slice(&crc.to_le_bytes());

@@ -33,7 +33,7 @@ use super::limits::{MAX_HOST_LAUNCHES, MAX_HOST_READINGS};
 use super::section::SectionKind;
 
 const SECTION: &str = "HOST";
-/// Maximum size of a launch, of a reading, and of all columns' headers, before compression.
+/// Maximum bytes of a launch, of a reading, and of all columns' headers, before compression.
 const LAUNCH_BYTES: u32 = 24;
 const READING_BYTES: u32 = 40;
 const COLUMN_BYTES: u32 = 1024;
@@ -58,8 +58,7 @@ pub struct ClockReading {
     pub monotonic: u64,
     /// Global timer of the device, in nanoseconds, never 0; `None` if it was not read.
     pub timer: Option<u64>,
-    /// Duration of the reading, from before to after the read of the timer, in nanoseconds. The host's clocks
-    /// are the middle of it, so their error is at most half of it.
+    /// Duration of the reading, in nanoseconds. The host's clocks are in its middle, at most half of it off.
     pub width: u64,
 }
 
@@ -78,10 +77,7 @@ impl HostTimes {
         self.launches.is_empty() && self.readings.is_empty()
     }
 
-    /// Encodes the section, header and body.
-    ///
-    /// # Errors
-    /// No launches and no readings, too many of them, a failure of the compressor.
+    /// Encodes the section, header and body. Fails without launches and readings, and for too many of them.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { launches, readings } = self;
         let most = |field, offset, value: usize, limit: u32| {
@@ -118,11 +114,8 @@ impl HostTimes {
         encode_contents(SectionKind::Host, fixed.as_flattened(), &plain, compression)
     }
 
-    /// Decodes the body of a section at file offset `at`, in a file of `launches` launches.
-    ///
-    /// # Errors
-    /// A wrong length, a field over its limit, more launches than the file has, contents that do not
-    /// decompress as announced, columns that are invalid or contradict each other.
+    /// Decodes the body of a section at file offset `at`, in a file of `launches` launches. Rejects contents
+    /// that do not decompress as announced, and columns that are invalid or contradict each other.
     pub fn decode(body: &[u8], at: u64, launches: usize) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let count = fields.u32("launches")?;

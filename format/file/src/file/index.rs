@@ -1,7 +1,4 @@
-//! Index of sections.
-//!
-//! An `INDX` body:
-//!
+//! Index of sections. An `INDX` body:
 //! ```text
 //! offset  size  field
 //!      0     4  first        number of the first entry, counted over all index sections
@@ -12,7 +9,6 @@
 //! ```
 //!
 //! The entries, in file order, are nine columns with one varint per entry:
-//!
 //! ```text
 //! offset      of the section's header, minus the end of the previous entry; for the first entry, from 0
 //! length      of the section, header included
@@ -33,9 +29,9 @@ use super::section::SectionKind;
 
 /// Size of the fixed part of an index section's body, in bytes.
 pub const INDEX_HEADER_BYTES: usize = 16;
-/// Maximum size of an entry before compression: three numbers of 64 bits, one of 2, five of 32 (one signed).
+/// Maximum bytes of an entry: three numbers of 64 bits, one of 2, five of 32 (one signed).
 const MAX_ENTRY_BYTES: usize = 3 * 10 + 1 + 5 * 5;
-/// Kinds in an index, by their number.
+/// Kinds by their number in the file.
 const KINDS: [SectionKind; 6] = [
     SectionKind::Launch,
     SectionKind::Frame,
@@ -48,8 +44,7 @@ const KINDS: [SectionKind; 6] = [
 /// Position and contents of one section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// [`SectionKind::Launch`], [`SectionKind::Frame`], [`SectionKind::Accounts`],
-    /// [`SectionKind::EarlyEnd`], [`SectionKind::Additions`] or [`SectionKind::Text`].
+    /// Launch, frame, accounts, early end, additions or text.
     pub kind: SectionKind,
     /// File offset of the section's header.
     pub offset: u64,
@@ -75,7 +70,7 @@ impl IndexEntry {
         self.offset.saturating_add(self.length)
     }
 
-    /// Returns a nonzero field without a meaning for this kind: its name and value in the file.
+    /// Returns a nonzero field without a meaning for this kind.
     fn unused(&self) -> Option<(&'static str, u64)> {
         let more_warps = self.last_warp.wrapping_sub(self.first_warp);
         let of_warps = [
@@ -97,11 +92,8 @@ impl IndexEntry {
     }
 }
 
-/// Encodes the body of one index section. `first` is the number of its first entry.
-///
-/// # Errors
-/// No entry or too many; sections that overlap; a kind that an index does not list; a last warp below the
-/// first; a nonzero field without a meaning for its kind; a failure of the compressor.
+/// Encodes the body of one index section. `first` is the number of its first entry. Fails for no entry or too
+/// many, for sections that overlap, and for fields that are invalid for their kind.
 pub fn encode_index(
     first: u32,
     entries: &[IndexEntry],
@@ -168,11 +160,7 @@ fn parse_header(fields: &mut Fields<'_>) -> Result<(u32, u32, StoredAs), FormatE
 }
 
 /// Decodes the body of an index section at file offset `at`: the number of its first entry, and its entries.
-/// Offsets in errors about entries are as if the entries were stored uncompressed.
-///
-/// # Errors
-/// A wrong length, 0 entries or too many, an unknown kind, a number out of range, a nonzero field without a
-/// meaning for its kind.
+/// Offsets in errors are as if they were stored uncompressed. Rejects fields that are invalid for their kind.
 pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), FormatError> {
     let section = SectionKind::Index.name();
     let header = &body[..body.len().min(INDEX_HEADER_BYTES)];
@@ -192,7 +180,6 @@ pub fn decode_index(body: &[u8], at: u64) -> Result<(u32, Vec<IndexEntry>), Form
         chunks: 0,
         events: 0,
     };
-    // At most MAX_INDEX_ENTRIES, as checked with the header.
     let mut entries = vec![none; count as usize];
     for entry in &mut entries {
         entry.offset = fields.varint("offset")?;

@@ -1,4 +1,4 @@
-//! Location table that can grow.
+//! Table of locations that can grow.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,12 @@ use super::metadata::LocationInfo;
 use super::metadata_error::MetadataError;
 use crate::codec::CodecSpec;
 
-/// Ids of a location table, and the descriptions of their locations for messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownLocations(BTreeMap<u16, String>);
 
 impl KnownLocations {
-    /// Adds locations, in any order, for a trace with these codecs.
-    ///
-    /// # Errors
-    /// An id that is 0, taken or too large for a codec; a parent that is unknown or does not have a smaller
-    /// id. Nothing is added then.
+    /// Adds locations, in any order, for a trace with these codecs. Fails without a change for an id that is
+    /// 0, taken or too large for a codec, and for a parent that is unknown or does not have a smaller id.
     pub(super) fn add(
         &mut self,
         locations: &[LocationInfo],

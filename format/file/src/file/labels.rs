@@ -1,8 +1,8 @@
 //! Labels of launches: the `LABL` section.
 //!
 //! The body is a structure in the metadata's encoding: the number of its first text (varint32), texts
-//! (strings), and launches, each with the number of its text (varint32, varint32). Numbers of texts are
-//! unique in the file, so a repeated label is stored once. The section is optional and not in the index.
+//! (strings), and launches, each with the number of its text (varint32 each). Numbers of texts are unique in
+//! the file, so a repeated label is stored once. The section is optional and not in the index.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,15 @@ use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "LABL";
-/// Maximum number of launches that a writer puts into one section.
 const LAUNCHES_AT_ONCE: usize = 4096;
-/// Label of launches whose own label exceeds the limit.
 const NO_NUMBER: &str = "(a label beyond the first 65,535)";
 
 /// One section's part of a file's labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchLabels {
     first: u32,
-    /// Texts, at most [`MAX_LABELS`] in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_LABELS>")]
     texts: Vec<String>,
-    /// Launches, and the numbers of their texts, in this or an earlier section.
     #[serde(deserialize_with = "bounded::<_, _, { MAX_INDEXED_SECTIONS as usize }>")]
     launches: Vec<(u32, u32)>,
 }
@@ -39,10 +35,6 @@ impl LaunchLabels {
     }
 
     /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LABELS`] texts,
-    /// a text over [`MAX_LABEL_BYTES`] bytes, bytes that do not decode, bytes after them.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let found: Self = decode_body((SECTION, "labels"), body, at)?;
@@ -68,8 +60,7 @@ pub struct WrittenLabels(BTreeMap<String, u32>);
 
 impl WrittenLabels {
     /// Encodes the sections, each with header and body, for the labels of `launches`. Cuts a label over
-    /// [`MAX_LABEL_BYTES`] bytes and ends it with `…`. After [`MAX_LABELS`] - 1 labels, other labels are
-    /// replaced by a common text.
+    /// [`MAX_LABEL_BYTES`] bytes. After [`MAX_LABELS`] - 1 labels, a common text replaces other labels.
     pub fn encode_sections(&mut self, launches: &[(u32, &str)]) -> Vec<Vec<u8>> {
         let section = |launches: &[(u32, &str)]| {
             let first = self.next();
@@ -84,7 +75,6 @@ impl WrittenLabels {
     }
 
     fn next(&self) -> u32 {
-        // The number is at most [`MAX_LABELS`].
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 

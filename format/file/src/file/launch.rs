@@ -10,9 +10,7 @@
 //!     36     4  reserved               zero
 //! ```
 //!
-//! If not all warps are chosen for recording, the section has version 2 and the following fields. They are
-//! all zero if the launch ran untraced.
-//!
+//! If not all warps are chosen for recording, the section has version 2 and more fields (0 if untraced):
 //! ```text
 //!     40     4  first block            linear index of the first chosen block
 //!     44     4  blocks                 number of chosen blocks
@@ -33,7 +31,7 @@ use crate::chosen::ChosenWarps;
 pub const WARP_LANES: u32 = 32;
 /// Size of a launch section's body in version 1, in bytes.
 pub const LAUNCH_BYTES: usize = 40;
-/// Section version of a launch with warps that are not chosen.
+/// Section version of a launch with a choice of warps.
 pub(super) const CHOSEN_VERSION: u16 = 2;
 
 const SECTION: &str = "LNCH";
@@ -95,8 +93,7 @@ pub enum LaunchError {
     },
 }
 
-/// Identity of a warp in the file: its launch, kernel, block and number in the block. The streams of a warp
-/// on several tracks share it.
+/// Identity of a warp in the file. The streams of a warp on several tracks share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId {
     /// Launch number.
@@ -111,10 +108,9 @@ pub struct StreamId {
 
 /// One kernel launch.
 ///
-/// Every value is valid: no dimension is 0, a block has at most [`MAX_BLOCK_THREADS`] threads, the number of
-/// warps fits in 32 bits, and the chosen warps exist. The linear index of a warp is
-/// `block * warps_per_block + warp in block`, where the linear index of block (x, y, z) is
-/// `x + grid.x * (y + grid.y * z)`.
+/// No dimension is 0, a block has at most [`MAX_BLOCK_THREADS`] threads, the number of warps fits in 32 bits,
+/// and the chosen warps exist. The linear index of a warp is `block * warps_per_block + warp in block`, where
+/// the linear index of block (x, y, z) is `x + grid.x * (y + grid.y * z)`.
 ///
 /// ```
 /// use warptrace_format::file::LaunchInfo;
@@ -140,12 +136,8 @@ fn product(size: [u32; 3]) -> u128 {
 }
 
 impl LaunchInfo {
-    /// Creates launch `number` of the metadata's kernel with index `kernel`, with `grid` blocks of `block`
-    /// threads (x, y, z) and `dynamic_shared_bytes` bytes of dynamic shared memory per block. Chooses all
-    /// warps.
-    ///
-    /// # Errors
-    /// A dimension of 0, a block of more than [`MAX_BLOCK_THREADS`] threads, more than 2^32 - 1 warps.
+    /// Creates launch `number` of the metadata's kernel with index `kernel`, with all warps chosen. Fails for
+    /// a dimension of 0, more than [`MAX_BLOCK_THREADS`] threads in a block, and more than 2^32 - 1 warps.
     pub fn new(
         number: u32,
         kernel: u32,
@@ -164,7 +156,6 @@ impl LaunchInfo {
         }
         let chosen = ChosenWarps::NONE;
         let launch = Self { number, kernel, grid, block, dynamic_shared_bytes, chosen };
-        // Three factors below 2^32 and one of at most 32 do not overflow 128 bits.
         let warps = product(grid) * u128::from(launch.warps_per_block());
         if warps > u128::from(u32::MAX) {
             let warps_per_block = launch.warps_per_block();
@@ -173,11 +164,7 @@ impl LaunchInfo {
         Ok(Self { chosen: ChosenWarps::all(launch.blocks(), launch.warps_per_block()), ..launch })
     }
 
-    /// Returns the launch with only these warps chosen. A launch without chosen warps ran the program's
-    /// original kernel, untraced.
-    ///
-    /// # Errors
-    /// The launch does not have these warps.
+    /// Returns the launch with only these warps chosen, or untraced without any. Fails if one does not exist.
     pub fn with_chosen(self, chosen: ChosenWarps) -> Result<Self, LaunchError> {
         let (launch, blocks, warps_per_block) = (self.number, self.blocks(), self.warps_per_block());
         if !chosen.fits(blocks, warps_per_block) {
@@ -231,7 +218,7 @@ impl LaunchInfo {
         self.blocks() * self.warps_per_block()
     }
 
-    /// Returns the identity of a warp, or `None` if the launch has no such warp.
+    /// Returns the identity of a warp; `None` if it does not exist.
     pub fn stream_id(&self, warp: u32) -> Option<StreamId> {
         if warp >= self.warps() {
             return None;
@@ -246,7 +233,7 @@ impl LaunchInfo {
         })
     }
 
-    /// Returns the linear index of a warp, or `None` if the launch has no such block or warp.
+    /// Returns the linear index of a warp; `None` if it does not exist.
     pub fn warp_index(&self, block: [u32; 3], warp_in_block: u32) -> Option<u32> {
         let inside = block.iter().zip(self.grid).all(|(&at, size)| at < size);
         if !inside || warp_in_block >= self.warps_per_block() {
@@ -256,8 +243,7 @@ impl LaunchInfo {
         Some(linear * self.warps_per_block() + warp_in_block)
     }
 
-    /// Returns the lanes of a warp: all 32, except in the last warp of a block whose size is not a multiple
-    /// of 32. Returns `None` if the launch has no such warp.
+    /// Returns the lanes of a warp: all 32, except at the end of some blocks; `None` if it does not exist.
     pub fn lane_mask(&self, warp: u32) -> Option<u32> {
         if warp >= self.warps() {
             return None;
@@ -267,8 +253,7 @@ impl LaunchInfo {
         Some(u32::MAX >> (WARP_LANES - lanes))
     }
 
-    /// Returns the end of the first warps of `warps` that are known to have the same lanes, and these lanes.
-    /// The lanes are `None` if the launch does not have the first warp.
+    /// Returns the end of the first warps that are known to have the same lanes, and these lanes if any.
     pub fn lanes_of(&self, warps: &Range<u32>) -> (u32, Option<u32>) {
         let each = self.warps_per_block();
         let after = each - warps.start % each;
@@ -295,7 +280,7 @@ impl LaunchInfo {
         self.chosen.count() == self.warps()
     }
 
-    /// Returns true if the warp is chosen, and false if the launch has no such warp.
+    /// Returns true if the warp exists and is chosen.
     pub const fn is_chosen(&self, warp: u32) -> bool {
         let warps_per_block = self.warps_per_block();
         self.chosen.index(warp / warps_per_block, warp % warps_per_block).is_some()
@@ -339,10 +324,7 @@ impl LaunchInfo {
         encode_section_version(SectionKind::Launch, self.version(), &[&body])
     }
 
-    /// Decodes the body of a launch section of this version at file offset `at`.
-    ///
-    /// # Errors
-    /// A wrong length, a nonzero reserved field, an error of [`LaunchInfo::new`], chosen warps out of range.
+    /// Decodes the body of a launch section of this version at file offset `at`. Fails like the constructors.
     pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, body, at);
         let number = fields.u32("number")?;

@@ -1,5 +1,4 @@
-//! Limits of the format. Readers reject a file that exceeds one of them. So a reader's memory is bounded,
-//! whatever the length fields of a file say.
+//! Limits of the format. Readers reject a file that exceeds one of them, so their memory is bounded.
 
 /// Maximum body size of any section, known or not: 32 MiB.
 pub const MAX_SECTION_BYTES: u64 = 32 << 20;
@@ -11,8 +10,8 @@ pub const MAX_KERNELS: usize = 4096;
 pub const MAX_LOCATIONS: usize = 65_535;
 /// Maximum number of properties in a file.
 pub const MAX_PROPERTIES: usize = 4096;
-/// Maximum size of a frame: 16 MiB. Applies to the table plus the distinct payloads before compression, and
-/// to 16 bytes plus the payload for each chunk, so that a frame of equal chunks does not expand to more.
+/// Maximum size of a frame: 16 MiB, both for the contents before compression and for the sum of 16 bytes plus
+/// the payload for each chunk, so that a frame of equal chunks does not expand to more.
 pub const MAX_FRAME_BYTES: u32 = 16 << 20;
 /// Maximum number of chunks in a frame.
 pub const MAX_FRAME_CHUNKS: u32 = 1 << 18;
@@ -70,8 +69,7 @@ pub const MAX_HOST_LAUNCHES: u32 = 65_536;
 pub const MAX_HOST_READINGS: u32 = 64;
 /// Maximum number of entries in an index section.
 pub const MAX_INDEX_ENTRIES: u32 = 65_536;
-/// Maximum number of sections in an index (launches, frames and accounting sections together). At the usual
-/// frame size of 256 KiB this is 1 TiB of chunks; larger frames allow more.
+/// Maximum number of sections in an index: with frames of 256 KiB, 1 TiB of chunks.
 pub const MAX_INDEXED_SECTIONS: u32 = 1 << 22;
 /// Maximum number of threads in a block.
 pub const MAX_BLOCK_THREADS: u32 = 1024;

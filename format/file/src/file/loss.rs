@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::metadata::RecordedPolicy;
 
 crate::named_enum! {
-    /// Reason why events of a warp are not in a trace.
-    ///
-    /// The file does not store it. It follows from the warp's account, the policy and the end of the launch.
+    /// Reason why events of a warp are not in a trace, from its account, the policy and the launch's end.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     #[non_exhaustive]
@@ -18,7 +16,7 @@ crate::named_enum! {
         Timeout = "timeout",
         /// Later events of the warp overwrote its earlier ones.
         Overwritten = "overwritten",
-        /// The kernel did not complete before the warp finished. The number of missing events is unknown.
+        /// The kernel did not complete before the warp finished. The number of lost events is unknown.
         Died = "died",
         /// The warp is outside the recording's window. This is not a loss, and nothing is counted.
         NotChosen = "not_chosen",

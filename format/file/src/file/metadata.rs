@@ -2,10 +2,9 @@
 //!
 //! The body is [`Metadata`] in [postcard's wire format](https://postcard.jamesmunns.com/wire-format): fields
 //! in the order of declaration, unsigned integers as varints (seven bits per byte, lowest first), strings and
-//! sequences after their length, options after a byte 0 or 1, enum variants by number in the order of
-//! declaration. Fields that other sections store ([`LocationInfo::code`], [`LocationInfo::wait`],
-//! [`Metadata::origin`]) take no bytes. The encoding is not self-describing, so a change of a field requires
-//! a new section version.
+//! sequences after their length, options after a byte 0 or 1, enum variants by number. Fields that other
+//! sections store ([`LocationInfo::code`], [`LocationInfo::wait`], [`Metadata::origin`]) take no bytes. The
+//! encoding is not self-describing, so a change of a field requires a new section version.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -183,7 +182,6 @@ impl LocationInfo {
         }
     }
 
-    /// Returns the name and, if known, the source position, for messages.
     pub(super) fn describe(&self) -> String {
         let Self { name, file, line, .. } = self;
         match (file.as_str(), line) {
@@ -206,7 +204,7 @@ pub enum RecordedPolicy {
     Ring,
     /// Makes warps wait. A warp that waits without success can lose events in the middle.
     Stream,
-    /// A policy unknown to this build.
+    /// A policy that this build does not know.
     Other(String),
 }
 
@@ -317,8 +315,7 @@ pub struct Metadata {
     /// Free-form key-value pairs, such as the program's arguments.
     #[serde(deserialize_with = "bounded::<_, _, MAX_PROPERTIES>")]
     pub properties: Vec<(String, String)>,
-    /// Start of the recording in seconds since 1970-01-01 UTC, if stored here. This project's recorders store
-    /// it in [`origin`](Self::origin).
+    /// Start of the recording in seconds since 1970-01-01 UTC, if not in [`origin`](Self::origin).
     pub created_unix_seconds: Option<u64>,
     /// Host, device and rank of the recording, if known. Stored in an [`ORIG`](Origin) section only.
     #[serde(default, with = "beside")]
@@ -350,8 +347,7 @@ impl Metadata {
         self
     }
 
-    /// Adds a trace point without a source position. To set a position, push to
-    /// [`locations`](Self::locations).
+    /// Adds a trace point without a source position.
     #[must_use]
     pub fn with_location(mut self, id: u16, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.locations.push(LocationInfo::new(id, name, description));
@@ -377,20 +373,17 @@ impl Metadata {
         self.locations.iter().find(|location| location.id == id)
     }
 
-    /// Returns the value of a property, or `None`. The last of several values counts: recorders append their
-    /// properties after the user's.
+    /// Returns the value of a property. The last one counts: recorders append theirs after the user's.
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns which loops were counted, or `None` if the file does not say or has a name unknown to this
-    /// build.
+    /// Returns which loops were counted, if the file has a name that this build knows.
     pub fn counting(&self) -> Option<Counting> {
         self.property(COUNTING).and_then(Counting::from_name)
     }
 
-    /// Describes a limit of the recorded events: loops were counted as if in lock step, or the trace points
-    /// are sparse. `None` if neither applies.
+    /// Describes a limit of the recorded events, if loops were counted in lock step or points are sparse.
     pub fn assumption(&self) -> Option<&'static str> {
         let counted = self.counting().and_then(Counting::assumption);
         counted.or_else(|| match self.property(POINTS)? {
@@ -409,10 +402,7 @@ impl Metadata {
         self.chunk_bytes.saturating_sub(crate::chunk::CHUNK_HEADER_BYTES)
     }
 
-    /// Checks the metadata against the format.
-    ///
-    /// # Errors
-    /// The first contradiction found.
+    /// Checks the metadata against the format. Returns the first contradiction found.
     pub fn check(&self) -> Result<(), MetadataError> {
         if self.tracks.is_empty() || self.tracks.len() > MAX_TRACKS {
             return Err(MetadataError::Tracks { found: self.tracks.len() });
@@ -442,10 +432,7 @@ impl Metadata {
         known.add(&self.locations, &self.tracks)
     }
 
-    /// Encodes the body of the metadata section.
-    ///
-    /// # Errors
-    /// An error of [`Metadata::check`], a body over [`MAX_METADATA_BYTES`].
+    /// Encodes the body of the section. Fails like [`check`](Self::check), and over [`MAX_METADATA_BYTES`].
     pub fn encode(&self) -> Result<Vec<u8>, MetadataError> {
         self.check()?;
         let body = postcard::to_allocvec(self)
@@ -457,10 +444,7 @@ impl Metadata {
         Ok(body)
     }
 
-    /// Decodes the body of a metadata section at file offset `at`.
-    ///
-    /// # Errors
-    /// An error of [`Metadata::check`], a body over [`MAX_METADATA_BYTES`], undecodable or surplus bytes.
+    /// Decodes the body of a section at file offset `at`. Rejects what [`encode`](Self::encode) rejects.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let metadata: Self = decode_body((SECTION, "metadata"), body, at)?;
@@ -469,8 +453,7 @@ impl Metadata {
     }
 }
 
-/// Deserialises a sequence of at most `N` elements. Memory grows with the elements that are read, not with
-/// the announced length.
+/// Deserialises a sequence of at most `N` elements. Memory does not depend on the announced length.
 pub(super) fn bounded<'de, D, T, const N: usize>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -7,7 +7,7 @@ use crate::chunk::{MAX_CHUNK_BYTES, MIN_CHUNK_BYTES};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// There is no track, or more than a launch can record.
+    /// The number of tracks is 0 or too large.
     #[error("{found} tracks are declared; a trace has 1 to {MAX_TRACKS}")]
     Tracks {
         /// Number of tracks.

@@ -33,15 +33,14 @@
 //! └──────────┘
 //! ```
 //!
-//! After the preamble, a file consists of sections: a 24-byte header ([`SectionHeader`]) with tag, version,
-//! flags, length and checksums, then the body. All integers are little-endian. `docs/reference/format.md` is
-//! the specification. Each part's layout, encoder and parser are in one file of this module.
+//! A section is a 24-byte header ([`SectionHeader`]) with tag, version, flags, length and checksums, then the
+//! body. All integers are little-endian. `docs/reference/format.md` is the specification.
 //!
-//! # Reading is total
 //! Every parser accepts any bytes. It returns a value or a [`FormatError`] with section, field, file offset
-//! and value. Allocations are bounded by the constants in [`limits`], whatever a length field says.
+//! and value. It rejects missing and surplus bytes, wrong checksums, contents that do not decompress as
+//! announced, and values over the [`limits`], which bound its allocations. An encoder also fails if the
+//! compressor fails.
 //!
-//! # Evolution
 //! A reader lists the versions that it supports: [`READABLE_VERSIONS`] for the file, and one list per section
 //! kind. A section whose meaning changes gets a new version. A section that old readers may skip has
 //! [`FLAG_OPTIONAL`]. Readers reject unknown flag bits.

@@ -1,7 +1,6 @@
 //! Host, device and rank of a recording: the `ORIG` section.
 //!
-//! The body is an [`Origin`] in the metadata's encoding. The section is optional, not in the index, and
-//! follows the metadata.
+//! The body is an [`Origin`] in the metadata's encoding. The section is optional, and not in the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,8 +58,7 @@ impl Origin {
         [job, launcher, host, device_uuid].into_iter().flatten().chain(notes)
     }
 
-    /// Encodes the section, header and body, with at most [`MAX_ORIGIN_TEXT_BYTES`] of each text and
-    /// [`MAX_ORIGIN_NOTES`] notes.
+    /// Encodes the section, header and body. Cuts long texts, and more than [`MAX_ORIGIN_NOTES`] notes.
     pub fn encode_section(&self) -> Vec<u8> {
         let mut fitting = self.clone();
         fitting.notes.truncate(MAX_ORIGIN_NOTES);
@@ -71,11 +69,8 @@ impl Origin {
         encode_section(SectionKind::Origin, &body)
     }
 
-    /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// Bytes that do not decode, bytes after them, a text over [`MAX_ORIGIN_TEXT_BYTES`], more than
-    /// [`MAX_ORIGIN_NOTES`] notes, a rank that is not below the number of ranks.
+    /// Decodes the body of a section at file offset `at`. Rejects a text over [`MAX_ORIGIN_TEXT_BYTES`], too
+    /// many notes, and a rank that is not below the number of ranks.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
         let mut found: Self = decode_body((SECTION, "origin"), body, at)?;

@@ -12,8 +12,8 @@
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
 
-/// First eight bytes of every trace. As in PNG, a byte above 127, a CR LF and an LF reveal transfers that
-/// clear the eighth bit or translate line ends, and 1a stops `type` on a DOS prompt.
+/// First eight bytes of every trace. As in PNG, they reveal transfers that clear the eighth bit or translate
+/// line ends, and stop `type` on a DOS prompt.
 pub const MAGIC: [u8; 8] = *b"\x89WTR\r\n\x1a\n";
 /// File version that this build writes.
 pub const FILE_VERSION: u16 = 1;
@@ -34,22 +34,19 @@ pub fn encode_preamble() -> [u8; PREAMBLE_BYTES] {
     bytes.try_into().expect("8 + 2 + 10 + 4 bytes")
 }
 
-/// Checks the start of a file. `bytes` may be longer than the preamble.
-///
-/// # Errors
-/// A wrong magic (with a hint at damage by a text-mode transfer), an unsupported version, nonzero flags or
-/// reserved bytes, a wrong checksum, missing bytes.
+/// Checks the start of a file. `bytes` may be longer. Rejects a wrong magic (with a hint at its cause), an
+/// unsupported version, and nonzero flags or reserved bytes.
 pub fn check_preamble(bytes: &[u8]) -> Result<(), FormatError> {
     let start = &bytes[..bytes.len().min(PREAMBLE_BYTES)];
     let magic = &start[..start.len().min(MAGIC.len())];
-    // A file that ends inside a correct magic is cut short, not foreign. An empty file has its own hint.
+    // A file that ends inside a correct magic is cut short, not foreign.
     if magic.is_empty() || !MAGIC.starts_with(magic) {
         return Err(FormatError::NotATrace { found: magic.to_vec(), hint: hint(magic) });
     }
     let mut fields = Fields::new(PART, start, 0);
     fields.take::<8>("magic")?;
     let version = fields.u16("version")?;
-    // Check the version first: a later version may change the rest of the preamble.
+    // A later version may change the rest of the preamble.
     if !READABLE_VERSIONS.contains(&version) {
         return Err(FormatError::Version {
             section: PART,

@@ -138,8 +138,7 @@ impl SectionKind {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
-    /// Returns the version that this build writes. Exceptions: [launches](super::LaunchInfo::version) and
-    /// [frames of runs](super::encode_frame_of_runs) can have version 2.
+    /// Returns the written version. Some [launches](super::LaunchInfo::version) and frames have version 2.
     pub const fn version(self) -> u16 {
         match self {
             Self::Times | Self::Spans => TIED_VERSION,
@@ -189,10 +188,7 @@ impl SectionHeader {
         bytes.try_into().expect("4 + 2 + 2 + 8 + 4 + 4 bytes")
     }
 
-    /// Decodes the header at file offset `at`. `bytes` may be longer.
-    ///
-    /// # Errors
-    /// Missing bytes, a wrong checksum, unknown flags, a length over [`MAX_SECTION_BYTES`].
+    /// Decodes the header at file offset `at`. `bytes` may be longer. Rejects unknown flags and a long body.
     pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
         const PART: &str = "section header";
         let bytes = &bytes[..bytes.len().min(SECTION_HEADER_BYTES)];
@@ -232,10 +228,7 @@ impl SectionHeader {
         self.length + SECTION_HEADER_BYTES as u64
     }
 
-    /// Returns the kind of the section at `at`, or `None` to skip it.
-    ///
-    /// # Errors
-    /// The section is not optional and its tag or version is unknown.
+    /// Returns the kind of the section at `at`; `None` to skip it. Fails if it is unknown and not optional.
     pub fn kind(&self, at: u64) -> Result<Option<SectionKind>, FormatError> {
         match SectionKind::from_tag(self.tag) {
             Some(kind) if kind.readable_versions().contains(&self.version) => Ok(Some(kind)),
@@ -256,12 +249,10 @@ pub fn encode_section(kind: SectionKind, body: &[u8]) -> Vec<u8> {
     encode_section_of(kind, &[body])
 }
 
-/// Like [`encode_section`], for a body in consecutive parts.
 pub(super) fn encode_section_of(kind: SectionKind, body: &[&[u8]]) -> Vec<u8> {
     encode_section_version(kind, kind.version(), body)
 }
 
-/// Like [`encode_section_of`], with an explicit version.
 pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[u8]]) -> Vec<u8> {
     let length = body.iter().map(|part| part.len()).sum::<usize>();
     let mut section = Vec::with_capacity(SECTION_HEADER_BYTES + length);
@@ -270,10 +261,7 @@ pub(super) fn encode_section_version(kind: SectionKind, version: u16, body: &[&[
     section
 }
 
-/// Checks the body of the section at file offset `at` against its header.
-///
-/// # Errors
-/// A different length or checksum.
+/// Checks the length and checksum of the body of the section at file offset `at`.
 pub fn check_body(
     kind: SectionKind,
     header: &SectionHeader,

@@ -1,7 +1,7 @@
 //! Sites: instructions that access memory, and places where the source names a value. The `SITE` section.
 //!
 //! The body is a list of [`SiteInfo`] in the metadata's encoding. The section is optional and not in the
-//! index. A file may have several sections; their sites add up.
+//! index. The sites of several sections add up.
 
 use std::collections::HashSet;
 
@@ -114,10 +114,7 @@ impl SiteInfo {
 #[derive(Serialize, Deserialize)]
 struct Body(#[serde(deserialize_with = "bounded::<_, _, MAX_SITES>")] Vec<SiteInfo>);
 
-/// Encodes the section, header and body.
-///
-/// # Errors
-/// Sites that [`decode_sites`] rejects.
+/// Encodes the section, header and body. Fails for sites that [`decode_sites`] rejects.
 pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
     let body = postcard::to_allocvec(&Body(sites.to_vec()))
         .expect("texts and integers in a sequence of known length");
@@ -125,13 +122,9 @@ pub fn encode_sites(sites: &[SiteInfo]) -> Result<Vec<u8>, FormatError> {
     Ok(encode_section(SectionKind::Sites, &body))
 }
 
-/// Decodes the body of a section at file offset `at`.
-///
-/// # Errors
-/// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES) or that does not decode, bytes after
-/// it; a number that is 0, over [`MAX_SITE`] or used twice; a site without elements or with more than 2^16
-/// bytes; a derived site that is a value or whose offset does not fit in its addresses, or a root that is a
-/// value, derived, or not in the list.
+/// Decodes the body of a section at file offset `at`. Rejects a number that is 0, over [`MAX_SITE`] or used
+/// twice; a site without elements or over 2^16 bytes; a derived site that is a value or whose offset does not
+/// fit in its addresses; a root that is a value, derived, or not in the list.
 pub fn decode_sites(body: &[u8], at: u64) -> Result<Vec<SiteInfo>, FormatError> {
     let contents = |message: String| FormatError::Contents { section: SECTION, offset: at, message };
     let Body(sites) = decode_body((SECTION, "sites"), body, at)?;

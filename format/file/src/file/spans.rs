@@ -37,10 +37,8 @@ use super::tie::Tie;
 use crate::span::WarpSpan;
 
 const SECTION: &str = "SPAN";
-/// Maximum size of a warp before compression, and of the columns' headers.
 const WARP_BYTES: u32 = 48;
 const COLUMN_BYTES: u32 = 1024;
-/// Values of the column `state`.
 const BEGAN: u32 = 1;
 const ENDED: u32 = 2;
 const MOVED: u32 = 3;
@@ -49,10 +47,7 @@ fn most_bytes(warps: u32) -> u32 {
     warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
 }
 
-/// Encodes the section, header and body, for consecutive warps. `tie` identifies their accounting section.
-///
-/// # Errors
-/// More than [`MAX_ACCOUNTS`] warps, or a failure of the compressor.
+/// Encodes the section, header and body, for at most [`MAX_ACCOUNTS`] warps. `tie` identifies their accounts.
 pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
@@ -95,10 +90,8 @@ pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> R
 }
 
 /// Decodes the body of a section of this version at file offset `at`, after accounts of `warps` warps.
-///
-/// # Errors
-/// The spans of other accounts, a wrong length, a field over its limit, contents that do not decompress as
-/// announced, columns that are invalid or contradict each other or the accounts.
+/// Rejects the spans of other accounts, contents that do not decompress as announced, and columns that are
+/// invalid or contradict each other or the accounts.
 pub fn decode_spans(
     (version, body): (u16, &[u8]),
     at: u64,
@@ -149,7 +142,6 @@ pub fn decode_spans(
         if state == 0 {
             return span;
         }
-        // The columns have one value for each such state.
         let (sm, (begin, clock)) = began.next().unwrap_or_default();
         span.begin_sm = sm + 1;
         span.begin_timer = last_begin.wrapping_add(begin.unzigzag());

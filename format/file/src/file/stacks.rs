@@ -2,10 +2,9 @@
 //!
 //! The body is a structure in the metadata's encoding: the number of its first frame (varint32), frames
 //! (function and file as strings, line as varint32), the number of its first stack (varint32), stacks (number
-//! of the caller's stack plus one or 0, number of the innermost frame; varint32 each), and launches (number of
-//! the launch, number of its stack; varint32 each). Frames and stacks are numbered through the file. A stack
-//! refers to its caller's stack, so that stacks share their outer frames. The section is optional, and no
-//! index lists it.
+//! of the caller's stack plus one or 0, number of the innermost frame; varint32 each), and launches (number
+//! of the launch, number of its stack; varint32 each). Numbers are unique in the file. The section is
+//! optional and not in the index.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -23,9 +22,8 @@ use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "STCK";
-/// Launches per section. With their frames they stay below the size limit of a section.
+/// Launches per section, which bounds its size.
 const LAUNCHES_AT_ONCE: usize = 128;
-/// Function name of the frame that stands for frames over the limits.
 const TOO_MANY: &str = "(more call stacks than the file can number)";
 
 /// A frame of a call stack.
@@ -35,16 +33,15 @@ pub struct StackFrame {
     pub function: String,
     /// Path of the source file, as the program names it.
     pub file: String,
-    /// Line in the file, from 1 on; 0 if it is not known.
+    /// Line in the file, from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// Parts of paths that mark installed packages and generated code: packages, the Python standard library, and
-/// what PyTorch generates.
+/// Parts of paths of packages, of the Python standard library, and of code that PyTorch generates.
 const LIBRARY_PATHS: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python3.", "/torchinductor_"];
 
 impl StackFrame {
-    /// Returns true if the frame is in an installed package, or in code without a file.
+    /// Returns true if the frame is in an installed package, in generated code, or without a file.
     pub fn is_of_library(&self) -> bool {
         self.file.is_empty()
             || self.file.starts_with('<')
@@ -59,7 +56,7 @@ impl StackFrame {
 }
 
 impl fmt::Display for StackFrame {
-    /// Writes `FILE:LINE in FUNCTION`, without what is not known.
+    /// Writes `FILE:LINE in FUNCTION`, without unknown parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { function, file, line } = self;
         match (file.is_empty(), line) {
@@ -70,20 +67,16 @@ impl fmt::Display for StackFrame {
     }
 }
 
-/// A part of a file's call stacks.
+/// One section's part of a file's call stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchStacks {
-    /// Number of the first frame.
     first_frame: u32,
-    /// Frames, at most [`MAX_STACK_FRAMES`] in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_STACK_FRAMES>")]
     frames: Vec<StackFrame>,
-    /// Number of the first stack.
     first_stack: u32,
-    /// Stacks: the caller's stack plus one, or 0, and the innermost frame. At most [`MAX_STACKS`] in a file.
+    /// The caller's stack plus one, or 0, and the innermost frame.
     #[serde(deserialize_with = "bounded::<_, _, MAX_STACKS>")]
     stacks: Vec<(u32, u32)>,
-    /// Launches and the numbers of their stacks.
     #[serde(deserialize_with = "bounded::<_, _, { MAX_INDEXED_SECTIONS as usize }>")]
     launches: Vec<(u32, u32)>,
 }
@@ -94,12 +87,8 @@ impl LaunchStacks {
         encode_section(SectionKind::Stacks, &body)
     }
 
-    /// Reads the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_STACK_FRAMES`]
-    /// frames or [`MAX_STACKS`] stacks, a text of more than [`MAX_STACK_TEXT_BYTES`] bytes, a stack whose
-    /// caller has no smaller number, bytes that are no such structure, bytes after it.
+    /// Decodes the body of a section at file offset `at`. Rejects too many frames or stacks, a text over
+    /// [`MAX_STACK_TEXT_BYTES`] bytes, and a stack whose caller has no smaller number.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let found: Self = decode_body((SECTION, "stacks"), body, at)?;
         let ends = |first: u32, count: usize| (first as usize).saturating_add(count);
@@ -125,19 +114,18 @@ impl LaunchStacks {
     }
 }
 
-/// Frames and stacks that were written to a file.
+/// Frames and stacks already in a file, for its writer.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenStacks {
     frames: HashMap<StackFrame, u32>,
     stacks: HashMap<(u32, u32), u32>,
-    /// Stacks by the address of their frames. Holding the frames keeps the address unique.
+    /// Stacks by the address of their frames, which are held so that it stays unique.
     known: HashMap<usize, (Arc<[StackFrame]>, u32)>,
 }
 
 impl WrittenStacks {
-    /// Returns sections, header and body, with the stacks of launches, innermost frame first. At most
-    /// [`MAX_STACK_DEPTH`] frames of each are written, and long names are cut, with `…` at the end. Stacks over
-    /// [`MAX_STACK_FRAMES`] or [`MAX_STACKS`] become one frame that says so.
+    /// Encodes the sections, each with header and body, for stacks with the innermost frame first. Writes at
+    /// most [`MAX_STACK_DEPTH`] frames of each, and cuts names. One frame replaces stacks over the limits.
     pub fn encode_sections(&mut self, launches: &[(u32, Arc<[StackFrame]>)]) -> Vec<Vec<u8>> {
         let section = |launches: &[(u32, Arc<[StackFrame]>)]| {
             let mut part = LaunchStacks {
@@ -160,7 +148,7 @@ impl WrittenStacks {
             return *number;
         }
         let depth = frames.len().min(MAX_STACK_DEPTH);
-        // The last numbers are those of the frame that stands for all that find none.
+        // The last numbers belong to the frame that stands for stacks over the limits.
         let has_room = self.frames.len() + depth < MAX_STACK_FRAMES && self.stacks.len() + depth < MAX_STACKS;
         let number = if has_room {
             frames[..depth].iter().rev().fold(None, |caller, frame| Some(self.add(caller, frame, new)))
@@ -204,7 +192,7 @@ pub struct KnownStacks {
 }
 
 impl KnownStacks {
-    /// Adds a section. For several entries with one number, the last one counts.
+    /// Adds a section. A later entry replaces an earlier one with the same number.
     pub fn add(&mut self, part: LaunchStacks) {
         self.frames.extend((part.first_frame..).zip(part.frames));
         self.stacks.extend((part.first_stack..).zip(part.stacks));
@@ -216,8 +204,7 @@ impl KnownStacks {
         self.launches.get(&launch).copied()
     }
 
-    /// Returns a launch's stack, innermost frame first; nothing if the file has none. Where a section is
-    /// missing, its frames and their callers are missing.
+    /// Returns a launch's stack, innermost frame first, up to a frame whose section is missing.
     pub fn of(&self, launch: u32) -> impl Iterator<Item = &StackFrame> {
         let stack = self.number_of(launch);
         let callers = std::iter::successors(stack, |stack| self.stacks.get(stack)?.0.checked_sub(1));

@@ -10,8 +10,7 @@
 //!      …     …  text         UTF-8, compressed or not
 //! ```
 //!
-//! For a program compiled elsewhere, the tracer may have only the PTX in its binary. The lines of locations
-//! then refer to that text, and the file keeps it.
+//! For a program compiled elsewhere, locations refer to the PTX in its binary, which the section keeps.
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -40,11 +39,7 @@ struct Header<'b> {
 }
 
 impl SourceText {
-    /// Encodes the section, header and body. The section is optional.
-    ///
-    /// # Errors
-    /// A name that is empty or over [`MAX_TEXT_NAME_BYTES`], a text over [`MAX_TEXT_BYTES`], a section that
-    /// is too large, a failure of the compressor.
+    /// Encodes the section, header and body. Fails for an empty name, and for a name or text over its limit.
     pub fn encode_section(&self, compression: Compression) -> Result<Vec<u8>, FormatError> {
         let Self { name, text } = self;
         let large =
@@ -71,11 +66,8 @@ impl SourceText {
         Ok(encode_section_of(SectionKind::Text, &[&fixed, name.as_bytes(), stored]))
     }
 
-    /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// A wrong or too large length, a name or text that is not UTF-8, a text that does not decompress as
-    /// announced.
+    /// Decodes the body of a section at file offset `at`. Rejects wrong or too large lengths, and contents
+    /// that are not UTF-8 or do not decompress as announced.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let Header { name, text_bytes, stored_as, stored, stored_at } = header(body, at)?;
         let plain = decompress(SECTION, stored_as, stored, text_bytes, stored_at)?;
@@ -88,9 +80,6 @@ impl SourceText {
     }
 
     /// Decodes the name and the size of the text (at most [`MAX_TEXT_BYTES`]) without decompressing the text.
-    ///
-    /// # Errors
-    /// Like [`decode`](Self::decode), without the checks of the text.
     pub fn decode_head(body: &[u8], at: u64) -> Result<(&str, usize), FormatError> {
         let Header { name, text_bytes, .. } = header(body, at)?;
         Ok((name, text_bytes))

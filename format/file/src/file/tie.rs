@@ -4,7 +4,7 @@ use super::error::FormatError;
 use super::fields::Fields;
 use super::section::SectionHeader;
 
-/// Section version from which a section begins with a [`Tie`], which identifies the section before it.
+/// Section version from which a section begins with a [`Tie`].
 pub(super) const TIED_VERSION: u16 = 2;
 
 /// Identifies the section directly before, to which a section belongs, by the checksum of its body.
@@ -17,10 +17,7 @@ impl Tie {
         Self(header.body_crc)
     }
 
-    /// Creates the tie to an encoded section.
-    ///
-    /// # Panics
-    /// If `section` does not begin with a valid section header.
+    /// Creates the tie to an encoded section. Panics if `section` does not begin with a valid header.
     pub fn to_encoded(section: &[u8]) -> Self {
         Self::to(&SectionHeader::parse(section, 0).expect("a section that was encoded"))
     }
@@ -29,10 +26,7 @@ impl Tie {
         self.0.to_le_bytes()
     }
 
-    /// Reads and checks the tie, the first field of a section of this version. Version 1 has none.
-    ///
-    /// # Errors
-    /// The section belongs to another one.
+    /// Reads and checks the tie, the first field of a section. Version 1 has none.
     pub(super) fn check(
         self,
         fields: &mut Fields<'_>,

@@ -11,9 +11,8 @@
 //!     20     …  contents, compressed or not: consecutive columns
 //! ```
 //!
-//! A *run* is a repeated event: consecutive equal events of a chunk are one run, or several if the last two
+//! A *run* is a repeated event: equal consecutive events of a chunk are one run, or several if the last two
 //! columns say so. The columns have 32-bit elements (`docs/reference/codecs.md`):
-//!
 //! ```text
 //! runs     number of runs of each chunk, at least 1
 //! first    for each chunk, the time of its first run, in units, modulo 2^32
@@ -44,7 +43,7 @@ pub struct FrameTimes {
     /// First run of each chunk, then the number of all runs.
     starts: Vec<u32>,
     times: Vec<u32>,
-    /// Number of a split run, and its number of events.
+    /// Number of each split run, and its events.
     splits: Vec<(u32, u32)>,
 }
 
@@ -55,11 +54,8 @@ fn from_device(run: &[u8; TIME_BYTES as usize]) -> (u32, u32) {
 }
 
 impl FrameTimes {
-    /// Encodes the section, header and body. The times of `chunks` have the device's form ([`crate::chunk`]).
-    /// `tie` identifies their frame; `step` is the section's field.
-    ///
-    /// # Errors
-    /// More than [`MAX_FRAME_RUNS`] runs, contents over [`MAX_FRAME_BYTES`], a failure of the compressor.
+    /// Encodes the section, header and body. The times of `chunks` have the device's form ([`crate::chunk`]);
+    /// `tie` identifies their frame. Fails for more than [`MAX_FRAME_RUNS`] runs.
     pub fn encode_section<'a>(
         tie: Tie,
         chunks: impl Iterator<Item = &'a [u8]>,
@@ -97,10 +93,8 @@ impl FrameTimes {
     }
 
     /// Decodes the body of a section of this version at file offset `at`, after a frame of `chunks` chunks.
-    ///
-    /// # Errors
-    /// The times of another frame, a wrong length, a field over its limit, contents that do not decompress as
-    /// announced, columns that are invalid or contradict each other or the frame.
+    /// Rejects the times of another frame, contents that do not decompress as announced, and columns that are
+    /// invalid or contradict each other or the frame.
     pub fn decode(
         (version, body): (u16, &[u8]),
         at: u64,
@@ -163,11 +157,7 @@ impl FrameTimes {
         tie.check(fields, version, "the checksum of the FRAM section before it, to which it belongs")
     }
 
-    /// Checks that a section belongs to the frame before it. `start` is the start of its body, at least
-    /// [`TIE_BYTES`](Self::TIE_BYTES) long.
-    ///
-    /// # Errors
-    /// The section belongs to another frame.
+    /// Checks that a section with this start ([`TIE_BYTES`](Self::TIE_BYTES)) belongs to the frame before it.
     pub fn is_of(version: u16, start: &[u8], at: u64, tie: Tie) -> Result<(), FormatError> {
         Self::check_tie(&mut Fields::new(SECTION, start, at), version, tie)
     }
@@ -185,10 +175,7 @@ impl FrameTimes {
         self.times.len()
     }
 
-    /// Returns the times of a chunk, given its number in the frame.
-    ///
-    /// # Panics
-    /// If the frame has no such chunk.
+    /// Returns the times of the chunk with this number in the frame. Panics if it does not exist.
     pub fn chunk(&self, number: usize) -> ChunkTimes {
         let (first, end) = (self.starts[number], self.starts[number + 1]);
         let from = self.splits.partition_point(|(run, _)| *run < first);
@@ -205,7 +192,7 @@ impl FrameTimes {
 pub struct ChunkTimes {
     /// Time of each run, in units, modulo 2^32.
     times: Box<[u32]>,
-    /// Number of a run whose next run has the same event, and its number of events.
+    /// Number of each split run, and its events.
     splits: Box<[(u32, u32)]>,
 }
 
@@ -220,7 +207,7 @@ impl ChunkTimes {
         size_of::<u32>() * self.times.len() + size_of::<(u32, u32)>() * self.splits.len()
     }
 
-    /// Returns a walk over the runs, driven by the events of the chunk.
+    /// Returns a walk over the runs.
     pub fn walk(&self) -> RunWalk<'_> {
         let split = self.splits.first().map(|(run, _)| *run);
         RunWalk { times: self, next: 0, next_split: 0, split, last: None, left: 0 }
@@ -231,10 +218,8 @@ impl ChunkTimes {
 #[derive(Clone, Debug)]
 pub struct RunWalk<'a> {
     times: &'a ChunkTimes,
-    /// Index of the next run; `next_split` is the index of the next split.
     next: usize,
     next_split: usize,
-    /// Run number of the next split.
     split: Option<u32>,
     last: Option<Event>,
     /// Remaining events of the last run, if it is split; otherwise 0.
@@ -242,10 +227,8 @@ pub struct RunWalk<'a> {
 }
 
 impl RunWalk<'_> {
-    /// Takes the next `count` events of the chunk, all equal to `event`. Calls `each` for each part that
-    /// belongs to one run, with its number of events and, if it begins the run, the time.
-    ///
-    /// Returns false if the events do not match the runs: they then belong to different chunks.
+    /// Takes the next `count` events of the chunk, all equal to `event`. Calls `each` for the part in each
+    /// run, with its number of events and, if it begins the run, the time. Returns false on a mismatch.
     #[must_use]
     #[inline(always)]
     pub fn take(&mut self, event: Event, count: u32, mut each: impl FnMut(u32, Option<u32>)) -> bool {
@@ -256,7 +239,7 @@ impl RunWalk<'_> {
             && let Some(&time) = self.times.times.get(number)
             && count > 0
         {
-            // The common case: an unsplit run of all these events, after another event.
+            // The common case: an unsplit run of all these events.
             (self.last, self.next) = (Some(event), number + 1);
             each(count, Some(time));
             return true;
@@ -293,7 +276,6 @@ impl RunWalk<'_> {
         true
     }
 
-    /// Returns true if the last run is a split.
     fn was_split(&self) -> bool {
         let last = self.next_split.checked_sub(1).and_then(|at| self.times.splits.get(at));
         last.is_some_and(|(run, _)| *run as usize + 1 == self.next)

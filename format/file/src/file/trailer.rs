@@ -1,5 +1,4 @@
 //! Trailer with the offset of the index. The `TAIL` body is always the file's last 24 bytes:
-//!
 //! ```text
 //!      0     8  index offset    of the first INDX header (of TAIL itself without entries)
 //!      8     8  file length     in bytes, TAIL included
@@ -39,11 +38,8 @@ impl Trailer {
         encode_section(SectionKind::Trailer, &body).try_into().expect("24 bytes of header and of body")
     }
 
-    /// Decodes the section at file offset `at`.
-    ///
-    /// # Errors
-    /// Another kind of section, a wrong checksum, a file length that is not `at` + [`TRAILER_BYTES`], an
-    /// index after `at`, more entries than the format allows, more index sections than entries.
+    /// Decodes the section at file offset `at`. Rejects a file length that is not `at` + [`TRAILER_BYTES`],
+    /// an index after `at`, too many entries, and more index sections than entries.
     pub fn parse(bytes: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = SectionHeader::parse(bytes, at)?;
         if header.kind(at)? != Some(SectionKind::Trailer) {

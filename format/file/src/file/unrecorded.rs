@@ -1,8 +1,7 @@
 //! The `UNTR` section: launches that were not recorded, and notes on recorded launches.
 //!
-//! The body is a structure in the metadata's encoding. It has launches (kernel and reason as strings, count
-//! as varint64), then notes (strings). A file may have several sections; their contents add up. The section
-//! is optional, and no index lists it.
+//! The body is a structure in the metadata's encoding: launches (kernel and reason as strings, count as
+//! varint64), then notes (strings). Several sections add up. The section is optional and not in the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,21 +13,18 @@ use super::metadata::bounded;
 use super::section::{SectionKind, encode_section};
 
 const SECTION: &str = "UNTR";
-/// Launches per section. With their texts they stay below the size limit of a section.
+/// Launches per section, which bounds its size.
 const LAUNCHES_AT_ONCE: usize = 4096;
-/// The reason for launches that the user excluded.
 const NOT_ASKED_FOR: &str = "it was not asked for";
-/// Kernel name and reason of the entry that sums up all launches over the limit.
 const TOO_MANY: [&str; 2] = ["(other kernels)", "there are too many to list them"];
 
 /// Launches that were not recorded, and notes on recorded launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unrecorded {
-    /// Launches that were not recorded, at most [`MAX_UNRECORDED`] kernels and reasons in a file.
+    /// Launches that were not recorded, at most [`MAX_UNRECORDED`] entries in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_UNRECORDED>")]
     pub launches: Vec<UnrecordedLaunches>,
-    /// Sentences about how the recorded run differs from the untraced program, at most
-    /// [`MAX_UNRECORDED_NOTES`] in a file.
+    /// Differences of the recorded run from the untraced program, at most [`MAX_UNRECORDED_NOTES`] in a file.
     #[serde(deserialize_with = "bounded::<_, _, MAX_UNRECORDED_NOTES>")]
     pub notes: Vec<String>,
 }
@@ -61,9 +57,8 @@ impl UnrecordedLaunches {
 }
 
 impl Unrecorded {
-    /// Encodes the sections, each with header and body. A text over [`MAX_UNRECORDED_TEXT_BYTES`] bytes is
-    /// cut and ends in `…`. Launches over the limit are summed up in one entry; notes over the limit are
-    /// dropped.
+    /// Encodes the sections, each with header and body. Cuts a text over [`MAX_UNRECORDED_TEXT_BYTES`] bytes.
+    /// Sums up launches over the limit in one entry, and drops notes over the limit.
     pub fn encode_sections(&self) -> Vec<Vec<u8>> {
         let mut launches: Vec<_> =
             self.launches.iter().filter(|of| of.launches > 0).map(UnrecordedLaunches::cut).collect();
@@ -87,12 +82,7 @@ impl Unrecorded {
         sections
     }
 
-    /// Decodes the body of a section at file offset `at`.
-    ///
-    /// # Errors
-    /// Returns an error if the body is over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), a list
-    /// or text is too long, an entry counts 0 launches, the bytes do not decode, or bytes follow the
-    /// structure.
+    /// Decodes the body of a section at file offset `at`. Rejects entries of 0 launches.
     pub fn decode(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let contents = |message| Err(FormatError::Contents { section: SECTION, offset: at, message });
         let found: Self = decode_body((SECTION, "launches that were not recorded"), body, at)?;

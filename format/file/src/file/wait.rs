@@ -2,8 +2,8 @@
 //!
 //! The body is a list in the metadata's encoding. Each entry has the location's id (varint16), its barrier
 //! and phase (strings), a list of copies (file as string, line and column as varint32), a byte (1 if the
-//! copies are certain, otherwise 0), and an optional place after a byte 0 or 1 (like a copy). The section is
-//! optional and not in the index. Without an entry, it is unknown what lanes wait for at a location.
+//! copies are certain, otherwise 0), and an optional place after a byte 0 or 1. The section is optional and
+//! not in the index.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +16,14 @@ use super::section::{SectionKind, encode_section};
 const SECTION: &str = "WAIT";
 /// Maximum number of copies of a wait in a file.
 pub const MAX_WAIT_COPIES: usize = 64;
-/// Maximum size of a text of a wait in a file, in bytes.
+/// Maximum size of a text, in bytes.
 const MAX_WAIT_TEXT: usize = 1024;
-/// Number of locations per section, to limit its size.
 const LOCATIONS_AT_ONCE: usize = 128;
 
 /// Wait that begins at a location, as far as the compiled code shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitInfo {
-    /// Barrier: `bar 0`, `cluster`, `mbarrier full+8`. `?` replaces a part known only at run time, as in
-    /// `mbarrier full+?`. Empty without a barrier.
+    /// Barrier: `bar 0`, `cluster`, `mbarrier full+8`; `?` for a part known only at run time; or empty.
     pub barrier: String,
     /// Awaited phase (parity), or `?`; empty without phases.
     pub phase: String,
@@ -74,11 +72,8 @@ impl WaitInfo {
         Self { barrier: cut(&self.barrier), phase: cut(&self.phase), copies, is_certain, at }
     }
 
-    /// Decodes the body of a section at file offset `at`: ids of locations, and their waits.
-    ///
-    /// # Errors
-    /// A body over [`MAX_METADATA_BYTES`](super::limits::MAX_METADATA_BYTES), more than [`MAX_LOCATIONS`]
-    /// locations or [`MAX_WAIT_COPIES`] copies of one, bytes that do not decode, bytes after them.
+    /// Decodes the body of a section at file offset `at`: ids of locations, and their waits. Rejects more
+    /// than [`MAX_LOCATIONS`] locations or [`MAX_WAIT_COPIES`] copies of one.
     pub fn decode(body: &[u8], at: u64) -> Result<Vec<(u16, Self)>, FormatError> {
         let Body(found) = decode_body((SECTION, "waits"), body, at)?;
         Ok(found)

@@ -9,13 +9,12 @@ use super::groups::{Group, SiteGroups};
 use super::predict::{BaseBy, Estimate, Known, StepBy, UnitRun, Units, Whose};
 use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 
-/// Bit of a loose run's owner: the run belongs to a group, whose lanes are the lower bits plus 1.
+/// Bit of a loose run's owner: a group, with its lanes minus 1 in the lower bits.
 const GROUP: u32 = 32;
 
-/// For each piece, the time of the first group of its last site. The next site's times are relative to it.
+/// For each piece, the time of the first group of its last site, to which the next site's times are relative.
 pub(super) type FirstTimes = [Option<u32>];
 
-/// Index of a piece, and its groups of one site.
 pub(super) type InPiece<'a> = (usize, &'a SiteGroups);
 
 pub(super) fn put_site(
@@ -80,7 +79,6 @@ pub(super) fn put_site(
     put(&bases, 0, compression, plain);
 }
 
-/// Converts a length that is far below 2^32.
 pub(super) fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
@@ -122,9 +120,7 @@ fn least<T: Copy, const N: usize>(all: [T; N], estimates: &[Estimate; N]) -> T {
     bits.reduce(|least, other| if other.1 < least.1 { other } else { least }).map_or(all[0], |(by, _)| by)
 }
 
-/// Remaining budget of a section.
 pub(super) struct Left {
-    /// Entries left for the following sites.
     pub(super) entries: usize,
 }
 
@@ -138,7 +134,6 @@ impl Left {
     }
 }
 
-/// Decodes the columns of a site that is in `of_pieces` pieces.
 pub(super) fn next_site(
     (number, of_pieces): (u16, usize),
     first_times: &mut FirstTimes,
@@ -257,7 +252,6 @@ struct Runs {
     counts: Vec<u32>,
     steps: Vec<u64>,
     bases: Vec<u64>,
-    /// Index of the next run, and of the next step.
     next: (usize, usize),
 }
 

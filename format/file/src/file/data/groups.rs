@@ -1,7 +1,7 @@
 //! Groups: the entries of a warp at a site, each header with its values.
 //!
 //! On the device, a group's header is in the log of its leader, and the values of a generic group are in the
-//! logs of its lanes. Only their order relates them (`docs/contributors/data.md`). This module matches them.
+//! logs of its lanes. This module matches them by their order (`docs/contributors/data.md`).
 
 use crate::data::{DataEntry, DataEntry as Entry, ENTRY_BYTES, LaneRun, Owner, lane_base};
 
@@ -12,9 +12,8 @@ pub struct Group {
     pub mask: u32,
     /// Time at which their runs ended, in units of 16 cycles, modulo 2^32.
     pub time: u32,
-    /// Base of the highest lane minus base of the lowest lane, if the group is affine: the bases lie on a
-    /// line ([`lane_base`]) and the runs are otherwise equal. It then has one run, for the lowest lane.
-    /// `None` if each lane has its own run.
+    /// Base of the highest lane minus base of the lowest lane, if the group is affine: the bases are on a
+    /// line ([`lane_base`]), and the runs otherwise equal. `None`: each lane has its own run.
     pub spread: Option<i32>,
     /// Lanes without a known run: all or none in an affine group.
     pub missing: u32,
@@ -28,8 +27,7 @@ impl Group {
         if self.spread.is_some() && known != 0 { 1 } else { known.count_ones() }
     }
 
-    /// Returns the run of a lane, from the known [`runs`](Self::runs) of the group. Returns `None` if the
-    /// lane is not in the group or its run is unknown.
+    /// Returns the run of a lane, from the known [`runs`](Self::runs) of the group; `None` if it is unknown.
     #[must_use]
     pub fn run(&self, runs: &[LaneRun], lane: u32) -> Option<LaneRun> {
         let known = self.mask & !self.missing;
@@ -66,7 +64,7 @@ pub struct SiteGroups {
 }
 
 impl SiteGroups {
-    /// Returns the number of device entries: a header for each group, and the runs.
+    /// Returns the number of device entries: headers and runs.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.groups.len() + self.runs.len() + self.loose.len()
@@ -101,8 +99,7 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
-            // Loose runs of a group belong to the previous piece's last header. A lane's loose runs come
-            // last.
+            // Loose runs of a group belong to the previous piece's last header, those of a lane come last.
             let (groups, lanes): (Vec<_>, Vec<_>) =
                 piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
             groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
@@ -115,12 +112,10 @@ impl SiteGroups {
     }
 }
 
-/// Parts of the logs that belong to one site.
 struct Logs {
-    /// For each leader, headers with the run if the group is affine.
     headers: [Vec<(Group, Option<LaneRun>)>; 32],
     leaders: u32,
-    /// For each lane, its runs and the number of those already matched.
+    /// For each lane, its runs and the number of matched ones.
     lanes: [(Vec<LaneRun>, usize); 32],
     with_runs: u32,
     /// Values of affine groups without a header before them.
@@ -157,7 +152,6 @@ impl Logs {
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
         let Owner::Lane(lane) = of else {
-            // The header is the last one of the previous pieces, which lacks its values.
             let lacks = |(group, run): &&mut (Group, Option<LaneRun>)| {
                 group.spread.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
             };
@@ -170,7 +164,6 @@ impl Logs {
         self.push_run(lane, run);
     }
 
-    /// Matches headers and runs, and leaves the logs empty.
     fn groups(&mut self, site: u16) -> SiteGroups {
         let mut found = SiteGroups { site, ..SiteGroups::default() };
         let headers = |leader: u32| self.headers[leader as usize].len();
@@ -270,7 +263,6 @@ impl PieceGroups {
     }
 }
 
-/// Reader of entries, which reuses its memory.
 #[derive(Default)]
 pub(super) struct EntryReader {
     parts: Vec<(u16, Part)>,
@@ -283,7 +275,6 @@ enum Part {
 }
 
 impl EntryReader {
-    /// Decodes consecutive chunks of a stream, in the device's form.
     pub(super) fn read<'a>(&mut self, chunks: impl IntoIterator<Item = &'a [u8]>) -> PieceGroups {
         let mut found = PieceGroups::default();
         let Self { parts, logs } = self;
@@ -293,7 +284,6 @@ impl EntryReader {
             let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
             match DataEntry::from_words(words) {
                 None => found.damaged = found.damaged.saturating_add(1),
-                // Keep the earliest of several cuts.
                 Some(Entry::Cut { time }) => {
                     found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)));
                 }
@@ -303,7 +293,6 @@ impl EntryReader {
                 Some(Entry::Values { site, of, count, base, step }) => {
                     let run = LaneRun { base, step, count };
                     match parts.last_mut() {
-                        // The values of an affine group follow its header.
                         Some((of_header, Part::Header(group, values @ None)))
                             if *of_header == site
                                 && group.spread.is_some()
@@ -334,7 +323,6 @@ impl EntryReader {
     }
 }
 
-/// Returns the earlier of two times that wrap.
 fn earlier(one: u32, other: u32) -> u32 {
     if one.wrapping_sub(other).cast_signed() <= 0 { one } else { other }
 }

@@ -16,7 +16,6 @@
 //! ```
 //!
 //! A *piece* is consecutive chunks of a warp's stream. Column elements have 32 bits unless noted otherwise:
-//!
 //! ```text
 //! warp, sequence, chunks, damaged   for each piece
 //! cut                               for each piece: 0, or 1 if accesses were lost
@@ -74,10 +73,7 @@ pub struct DataHeader {
 }
 
 impl DataHeader {
-    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer.
-    ///
-    /// # Errors
-    /// Missing bytes, a wrong checksum, a number over its limit, warps in the wrong order.
+    /// Decodes the fixed part of the body at file offset `at`. `body` may be longer. Rejects 0 pieces.
     pub fn parse(body: &[u8], at: u64) -> Result<Self, FormatError> {
         let mut fields = Fields::new(SECTION, &body[..body.len().min(DATA_HEADER_BYTES)], at);
         let [launch, first_warp, last_warp, pieces, entries] = [
@@ -129,7 +125,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Decodes chunks, which are in the order of warp and sequence, as pieces.
+    /// Decodes chunks, in the order of warp and sequence, as pieces.
     pub fn of_chunks(chunks: &[DataChunk<'_>]) -> Vec<Self> {
         let follows = |a: &DataChunk<'_>, b: &DataChunk<'_>| {
             a.warp == b.warp && a.sequence.checked_add(1) == Some(b.sequence)
@@ -145,10 +141,8 @@ impl Piece {
     }
 }
 
-/// Encodes the section, header and body, from pieces in the order of warp and sequence.
-///
-/// # Errors
-/// No piece, more than [`MAX_PIECES`] or [`MAX_DATA_ENTRIES`] entries, a failure of the compressor.
+/// Encodes the section, header and body, from pieces in the order of warp and sequence. Fails without pieces,
+/// and for more than [`MAX_PIECES`] or [`MAX_DATA_ENTRIES`] entries.
 pub fn encode_data(
     launch: u32,
     pieces: &[Piece],
@@ -164,7 +158,6 @@ pub fn encode_data(
         accesses: sites().map(SiteGroups::accesses).sum(),
     };
     let fixed = header.encode();
-    // Rejects headers that the reader rejects.
     DataHeader::parse(&fixed, 0)?;
 
     let mut plain = Vec::new();
@@ -206,13 +199,9 @@ fn put_pieces(pieces: &[Piece], first_warp: u32, compression: Compression, plain
     }
 }
 
-/// Decodes the body of a section at file offset `at`.
-///
-/// Memory is bounded by twice the size of [`MAX_PIECES`] pieces and [`MAX_DATA_ENTRIES`] entries of 24 bytes.
-///
-/// # Errors
-/// An error of [`DataHeader::parse`], contents that do not decompress as announced, columns that are invalid
-/// or contradict each other or the header.
+/// Decodes the body of a section at file offset `at`. Memory is bounded by twice the size of [`MAX_PIECES`]
+/// pieces and [`MAX_DATA_ENTRIES`] entries of 24 bytes. Rejects headers like [`DataHeader::parse`], contents
+/// that do not decompress as announced, and columns that are invalid or contradict each other or the header.
 pub fn decode_data(body: &[u8], at: u64) -> Result<(DataHeader, Vec<Piece>), FormatError> {
     let header = DataHeader::parse(body, at)?;
     let packing_at = at.saturating_add(DATA_HEADER_BYTES as u64);

@@ -1,7 +1,6 @@
 //! Predictions for the runs of a site, which keep their columns small.
 //!
-//! Addresses are in the site's *units*: 2^shift bytes, counted from its least base. Arithmetic on units is
-//! modulo 2^64.
+//! Addresses are in *units*: 2^shift bytes from the site's least base. Arithmetic on units is modulo 2^64.
 
 use warptrace_columns::Element;
 
@@ -15,7 +14,6 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Returns the largest units in which all runs are whole numbers.
     pub(super) fn new(runs: &[LaneRun]) -> Self {
         let least = runs.iter().map(|run| run.base).min().unwrap_or(0);
         let bits = runs.iter().map(|run| run.base.wrapping_sub(least) | i64::from(run.step).cast_unsigned());
@@ -23,7 +21,7 @@ impl Units {
         Self { least, shift: if shift == 64 { 0 } else { shift } }
     }
 
-    /// Converts a run to units. Rounds down if the units do not fit the run.
+    /// Converts a run to units, rounded down.
     pub(super) fn run(self, run: LaneRun) -> UnitRun {
         let Self { least, shift } = self;
         let base = run.base.wrapping_sub(least) >> shift;
@@ -112,11 +110,9 @@ impl Whose {
     }
 }
 
-/// State before a run of the column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     lanes: [UnitRun; 32],
-    /// Lanes with a run in `lanes`.
     has_run: u32,
     affine: Affine,
     before: UnitRun,
@@ -126,7 +122,6 @@ pub(super) struct Known {
 /// Last run of an affine group. The runs of its lanes are computed on demand, which is rare.
 #[derive(Clone, Copy, Debug, Default)]
 struct Affine {
-    /// Lanes without a later run.
     lanes: u32,
     mask: u32,
     spread: i32,
@@ -144,7 +139,6 @@ impl Affine {
 }
 
 impl Known {
-    /// Clears the lanes before another warp.
     pub(super) const fn next_warp(&mut self) {
         (self.has_run, self.affine.lanes) = (0, 0);
     }
@@ -161,7 +155,6 @@ impl Known {
         (self.has_run >> lane & 1 == 1).then_some(self.lanes[lane as usize])
     }
 
-    /// Returns the value of the column of bases for `base`.
     pub(super) fn base_residual(&self, by: BaseBy, whose: Whose, base: u64) -> u64 {
         match by {
             BaseBy::Itself => base,
@@ -170,7 +163,6 @@ impl Known {
         }
     }
 
-    /// Returns the base for a value of the column of bases.
     pub(super) fn base(&self, by: BaseBy, whose: Whose, residual: u64) -> u64 {
         match by {
             BaseBy::Itself => residual,
@@ -189,7 +181,6 @@ impl Known {
         }
     }
 
-    /// Returns the value of the column of steps for the run's step.
     pub(super) fn step_residual(&self, by: StepBy, UnitRun { base, step, .. }: UnitRun) -> u64 {
         match by {
             StepBy::Itself => step.zigzag(),
@@ -199,7 +190,6 @@ impl Known {
         }
     }
 
-    /// Returns the step for a value of the column of steps.
     pub(super) const fn step(&self, by: StepBy, base: u64, residual: u64) -> u64 {
         let signed = residual >> 1 ^ (residual & 1).wrapping_neg();
         match by {

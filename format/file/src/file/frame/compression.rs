@@ -9,7 +9,6 @@ use crate::file::error::FormatError;
 use crate::file::limits::MAX_ZSTD_WINDOW;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bit of a frame's descriptor: the frame has no separate window.
 const SINGLE_SEGMENT: u8 = 1 << 5;
 
 /// Compression of frames and accounting sections.
@@ -20,7 +19,7 @@ pub enum Compression {
     None,
     /// zstd at this level; 0 is zstd's default.
     Zstd(i32),
-    /// zstd with a fast search for short repetitions, as encoded events have hardly any others. The result is
+    /// zstd with a fast search for short repetitions: encoded events have hardly any others. The result is
     /// smaller than with [`RAW_LEVEL`], in half the time. For raw events a writer uses [`RAW_LEVEL`].
     #[default]
     Suited,
@@ -30,7 +29,6 @@ pub enum Compression {
 pub const RAW_LEVEL: i32 = 3;
 /// Base-2 logarithm of the fast search's table size: with it, a frame fits into a core's cache.
 const SUITED_HASH_LOG: u32 = 17;
-/// Shortest repetition of the fast search, in bytes.
 const SUITED_MATCH: u32 = 4;
 
 /// Storage form of a section's bytes. Data that compression does not shrink is stored plain.
@@ -62,11 +60,10 @@ impl StoredAs {
     }
 }
 
-/// Maximum number of compressors per thread. The sections of one or several files may need different ones.
 const MAX_COMPRESSORS: usize = 4;
 
 thread_local! {
-    /// Compressors of this thread. To create one costs more than to compress a small frame.
+    /// To create a compressor costs more than to compress a small frame.
     static COMPRESSORS: RefCell<Vec<(Compression, Compressor<'static>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -83,7 +80,7 @@ fn compressor(compression: Compression) -> std::io::Result<Compressor<'static>> 
     }
 }
 
-/// Compresses `plain` into `packed`, whose old contents are dropped. Returns `plain` if that saves nothing.
+/// Compresses `plain` into `packed`, which it clears. Returns `plain` if that saves nothing.
 pub(in crate::file) fn compress<'b>(
     section: &'static str,
     plain: &'b [u8],
@@ -112,13 +109,12 @@ pub(in crate::file) fn compress<'b>(
 }
 
 thread_local! {
-    /// Decompressor of this thread. To create one costs more than to decompress a small frame.
+    /// To create a decompressor costs more than to decompress a small frame.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> =
         RefCell::new(Decompressor::new().expect("there is memory for a decompressor"));
 }
 
-/// Returns the bytes that `stored` holds. Allocates at most `most` bytes, which the caller has checked
-/// against the format's limits. `at` is the file offset of `stored`.
+/// Decompresses `stored`, at file offset `at`. Allocates at most `most` bytes, which the caller has checked.
 pub(in crate::file) fn decompress(
     section: &'static str,
     stored_as: StoredAs,
@@ -148,7 +144,6 @@ pub(in crate::file) fn decompress(
                     "{more} bytes follow the zstd frame; there is one frame and nothing else"
                 )));
             }
-            // Do not allocate more than allowed, whatever the frame announces.
             let announced = zstd::zstd_safe::get_frame_content_size(stored).ok().flatten();
             let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
             let bytes = announced.map_or(most, |bytes| bytes.min(most));
@@ -159,11 +154,11 @@ pub(in crate::file) fn decompress(
     }
 }
 
-/// Returns the window size of a zstd frame (RFC 8878, 3.1.1.1), or `None` if `stored` is not a frame.
+/// Returns the window size of a zstd frame (RFC 8878, 3.1.1.1), if `stored` is one.
 fn window(stored: &[u8]) -> Option<u64> {
     let (&descriptor, rest) = stored.strip_prefix(&ZSTD_MAGIC)?.split_first()?;
     if descriptor & SINGLE_SEGMENT != 0 {
-        // The contents are the window, and they have separate limits.
+        // The contents are the window, and have separate limits.
         return Some(0);
     }
     let &byte = rest.first()?;

@@ -22,7 +22,6 @@ pub struct Frame {
     classes: Vec<Range<u32>>,
     /// Start of each distinct payload, then the end of the last one.
     starts: Vec<u32>,
-    /// Distinct payloads, concatenated.
     payloads: Vec<u8>,
 }
 
@@ -39,12 +38,9 @@ pub struct Chunk<'a> {
 
 impl Frame {
     /// Decodes the body of a frame section of this version at file offset `at`. The caller checks its
-    /// checksum.
-    ///
-    /// # Errors
-    /// An error of [`FrameHeader::parse`]; contents that do not decompress to the announced length; a table
-    /// that is not sorted, does not cover the contents exactly, or does not agree with the header. Offsets in
-    /// errors about the table are as if the contents were stored uncompressed.
+    /// checksum. Rejects headers like [`FrameHeader::parse`], contents that do not decompress as announced,
+    /// and a table that is not sorted or contradicts contents or header. Offsets in errors about the table
+    /// are as if the contents were stored uncompressed.
     pub fn decode(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let header = FrameHeader::parse(version, body, at)?;
         let stored = body.get(FRAME_HEADER_BYTES..).unwrap_or_default();
@@ -72,7 +68,6 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Checks the table against the header.
     fn check(&self, offset: u64) -> Result<(), FormatError> {
         let invalid = |field, value, expected: String| {
             Err(FormatError::invalid(SECTION, field, offset, value, expected))
@@ -126,7 +121,6 @@ impl Frame {
         self.listed().chain(of_runs)
     }
 
-    /// Returns the chunks of a frame without runs.
     fn listed(&self) -> impl Iterator<Item = Chunk<'_>> + '_ {
         let entries = if self.runs.is_empty() { &self.entries[..] } else { &[] };
         entries.iter().zip(&self.numbers).map(|(&entry, &number)| self.chunk(entry, number))

@@ -26,8 +26,7 @@ pub struct ChunkRef<'a> {
 }
 
 impl ChunkRef<'_> {
-    /// Returns the chunk's share of the frame size limit: [`CHUNK_ENTRY_BYTES`] and its payload, even if
-    /// another chunk has the same payload.
+    /// Returns the share of the frame size limit: [`CHUNK_ENTRY_BYTES`] and the payload, even if repeated.
     #[inline]
     pub const fn frame_bytes(&self) -> u64 {
         (CHUNK_ENTRY_BYTES + self.payload.len()) as u64
@@ -46,10 +45,7 @@ pub struct EncodedFrame {
 }
 
 /// Encodes a frame of `chunks`, which belong to one launch and track and are sorted by (warp, sequence).
-///
-/// # Errors
-/// No chunk, another track's chunk, an order that is not strictly ascending, a chunk without events or bytes,
-/// a payload or a frame over the format's limits, a failure of the compressor.
+/// Fails for other chunks or none, empty chunks, and a payload or a frame over the format's limits.
 pub fn encode_frame(
     launch: u32,
     track: u32,
@@ -65,14 +61,11 @@ pub trait Chunks<'a>: ExactSizeIterator<Item = ChunkRef<'a>> + Clone {}
 impl<'a, I: ExactSizeIterator<Item = ChunkRef<'a>> + Clone> Chunks<'a> for I {}
 
 thread_local! {
-    /// This thread's memory for a table and its compressed form. Allocating it costs more than encoding.
+    /// Memory for a table and its compressed form. Allocating it costs more than encoding.
     static MEMORY: Cell<(FrameTable, Vec<u8>)> = Cell::default();
 }
 
 /// Like [`encode_frame`], for chunks that are not in a slice.
-///
-/// # Errors
-/// Like [`encode_frame`].
 pub fn encode_frame_of<'a>(
     launch: u32,
     track: u32,
@@ -140,8 +133,7 @@ fn encode<'a>(
     finish(SectionKind::Frame.version(), header, bytes, table.encode(chunks), compression, packed)
 }
 
-/// Encodes the section of a frame from its contents, and completes its header. `frame_bytes` is the share of
-/// all chunks in the frame size limit.
+/// Encodes a frame's section and completes its header. `frame_bytes` is the chunks' share in the size limit.
 pub(super) fn finish(
     version: u16,
     mut header: FrameHeader,

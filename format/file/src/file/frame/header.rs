@@ -11,9 +11,9 @@ use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_PAYLOAD_BYTES};
 pub const FRAME_HEADER_BYTES: usize = 40;
 /// Bytes of each chunk that count towards the frame size limit, in addition to its payload.
 pub const CHUNK_ENTRY_BYTES: usize = 16;
-/// Minimum size of a chunk in the table of version 1: four numbers.
+/// Minimum bytes of a chunk in the table of version 1: four numbers.
 const MIN_DESCRIPTION_BYTES: u64 = 4;
-/// Minimum size of a frame's payloads: one length and one byte.
+/// Minimum bytes of a frame's payloads: one length and one byte.
 const MIN_PAYLOAD_BYTES: u64 = 2;
 
 /// Fixed part of a frame.
@@ -51,10 +51,7 @@ impl FrameHeader {
     }
 
     /// Decodes the fixed part of a frame body of this version at file offset `at`. `body` may be longer.
-    ///
-    /// # Errors
-    /// Missing bytes, a wrong checksum, an unknown compression, contents over [`MAX_FRAME_BYTES`], fields
-    /// that contradict each other.
+    /// Rejects contents over [`MAX_FRAME_BYTES`], and fields that contradict each other.
     pub fn parse(version: u16, body: &[u8], at: u64) -> Result<Self, FormatError> {
         let body = &body[..body.len().min(FRAME_HEADER_BYTES)];
         let mut fields = Fields::new(SECTION, body, at);
@@ -76,7 +73,6 @@ impl FrameHeader {
             let expected = format!("at least the first warp, {first_warp}");
             return invalid("last warp", 12, u64::from(last_warp), expected);
         }
-        // A run represents any number of chunks.
         let most = match version {
             RUNS_VERSION => u64::MAX,
             _ => u64::from(plain_bytes).saturating_sub(MIN_PAYLOAD_BYTES) / MIN_DESCRIPTION_BYTES,

@@ -1,7 +1,4 @@
-//! Frames: chunks of one launch and track, stored together.
-//!
-//! A `FRAM` body:
-//!
+//! Frames: chunks of one launch and track, stored together. A `FRAM` body:
 //! ```text
 //! offset  size  field
 //!      0     4  launch
@@ -17,9 +14,8 @@
 //!     40     …  contents, compressed or not
 //! ```
 //!
-//! The contents of version 1 are a table and the distinct payloads. Equal payloads are stored once. All
+//! The contents of version 1 are a table, sorted by warp, then by sequence, and the distinct payloads. All
 //! numbers are varints (seven bits per byte, the lowest first; the high bit is set on all but the last byte):
-//!
 //! ```text
 //! chunks × warp        minus the warp of the previous chunk; 0 for the first chunk
 //! chunks × sequence    minus its least possible value: the previous chunk's plus 1 if it has the same warp,
@@ -30,11 +26,8 @@
 //! payloads × bytes     in order of their first chunk
 //! ```
 //!
-//! The table is sorted by warp, then by sequence.
-//!
 //! Version 2 is for warps with equal streams. A *class* is the list of chunks of such warps, with sequence
 //! numbers from 0. A *run* is consecutive warps of one class. The contents are varints, then the payloads:
-//!
 //! ```text
 //! runs                        at least 1
 //! runs × gap                  first warp, minus the warp after the previous run; 0 for the first run
@@ -47,10 +40,8 @@
 //! ```
 //!
 //! The fixed part has a separate checksum, so that an index can be rebuilt without reading the contents.
-//!
-//! Columns are separate so that zstd sees similar data together. Payloads keep the order of warps. Sorted by
-//! length or content they would compress slightly better, but the payload numbers would cost more than that
-//! saves (`results/at-rest.md`).
+//! Columns are separate so that zstd sees similar data together. Payloads keep the order of warps: payload
+//! numbers for another order cost more than it saves (`results/at-rest.md`).
 
 mod compression;
 mod contents;

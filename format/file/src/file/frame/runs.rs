@@ -11,7 +11,6 @@ use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint};
 use crate::file::limits::{MAX_FRAME_BYTES, MAX_FRAME_CHUNKS};
 
-/// Section version of a frame with runs.
 pub(in crate::file) const RUNS_VERSION: u16 = 2;
 
 /// Consecutive warps with equal chunks.
@@ -25,7 +24,7 @@ pub struct WarpRun {
     pub class: u32,
 }
 
-/// One chunk of a class. Its sequence number is its index in the class.
+/// One chunk of a class. Its sequence number is its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClassChunk<'a> {
     /// Events in the payload.
@@ -35,12 +34,8 @@ pub struct ClassChunk<'a> {
 }
 
 /// Encodes a frame of version 2. `runs` are sorted by warp and do not overlap. Each warp of a run has all
-/// chunks of `classes[run.class]`.
-///
-/// # Errors
-/// No run, a run without warps, runs that are not sorted or overlap, a class without chunks or runs, classes
-/// that are not in the order of their first runs, a chunk without events or bytes, a payload or a frame over
-/// the format's limits, a failure of the compressor.
+/// chunks of `classes[run.class]`. Fails for other runs or none, classes that are empty, without runs, or not
+/// in the order of their first runs, empty chunks, and a payload or a frame over the format's limits.
 pub fn encode_frame_of_runs(
     launch: u32,
     track: u32,
@@ -111,7 +106,6 @@ impl WarpRun {
     }
 }
 
-/// Encodes the columns and payloads of checked runs and classes.
 fn contents(runs: &[WarpRun], classes: &[&[ClassChunk<'_>]]) -> Vec<u8> {
     let mut contents = Vec::new();
     let mut push = |value: usize| push_varint(&mut contents, value as u64);
@@ -145,7 +139,7 @@ fn bounded(
     Err(fields.invalid(field, offset, value.into(), format!("{} to {}", range.start(), range.end())))
 }
 
-/// Decodes contents of version 2 at file offset `at`. The size of the contents bounds all lists.
+/// Decodes contents of version 2 at file offset `at`. Their size bounds all lists.
 pub(super) fn parse(contents: &[u8], header: &FrameHeader, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let count = bounded(&mut fields, "runs", 1..=header.chunks)?;

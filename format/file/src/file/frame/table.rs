@@ -9,12 +9,11 @@ use super::runs::WarpRun;
 use crate::file::error::FormatError;
 use crate::file::fields::{Fields, push_varint, unzigzag, zigzag};
 
-/// Value in the column of payloads for a new payload; payload n is n + 1.
+/// Value in the column of payloads for a new one; payload n is n + 1.
 pub(super) const NEW: u32 = 0;
-/// Number of payloads that are hashed before their lookup. Small ones are then still in the cache.
+/// Payloads hashed before their lookup. Small ones are then still in the cache.
 const HASHED_AT_ONCE: usize = 256;
 
-/// Encoder of frame contents that reuses its memory.
 #[derive(Default)]
 pub(super) struct FrameTable {
     /// Warps, sequences, payloads, events.
@@ -24,13 +23,11 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// Encodes the contents of a frame: the columns of the sorted `chunks`, then the distinct payloads.
     pub(super) fn encode<'a>(&mut self, mut chunks: impl Chunks<'a>) -> &[u8] {
         let Self { columns, distinct, contents } = self;
         distinct.clear(chunks.len());
         for column in columns.iter_mut() {
             column.clear();
-            // Most numbers take one byte.
             column.reserve(chunks.len());
         }
         let [warps, sequences, payloads, events] = columns;
@@ -38,7 +35,7 @@ impl FrameTable {
         let mut ahead = chunks.clone();
         let mut hashes = [0; HASHED_AT_ONCE];
         while chunks.len() > 0 {
-            // Payloads are scattered in memory. Hashing them in a batch overlaps the memory accesses.
+            // Payloads are scattered in memory: hashing several overlaps the accesses.
             hashes.iter_mut().zip(ahead.by_ref()).for_each(|(to, chunk)| *to = hash(chunk.payload));
             for (&hash, chunk) in hashes.iter().zip(chunks.by_ref()) {
                 let (warp, sequence) = before.unwrap_or((chunk.warp, None));
@@ -54,7 +51,7 @@ impl FrameTable {
         }
         contents.clear();
         let table: usize = columns.iter().map(Vec::len).sum();
-        // A length takes at most three bytes, as payloads have a limit.
+        // A length takes at most three bytes.
         contents.reserve(table + 3 * distinct.ends.len() + distinct.bytes.len());
         columns.iter().for_each(|column| contents.extend_from_slice(column));
         let mut start = 0;
@@ -67,7 +64,6 @@ impl FrameTable {
     }
 }
 
-/// Returns the least sequence number of a chunk of `warp` after `before`, a chunk's warp and sequence.
 #[inline]
 fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
     match before {
@@ -79,20 +75,16 @@ fn expected_sequence(before: (u32, Option<u32>), warp: u32) -> u32 {
 /// Distinct payloads of a frame in order of their first chunk, with a hash table that is at most half full.
 #[derive(Default)]
 struct Distinct {
-    /// Payload number plus 1, or 0 if free. The first slot of a payload is given by its hash.
+    /// Payload number plus 1, or 0 if free, from the first slot of its hash on.
     slots: Vec<u32>,
-    /// Number of low hash bits that do not select the slot.
     shift: u32,
     hashes: Vec<u64>,
-    /// Concatenated payloads, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Events of the last chunk with each payload.
     events: Vec<u32>,
 }
 
 impl Distinct {
-    /// Clears the table and reserves slots for `most` payloads.
     fn clear(&mut self, most: usize) {
         let bits = (2 * most.max(1)).next_power_of_two().trailing_zeros();
         self.shift = u64::BITS - bits;
@@ -104,7 +96,7 @@ impl Distinct {
         self.events.clear();
     }
 
-    /// Returns the payload's number unless it is new, and the events of the last chunk with it or 0.
+    /// Returns the payload's number unless it is new, and the events of the last chunk with it.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -136,8 +128,7 @@ impl Distinct {
     }
 }
 
-/// Returns a hash that is cheap for payloads of a few bytes: multiply and fold, eight bytes at a time.
-/// Payloads are compared, so a bad hash costs only time.
+/// Returns a hash that is cheap for short payloads. They are compared, so a bad hash costs only time.
 #[inline]
 fn hash(payload: &[u8]) -> u64 {
     // An odd number without a pattern: the fraction of the golden ratio in 64 bits.
@@ -150,24 +141,20 @@ fn hash(payload: &[u8]) -> u64 {
     let (words, rest) = payload.as_chunks::<8>();
     let hash = words.iter().fold(payload.len() as u64 + 1, |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let rest = rest.iter().fold(1, |word, &byte| (word << 8) | u64::from(byte));
-    // The highest bits select the slot.
     mix(hash, rest).wrapping_mul(FACTOR)
 }
 
 pub(super) struct Parsed {
-    /// Chunks; in version 2, the chunks of all classes, with warp 0.
     pub(super) entries: Vec<ChunkEntry>,
     pub(super) numbers: Vec<u32>,
-    /// Empty in version 1.
     pub(super) runs: Vec<WarpRun>,
     pub(super) classes: Vec<Range<u32>>,
-    /// Start of each payload after the table, then the end of the last one.
+    /// Start of each payload, then the end of the last one.
     pub(super) starts: Vec<u32>,
     pub(super) payloads_at: usize,
 }
 
-/// Decodes the table of `chunks` chunks at the start of `contents`, which are at file offset `at`. The caller
-/// has checked `chunks` against the format's limit.
+/// Decodes the table of `chunks` chunks at the start of `contents`. The caller has checked their number.
 pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> Result<Parsed, FormatError> {
     let mut fields = Fields::new(SECTION, contents, at);
     let mut entries = Vec::with_capacity(chunks as usize);
@@ -235,8 +222,7 @@ pub(super) fn parse(contents: &[u8], chunks: u32, first_warp: u32, at: u64) -> R
     Ok(Parsed { entries, numbers, runs, classes, starts, payloads_at })
 }
 
-/// Reads the lengths of `distinct` payloads, which are the rest of the contents. Returns the lengths, and the
-/// start of each payload with the end of the last one.
+/// Reads the lengths of `distinct` payloads, which are the rest of the contents. Returns them and the starts.
 pub(super) fn parse_lengths(
     fields: &mut Fields<'_>,
     distinct: u32,
