@@ -1,8 +1,7 @@
 //! The recorded part of a launch: some warps of some blocks, and the start of their recording.
 //!
 //! Each chosen warp has an *index*, counted from 0 over the chosen warps in launch order. Device memory
-//! (logs, accounts) is laid out by index, so the other warps take no memory. All other code uses a warp's
-//! number in the launch.
+//! (logs, accounts) is laid out by index. All other code uses a warp's number in the launch.
 
 use core::num::NonZeroU32;
 
@@ -10,13 +9,10 @@ use crate::LANES;
 
 /// Start of the recording of each lane.
 ///
-/// Each lane counts its visits to [`location`](Self::location). Recording of a lane starts with the event in
-/// which a lane reaches the location for the [`count`](Self::count)th time, or with the lane's first event
-/// shared with a lane that is already recorded. So each recorded event has all its lanes, and the record of a
-/// lane is a suffix of its execution. The start spreads through shared events only: it needs no memory and no
-/// waiting.
-///
-/// Events before the start are neither lost nor counted.
+/// Each lane counts its visits to [`location`](Self::location). Its recording starts with the event in which
+/// a lane reaches the location for the [`count`](Self::count)th time, or with its first event shared with a
+/// recorded lane. So each recorded event has all its lanes, and the record of a lane is a suffix of its
+/// execution. Events before the start are neither lost nor counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct After {
     /// Location id.
@@ -73,8 +69,7 @@ impl ChosenWarps {
         self.blocks == 0 || self.block_warps == 0
     }
 
-    /// Returns true if the choice is valid for this launch: all chosen warps exist in it.
-    /// [`NONE`](Self::NONE) is the only valid choice without warps.
+    /// Returns true if all chosen warps exist in this launch. Without warps, only [`NONE`](Self::NONE) fits.
     pub const fn fits(&self, blocks: u32, warps_per_block: u32) -> bool {
         let Self { first_block, block_step, first_warp, .. } = *self;
         if self.is_none() {
@@ -84,7 +79,6 @@ impl ChosenWarps {
                 && block_step == 0
                 && first_warp == 0;
         }
-        // The factors have 32 bits, so 64 bits cannot overflow.
         let last_block = first_block as u64 + (self.blocks - 1) as u64 * block_step as u64;
         block_step > 0
             && last_block < blocks as u64
@@ -106,8 +100,7 @@ impl ChosenWarps {
         }
     }
 
-    /// Returns the index of a warp in a launch's tables of `warps` warps. They hold the chosen warps, or all
-    /// warps if no warp is chosen.
+    /// Returns a warp's index in tables of `warps` warps: the chosen ones, or all if no warp is chosen.
     #[inline(always)]
     pub const fn table_index(
         &self,
@@ -151,8 +144,7 @@ impl ChosenWarps {
         step_number * self.block_warps + if warps < self.block_warps { warps } else { self.block_warps }
     }
 
-    /// Returns the number of threads in the chosen warps of a block with `block_threads` threads: the block
-    /// size of a launch with only the chosen warps' lanes.
+    /// Returns the number of threads in the chosen warps of a block with `block_threads` threads.
     pub const fn block_threads(&self, block_threads: u32) -> u32 {
         let end = (self.first_warp + self.block_warps) * LANES;
         (if end < block_threads { end } else { block_threads }).saturating_sub(self.first_warp * LANES)

@@ -1,7 +1,5 @@
-//! Chunks: the blocks of memory that hold a warp's encoded stream.
-//!
-//! A chunk in device memory is `PoolDescriptor::chunk_bytes` long:
-//!
+//! Chunks: the blocks of memory that hold a warp's encoded stream. In device memory, a chunk has
+//! `PoolDescriptor::chunk_bytes` bytes, all fields little-endian:
 //! ```text
 //! offset  size  field
 //!      0     4  warp      linear index of the warp in its launch
@@ -9,7 +7,7 @@
 //!      8     4  events    events encoded in the payload
 //!     12     4  length    payload bytes that are valid
 //!     16     4  launch    number of the launch, as the host set it in the descriptor
-//!     20     4  track     0 is the trace; 1 is the raw twin of a dual recording
+//!     20     4  track     0 is the trace; 1 its raw twin, or addresses and values
 //!     24     4  runs      runs whose times are in the payload; 0 without times
 //!     28     4  padding   bytes between the encoded events and the times
 //!     32     …  payload
@@ -17,15 +15,13 @@
 //!
 //! The payload begins with the encoded events. If times are recorded, 0 to 7 bytes of padding follow, up to a
 //! multiple of 8, and then [`TIME_BYTES`] for each run of events in the chunk:
-//!
 //! ```text
 //!      0     4  begin of the run, in units of the clock, modulo 2^32
 //!      4     4  events of the run in this chunk, if the chunk's next run has the same event; otherwise 0
 //! ```
 //!
-//! All fields are little-endian. A chunk starts from a fresh codec state, so it decodes without the other
-//! chunks. A chunk with no events and length 0 was reserved but not used; the host skips it. A warp's chunks
-//! lie in the pool in the order of their sequence.
+//! A chunk starts from a fresh codec state, so it decodes without the others. The host skips a chunk with no
+//! events and length 0, which was not used. A warp's chunks are in the pool in the order of their sequence.
 
 /// Size of a chunk's header in device memory, in bytes.
 pub const CHUNK_HEADER_BYTES: u32 = 32;
@@ -42,7 +38,7 @@ pub const MAX_CHUNK_BYTES: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ChunkHeader {
-    /// Linear index of the warp in its launch: linear block index times warps per block, plus warp in block.
+    /// Linear index of the warp in its launch.
     pub warp: u32,
     /// Position of this chunk in the warp's stream, from 0.
     pub sequence: u32,
@@ -52,7 +48,7 @@ pub struct ChunkHeader {
     pub length: u32,
     /// Launch number.
     pub launch: u32,
-    /// Track: 0 is the trace, 1 the raw twin of a dual recording.
+    /// Track: 0 is the trace, 1 its raw twin, or addresses and values.
     pub track: u32,
     /// Runs whose times are in the payload.
     pub runs: u32,
@@ -61,7 +57,7 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// Reads the header of a chunk. Returns `None` for fewer than [`CHUNK_HEADER_BYTES`] bytes.
+    /// Reads the header of a chunk; `None` for fewer than [`CHUNK_HEADER_BYTES`] bytes.
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let word =

@@ -1,20 +1,18 @@
 //! Counted loops.
 
 crate::named_enum! {
-    /// Selects the loops without other trace points that count their iterations and record them at the loop's
-    /// end, instead of event by event. Counting takes one instruction per iteration, an event six or more.
+    /// Selects the loops without other trace points that record the number of their iterations at their end.
+    /// Counting takes one instruction per iteration, an event six or more.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
     #[cfg_attr(feature = "std", serde(rename_all = "lowercase"))]
     pub enum Counting {
         /// No loop: each event is recorded where it happens.
         Never = "never",
-        /// Loops for which the kernel's code proves that lanes that enter together also iterate and leave
-        /// together. Counting does not change the recorded events.
+        /// Loops whose lanes provably stay together. Counting does not change the recorded events.
         #[default]
         Proven = "proven",
-        /// All loops, as if lanes that leave a loop together had run it in lock step. Each lane has the same
-        /// events, but masks may differ from the kernel's.
+        /// All loops, as if their lanes ran in lock step. The masks of events may differ from the kernel's.
         All = "all",
     }
 }

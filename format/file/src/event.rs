@@ -1,8 +1,7 @@
 //! Events of a warp.
 
-/// Size of an event in CUT form, in bytes: the location, then the mask's four bytes, lowest first. CUT is the
-/// input of the codec `ecl`, and the baseline for every compression ratio in this project. The codec `raw`
-/// uses more bytes: [`PAYLOAD_EVENT_BYTES`](crate::codec::raw::PAYLOAD_EVENT_BYTES).
+/// Bytes of an event in CUT form: location, then mask, lowest byte first. CUT is the input of the codec `ecl`
+/// and the baseline for compression ratios. The codec `raw` uses more.
 pub const RAW_EVENT_BYTES: u32 = 5;
 
 /// Lanes of a warp.
@@ -25,8 +24,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Returns the event in CUT form, as in the ECL-Tracer thesis. Drops the location's high byte: the caller
-    /// checks that the codec can carry the id ([`crate::codec::CodecSpec::max_location`]).
+    /// Returns the event in CUT form, without the location's high byte, which the caller checks.
     #[inline(always)]
     pub const fn cut(self) -> [u8; 5] {
         let mask = self.mask.to_le_bytes();

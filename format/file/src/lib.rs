@@ -1,9 +1,7 @@
 //! The shared contract between the parts of warptrace.
 //!
-//! Defines all that the kernel, the host and the decoder share: the [`Event`], the [`chunk`] header, the
-//! codecs (encoder and decoder together), and, with the feature `std`, the layout of a `.wtrc` file.
-//!
-//! Without `std` the crate has no dependencies, does not allocate, and compiles for `nvptx64-nvidia-cuda`.
+//! It defines the [`Event`], the [`chunk`] header, the codecs, and, with the feature `std`, the layout of a
+//! `.wtrc` file. Without `std` it does not allocate and compiles for `nvptx64-nvidia-cuda`.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 pub mod account;

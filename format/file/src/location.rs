@@ -27,8 +27,7 @@ crate::named_enum! {
         Barrier = "barrier",
         /// Another wait began: for other threads, for a copy, or for an amount of time.
         Wait = "wait",
-        /// A wait ended. The wait began at the location with the previous id, of kind
-        /// [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
+        /// A wait ended that began at the previous id, a [`Barrier`](Self::Barrier) or [`Wait`](Self::Wait).
         Waited = "waited",
     }
 }
@@ -52,7 +51,7 @@ impl LocationKind {
     }
 }
 
-/// Prefix of the property that holds a source file's [hash](source_hash). The file's name follows it.
+/// Prefix of the property for a source file's [hash](source_hash), before the file's name.
 pub const SOURCE_HASH_PREFIX: &str = "source_hash:";
 
 /// Computes the FNV-1a hash of the lines of a source file. Line endings do not change the hash.
@@ -61,10 +60,8 @@ pub fn source_hash(text: &str) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A location with its position in the source and in the structure of its function.
-///
-/// Locations nest: the arm of a branch lies in a loop body, an arm or a function, which is its
-/// [`parent`](Self::parent). A parent has a smaller id than the locations it encloses.
+/// A location with its position in the source and in the structure of its function. Locations nest in loop
+/// bodies, arms and functions ([`parent`](Self::parent)). A parent has a smaller id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// Location id, from 1.

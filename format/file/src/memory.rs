@@ -1,13 +1,10 @@
 //! Byte-addressed memory for the codecs.
 //!
-//! A warp's tables lie in shared memory, in global memory or, on the host, in a slice. The encoders are
-//! generic over [`Memory`]; on the device each implementation compiles to the instructions of its address
-//! space.
+//! A warp's tables are in shared memory, in global memory or, on the host, in a slice. On the device each
+//! implementation of [`Memory`] compiles to the instructions of its address space.
 
-/// A region of memory addressed by byte offset.
-///
-/// The codecs of this crate access only offsets inside the size that their specification requires. 32-bit
-/// accesses are 4-byte aligned relative to the region's start.
+/// A region of memory addressed by byte offset. The codecs access only offsets inside the size that their
+/// specification requires. 32-bit accesses are 4-byte aligned relative to the region's start.
 pub trait Memory {
     /// Reads the byte at `at`.
     fn get8(&self, at: u32) -> u8;
@@ -59,10 +56,7 @@ pub trait Memory {
     }
 }
 
-/// Memory in a slice, for tests, decoders and the host.
-///
-/// # Panics
-/// Accesses outside the slice panic: an encoder that leaves its region has a bug.
+/// Memory in a slice, for tests, decoders and the host. Accesses outside the slice panic.
 #[derive(Debug)]
 pub struct SliceMemory<'a>(pub &'a mut [u8]);
 

@@ -1,12 +1,9 @@
 //! Escaping of untrusted text for output: from files, paths, arguments, compilers and drivers.
-//!
-//! Characters that act on a terminal, change the reading order or are invisible are escaped.
 
 use std::borrow::Cow;
 
-/// Escapes control characters (C0, DEL and C1), direction marks, invisible characters (joiners, zero-width
-/// spaces, tags, variation selectors, hangul fillers), and line and paragraph separators, in Rust's notation:
-/// `\u{1b}`, `\n`. Other characters, the backslash included, stay.
+/// Escapes control characters, direction marks, invisible characters, and line and paragraph separators in
+/// Rust's notation: `\u{1b}`, `\n`. Other characters, the backslash included, stay.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.contains(acts) {
         return Cow::Borrowed(text);
@@ -41,8 +38,7 @@ pub fn on_one_line(text: &str) -> String {
     lines.map(shown).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns true if a terminal interprets the character or a reader cannot see it: control characters,
-/// Unicode's `Default_Ignorable_Code_Point`, line and paragraph separators, and annotation marks.
+/// Returns true for characters that a terminal interprets or that a reader cannot see.
 fn acts(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

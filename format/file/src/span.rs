@@ -1,10 +1,8 @@
 //! Place and time of a warp's execution.
 
 /// Begin and end of a warp, and its multiprocessor, as a traced kernel writes them. All fields are 0 before
-/// the launch. 40 bytes, alignment 8.
-///
-/// Begin and end are pairs of the multiprocessor's clock and the global timer, read together. The pairs map
-/// the clock, which is exact but local to a multiprocessor, to the timer, which all multiprocessors share.
+/// the launch. 40 bytes, alignment 8. Begin and end are pairs of the multiprocessor's clock, which is exact
+/// but local, and the global timer, which all multiprocessors share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct WarpSpan {
@@ -40,14 +38,12 @@ impl WarpSpan {
         self.begin_sm.checked_sub(1)
     }
 
-    /// Returns true if the warp ended on another multiprocessor, for example under a debugger or on a shared
-    /// device. Its two clocks are then unrelated.
+    /// Returns true if the warp ended on another multiprocessor, whose clock is unrelated.
     pub const fn has_moved(&self) -> bool {
         self.has_ended() && self.begin_sm != self.end_sm
     }
 
-    /// Returns the warp's duration in nanoseconds of the global timer, which advances in steps. Returns
-    /// `None` if the warp did not end, and 0 if the end is before the begin.
+    /// Returns the duration in nanoseconds of the global timer, if the warp ended; 0 if negative.
     pub const fn nanoseconds(&self) -> Option<u64> {
         if !self.has_ended() {
             return None;
@@ -55,8 +51,7 @@ impl WarpSpan {
         Some(self.end_timer.saturating_sub(self.begin_timer))
     }
 
-    /// Returns the warp's duration in cycles. Returns `None` if the warp did not end on the same
-    /// multiprocessor.
+    /// Returns the warp's duration in cycles, if it ended on the same multiprocessor.
     pub const fn cycles(&self) -> Option<u64> {
         if !self.has_ended() || self.has_moved() {
             return None;
@@ -64,18 +59,14 @@ impl WarpSpan {
         Some(self.end_clock.wrapping_sub(self.begin_clock))
     }
 
-    /// Returns the mapping from the warp's clock to the global timer. Returns `None` if the warp did not
-    /// begin and end on the same multiprocessor, or if its clock did not advance.
-    ///
-    /// `first` is the earliest time to map, in cycles. Only its lower `bits` bits are from the clock; they
-    /// are extended to the clock nearest to the warp's begin. Later times continue from `first`, with more
-    /// bits.
+    /// Returns the mapping from the warp's clock to the global timer, if the warp ended on the same
+    /// multiprocessor and its clock advanced. `first` is the earliest time to map, in cycles. Its lower
+    /// `bits` bits are extended to the clock nearest to the warp's begin. Later times continue from `first`.
     pub fn axis(&self, first: u64, bits: u32) -> Option<Axis> {
         let cycles = self.cycles().filter(|cycles| *cycles > 0)?;
         let mask = u64::MAX >> (64 - bits.clamp(1, 64));
         let after = first.wrapping_sub(self.begin_clock) & mask;
         let before = self.begin_clock.wrapping_sub(first) & mask;
-        // The first run may seem to begin before the warp: times of runs have units of several cycles.
         let since = if before < after { 0u64.wrapping_sub(before) } else { after };
         let nanoseconds = self.end_timer.saturating_sub(self.begin_timer);
         Some(Axis { begin: first.wrapping_sub(since), cycles, begin_timer: self.begin_timer, nanoseconds })
@@ -85,9 +76,7 @@ impl WarpSpan {
 /// Mapping from a warp's clock to the global timer. Returned by [`WarpSpan::axis`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// The warp's begin, on the clock of the times to map.
     begin: u64,
-    /// Duration of the warp, in cycles and in nanoseconds.
     cycles: u64,
     nanoseconds: u64,
     begin_timer: u64,

@@ -1,8 +1,6 @@
-//! Entries of a data track: the recorded addresses and values of a traced kernel.
-//!
-//! `docs/contributors/data.md` defines sites, runs, headers and values, and says when an entry is written. On
-//! the device, entries lie in logs; chunks of the data track hold them unchanged, lane after lane. The file
-//! stores them in columns ([`crate::file::data`]).
+//! Entries of a data track: the recorded addresses and values of a traced kernel. `docs/contributors/data.md`
+//! defines sites, runs, headers and values. On the device, entries are in logs, and chunks of the data track
+//! hold them unchanged, lane after lane. The file stores them in columns ([`crate::file::data`]).
 //!
 //! ```text
 //! offset  size  header                           values
@@ -52,8 +50,7 @@ pub enum DataEntry {
         /// Time, in units of 16 cycles, modulo 2^32.
         time: u32,
         /// Base of the highest lane minus base of the lowest lane, if all bases lie on a line
-        /// ([`lane_base`]). The group is then affine, and its values are the next entry of the same log.
-        /// `None` if each lane of the group has its own values.
+        /// ([`lane_base`]): the next entry of the log has the values. `None` if each lane has its own.
         spread: Option<i32>,
     },
     /// A run.
@@ -124,8 +121,8 @@ pub const fn is_line(mask: u32, spread: i32) -> bool {
     true
 }
 
-/// Returns the base of one lane of an affine group. Returns `None` if the lane is not in `mask`, or if its
-/// share of the spread is not a whole number. No kernel writes such a spread.
+/// Returns the base of one lane of an affine group; `None` if the lane is not in `mask`, or if its share of
+/// the spread is not a whole number, which no kernel writes.
 #[must_use]
 pub const fn lane_base(mask: u32, base: u64, spread: i32, lane: u32) -> Option<u64> {
     if lane > 31 || mask >> lane & 1 == 0 {

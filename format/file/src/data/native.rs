@@ -1,6 +1,5 @@
-//! CPU version of a traced kernel's site code: turns accesses of a warp into entries of a data track.
-//!
-//! The simulator records values with [`WarpRuns`]. Tests and benchmarks compare with [`WarpRecorder`].
+//! CPU version of a traced kernel's site code: turns accesses of a warp into entries of a data track. The
+//! simulator uses [`WarpRuns`]; tests and benchmarks compare with [`WarpRecorder`].
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ pub struct WarpRuns {
 }
 
 impl WarpRuns {
-    /// Adds the accesses of lanes that execute a site together, in ascending lane order. `time` is in units
+    /// Adds the accesses of lanes that execute a site together, in ascending lane order; `time` is in units
     /// of 16 cycles. Calls `append` with each new entry and the lane of its log.
     pub fn access(
         &mut self,
@@ -80,9 +79,7 @@ pub struct WarpRecorder {
 #[derive(Clone, Debug)]
 struct Logs {
     logs: [Log; 32],
-    /// Free entries, shared by all logs.
     room: usize,
-    /// Time at which the first log stopped.
     cut: Option<u32>,
     lost: u64,
 }
@@ -96,7 +93,7 @@ impl WarpRecorder {
         Self { runs: WarpRuns::default(), logs, attempted: 0, lost: 0 }
     }
 
-    /// Adds the accesses of lanes that execute a site together, in lane order; `time` in units of 16 cycles.
+    /// Adds the accesses of lanes that execute a site together, like [`WarpRuns::access`].
     pub fn access(&mut self, site: u16, time: u32, accesses: &[(u32, u64)]) {
         self.attempted += accesses.len() as u64;
         self.runs.access((site, time), accesses, &mut |lane, entry| self.logs.append(lane, time, entry));
@@ -109,10 +106,7 @@ impl WarpRecorder {
         self.lost = self.logs.lost;
     }
 
-    /// Returns the stream: the entries of all logs, lane after lane.
-    ///
-    /// # Panics
-    /// If a lane with accesses has not left.
+    /// Returns the entries of all logs, lane after lane. Panics if a lane with accesses has not left.
     #[must_use]
     pub fn finish(self) -> Vec<[u32; 4]> {
         assert!(self.runs.runs.is_empty(), "all lanes have left");
@@ -130,14 +124,13 @@ impl Logs {
             self.room -= 1;
             return log.entries.push(entry);
         }
-        // Calls come in order of time, so this keeps the earliest one.
+        // Calls are in order of time: keep the first one.
         self.cut.get_or_insert(time);
         self.lost += u64::from(super::accesses(entry.to_words()[1]));
     }
 }
 
-/// Returns the base of the last lane minus the base of the first lane, if all bases lie on a line and the
-/// runs have equal steps and counts.
+/// Returns the last base minus the first one, if all bases lie on a line and the runs are otherwise equal.
 fn spread(ended: &[(u32, LaneRun)]) -> Option<i32> {
     let ((_, first), (_, last)) = (*ended.first()?, *ended.last()?);
     let mask = ended.iter().fold(0, |mask, (lane, _)| mask | 1 << lane);

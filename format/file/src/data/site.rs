@@ -84,10 +84,9 @@ impl ValueType {
     }
 }
 
-/// Derivation of a *derived* site from its *root*, another site. A derived site records nothing.
-///
-/// A lane that executes the root then executes the derived site once, at the root's address plus a constant.
-/// So access n of a lane at the derived site follows from its access n at the root.
+/// Derivation of a *derived* site, which records nothing, from its *root*. A lane that executes the root then
+/// executes the derived site once, at the root's address plus a constant. So access n of a lane at the
+/// derived site follows from its access n at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "std", derive(serde::Serialize, serde::Deserialize))]
 pub struct Derived {
@@ -106,7 +105,7 @@ impl Derived {
         access.wrapping_add(self.added(access) as u64)
     }
 
-    /// Returns the difference to the root's access: the offset, plus or minus 2^32 if a 32-bit address wraps.
+    /// Returns the difference to the root's access: the offset, plus or minus 2^32 if a narrow address wraps.
     #[must_use]
     pub const fn added(&self, access: u64) -> i64 {
         const ALL: i64 = 1 << 32;
