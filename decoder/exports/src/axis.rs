@@ -53,19 +53,16 @@ pub(crate) enum Scale {
     Order,
     /// Cycles of each warp since its first run.
     Cycles,
-    /// Nanoseconds of the global timer since `zero`, up to `until`, shared by all warps. With `has_runs`,
-    /// runs have times; otherwise only warps do.
+    /// Nanoseconds of the global timer since `zero`, up to `until`. With `has_runs`, runs have times, too.
     Nanoseconds { zero: u64, until: u64, has_runs: bool },
 }
 
 impl Scale {
-    /// Returns the scale with a separate axis for each warp.
     pub(crate) fn own(trace: &TraceFile) -> Self {
         if trace.has_times() { Self::Cycles } else { Self::Order }
     }
 
-    /// Returns the scale shared by all selected warps, starting at the first warp or launch, if the trace has
-    /// a span for any of them. Otherwise returns the scale with a separate axis for each warp.
+    /// Returns the scale shared by all selected warps; [`own`](Self::own) if none of them has a span.
     pub(crate) fn shared(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut shared: Option<(u64, u64)> = None;
         for info in source.launches() {
@@ -88,9 +85,8 @@ impl Scale {
         Ok(Self::Nanoseconds { zero, until: until - zero, has_runs: trace.has_times() })
     }
 
-    /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC; `None` if
-    /// the trace has no host times or warps do not share the axis. The simulator's time is unrelated to the
-    /// host's: there it is the start of the first launch.
+    /// Returns the host's real-time clock at the axis' zero, in nanoseconds since 1970-01-01 UTC, if known.
+    /// On the simulator, whose timer is unrelated to the host's, returns the start of the first launch.
     pub(crate) fn realtime(self, source: &ExportSource<'_>) -> Option<u64> {
         let Self::Nanoseconds { zero, .. } = self else { return None };
         let trace = source.trace();
@@ -98,9 +94,8 @@ impl Scale {
         trace.on_host(zero).map(|on_host| on_host.realtime).or_else(|| begins.min())
     }
 
-    /// Returns the ranges of the selected launches by the host's clocks, on the axis, in order of their
-    /// start: from the launch to the detection of its end. Empty if the host's clocks were not compared with
-    /// the device's timer. Leaves out launches without a detected end.
+    /// Returns the selected launches with a detected end, and their ranges by the host's clocks on the axis,
+    /// by start. Empty if the host's clocks were not compared with the device's timer.
     pub(crate) fn on_host<'a>(self, source: &'a ExportSource<'_>) -> Vec<(&'a LaunchInfo, Range<u64>)> {
         let trace = source.trace();
         let is_known = trace.on_host(0).is_some();

@@ -47,7 +47,6 @@ pub enum ExportError {
     },
 }
 
-/// Returns the message of the Parquet writer, or of the output's own error.
 #[cfg(feature = "parquet")]
 fn in_words(error: &::parquet::errors::ParquetError) -> String {
     match error {

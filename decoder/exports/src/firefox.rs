@@ -20,7 +20,6 @@ use crate::source::{ExportSource, Step};
 
 /// Maximum number of stretches of the axis for one launch.
 const MAX_STRETCHES: u64 = 256;
-/// Maximum number of stretches for all launches.
 const ALL_STRETCHES: u64 = 1 << 18;
 const MAX_SAMPLES: usize = 1 << 20;
 
@@ -30,8 +29,7 @@ const MAX_SAMPLES: usize = 1 << 20;
 pub enum Weight {
     /// Active lanes, summed over the visits.
     Lanes,
-    /// Idle slots: lanes of the warp that were not active, summed over the visits, as the analysis weights
-    /// them.
+    /// Idle slots: inactive lanes of the warp, summed over the visits and weighted as in the analysis.
     Idle,
     /// Visits of warps.
     Visits,
@@ -74,15 +72,11 @@ impl Weight {
     }
 }
 
-/// Writes a profile: a process for each kernel, a thread for each launch, and a function for each location,
-/// each loop around it and each function of the program. Returns the sum of all weights.
-///
-/// Memory: as for [`ExportSource::walk`], 2^20 samples of the current launch, and the profile, of at most
-/// 2^18 samples for each location.
-///
-/// # Errors
-/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), the trace
-/// lacks the times to weigh, or `out` cannot be written.
+/// Writes a profile with a process for each kernel, a thread for each launch, and a function for each
+/// location, loop and function of the program. Returns the sum of all weights.
+/// Memory: as for [`ExportSource::walk`], 2^20 samples of one launch, and 2^18 samples for each location.
+/// Fails if the trace is damaged or lacks the times to weigh, `out` cannot be written, or the output exceeds
+/// [its limit](warptrace_decoder::TraceFile::limited).
 pub fn firefox(source: &ExportSource<'_>, out: impl Write, weight: Weight) -> Result<u64, ExportError> {
     if weight.is_time() && !source.trace().has_times() {
         return Err(ExportError::NoTimes(weight.describe()));
@@ -176,7 +170,6 @@ fn complete(
             files.push(json!(at));
             lines.push(if *line > 0 { json!(line) } else { Value::Null });
         }
-        // A function has one frame.
         let of_frame = |func: &Value| func.as_u64().and_then(|func| lines.get(func as usize)).cloned();
         let frames = thread["frameTable"]["func"].as_array().into_iter().flatten();
         let of_frames: Vec<Value> = frames.map(|func| of_frame(func).unwrap_or(Value::Null)).collect();
@@ -190,7 +183,6 @@ fn complete(
 /// Names of functions. A profile identifies functions by name, so each location needs a unique one.
 struct Labels {
     by_id: BTreeMap<u16, String>,
-    /// File and line, by name.
     sources: BTreeMap<String, (String, u32)>,
 }
 
@@ -229,7 +221,6 @@ struct Stretches {
     /// Units of the axis in a stretch, a power of two.
     width: u64,
     most: u64,
-    /// By stretch and location.
     sums: BTreeMap<(u64, u16), u64>,
 }
 
@@ -276,8 +267,7 @@ impl Stretches {
         }
     }
 
-    /// Returns time in nanoseconds, location and weight of each sample, in order of time. The samples of a
-    /// stretch have equal distances.
+    /// Returns time in nanoseconds, location and weight of samples, by time, equally spaced in a stretch.
     fn samples(&self) -> Vec<(u64, u16, u64)> {
         let samples: Vec<_> = self.sums.iter().collect();
         let stretches = samples.chunk_by(|((a, _), _), ((b, _), _)| a == b);
@@ -308,7 +298,6 @@ mod tests {
         let samples = add(2, run(3, 1, 1));
         assert_eq!(samples, [(0, 1, 2), (1_000, 1, 2), (2_000, 1, 2), (3_000, 2, 1)]);
         let samples = add(1, run(4, 5, 10));
-        // Four stretches of four events; the last is empty.
         assert_eq!(samples, [(0, 1, 6), (2_000, 2, 1), (4_000, 1, 40), (8_000, 1, 10)]);
         add(3, run(9, 1 << 62, 0));
         let samples = add(3, run(9, 1 << 62, 5));

@@ -6,7 +6,6 @@ use warptrace_analysis::{Selection, words};
 use warptrace_decoder::{DecodeError, LossyWarps, TraceFile, Untimed};
 use warptrace_format::file::{LaunchInfo, LossReason};
 
-/// Maximum number of sums that are described separately.
 const MAX_LINES: usize = 20;
 
 /// Warps of a launch that lack events for the same reason.
@@ -84,8 +83,7 @@ impl Lacks {
         self.cut_off.is_none() && self.sums.is_empty() && events == 0 && warps == 0
     }
 
-    /// Describes the missing parts: the lines of [`describe_events`](Self::describe_events), and one line for
-    /// times. Empty if the part is complete.
+    /// Describes missing events as [`describe_events`](Self::describe_events), and missing times on one line.
     pub fn describe(&self) -> Vec<String> {
         self.describe_events().into_iter().chain(self.untimed.describe()).collect()
     }

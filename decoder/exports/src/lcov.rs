@@ -26,10 +26,8 @@ pub struct Coverage {
 }
 
 /// Writes the visits of each line, and of each side of the branches that have a trace point on each side.
-///
-/// # Errors
-/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or `out`
-/// cannot be written.
+/// Fails if the trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or
+/// `out` cannot be written.
 pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, ExportError> {
     let mut out = source.trace().limited(out);
     let analysis = analyse(source.trace(), source.selection())?;
@@ -74,8 +72,6 @@ pub fn lcov(source: &ExportSource<'_>, out: impl Write) -> Result<Coverage, Expo
     Ok(coverage)
 }
 
-/// Writes the branches of a file: a block for each source branch with points on its sides, and a branch for
-/// each side, taken or not. Returns the numbers of sides and of taken sides.
 fn branches(
     analysis: &Analysis,
     known: &BTreeMap<u16, Vec<u16>>,
@@ -106,7 +102,6 @@ fn known_line(info: &LocationInfo) -> Option<(String, u32)> {
     is_known.then(|| (one_line(&info.file), info.line))
 }
 
-/// Replaces control characters, so that the text stays on one line.
 fn one_line(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -26,7 +26,6 @@ impl Nest {
                     (PartKind::Loop, Some(head)) => loop_name(&label(head)),
                     _ => part.name.clone(),
                 };
-                // The first part is the kernel itself.
                 of_kernel.insert(id, parts.iter().skip(1).map(name).collect());
             });
         }

@@ -1,9 +1,8 @@
 //! Parquet files of the tables of [`warptrace_tables`].
 //!
-//! `docs/reference/exports.md` describes the columns. A file has the columns of its table except the first,
-//! the name of the trace. The column `launch` is signed, because Spark ignores statistics of unsigned
-//! numbers. The file also has the facts of [`ExportSource::facts`] as key-value metadata, with keys that
-//! begin with `warptrace.`. Output is [limited](warptrace_decoder::TraceFile::limited).
+//! `docs/reference/exports.md` describes the columns. A file leaves out the first, the name of the trace.
+//! `launch` is signed, because Spark ignores statistics of unsigned numbers. The facts of
+//! [`ExportSource::facts`] are key-value metadata with keys that begin with `warptrace.`.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -32,16 +31,12 @@ const GROUP_ROWS: usize = 1 << 18;
 /// Minimum number of rows of a row group that ends with a launch, so that readers of one launch can skip
 /// other groups. The metadata of smaller groups would cost more than they save.
 const LAUNCHES_ROWS: usize = 1 << 16;
-/// The column that becomes signed.
 const LAUNCH: &str = "launch";
 
 /// Writes a table of the selected part of a trace and returns the number of rows. Tables of accesses count
-/// missing accesses in the facts `accesses_lost`, `accesses_left_out` and `accesses_unmatched`.
-///
-/// Memory: as for the table, plus 2^18 rows.
-///
-/// # Errors
-/// The trace is damaged, the output exceeds its limit, or `out` cannot be written.
+/// missing accesses in the facts `accesses_lost`, `accesses_left_out` and `accesses_unmatched`. Memory: as
+/// for the table, plus 2^18 rows. Fails if the trace is damaged, the output exceeds its limit, or `out`
+/// cannot be written.
 pub fn write(
     source: &ExportSource<'_>,
     table: TraceTable,
@@ -93,7 +88,6 @@ pub fn write(
     file.finish()
 }
 
-/// Returns the number of events in rows of events or runs.
 fn events(rows: &RecordBatch) -> u64 {
     let counts = rows.column_by_name(COUNT);
     counts.map_or(rows.num_rows() as u64, |counts| counts.as_primitive::<UInt64Type>().values().iter().sum())
@@ -103,7 +97,6 @@ struct TableFile<W: Write + Send> {
     writer: ArrowWriter<W>,
     /// Indices of the file's columns in the table's schema.
     columns: Vec<usize>,
-    /// Schema of these columns in the table.
     schema: SchemaRef,
     /// Schema of the file: like `schema`, but launch numbers are signed.
     signed: SchemaRef,
@@ -174,7 +167,6 @@ impl<W: Write + Send> TableFile<W> {
         self.writer.write(&RecordBatch::try_new(Arc::clone(&self.signed), columns)?)
     }
 
-    /// Notes that the following rows belong to another launch.
     fn end_launch(&mut self) -> Result<(), ParquetError> {
         if self.writer.in_progress_rows() >= LAUNCHES_ROWS { self.writer.flush() } else { Ok(()) }
     }
@@ -220,7 +212,6 @@ mod tests {
         let mut written = TableFile::new(&file, table, &[]).unwrap();
         let numbers =
             |value: u64| -> ArrayRef { Arc::new(arrow_array::UInt64Array::from(vec![value; 25_000])) };
-        // Launches of 25,000 rows: three exceed the minimum of a group.
         for launch in 0..7 {
             let mut columns: Vec<ArrayRef> = vec![
                 Arc::new(arrow_array::UInt32Array::from(vec![launch; 25_000])),
@@ -246,7 +237,6 @@ mod tests {
             })
             .collect();
         assert_eq!(found, [(75_000, 0, 2), (75_000, 3, 5), (25_000, 6, 6)]);
-        // Pages inside groups have separate statistics.
         assert!(metadata.column_index().unwrap().iter().all(|columns| columns.len() == 7));
         assert!(metadata.offset_index().unwrap()[0][0].page_locations().len() >= 3);
     }

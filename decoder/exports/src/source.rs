@@ -32,7 +32,6 @@ pub struct ExportSource<'a> {
     /// By id.
     locations: Vec<Option<&'a LocationInfo>>,
     lacks: Lacks,
-    /// Receives the numbers of processed events.
     progress: Box<dyn Fn(u64) + 'a>,
 }
 
@@ -43,10 +42,7 @@ impl std::fmt::Debug for ExportSource<'_> {
 }
 
 impl<'a> ExportSource<'a> {
-    /// Selects a part of a trace. The selection's focus is not used.
-    ///
-    /// # Errors
-    /// The selection does not match the trace.
+    /// Selects a part of a trace, without a focus. Fails if the selection does not match the trace.
     pub fn new(trace: &'a TraceFile, selection: Selection) -> Result<Self, ExportError> {
         let launches = selection.launches(trace)?;
         let mut locations = Vec::new();
@@ -112,7 +108,6 @@ impl<'a> ExportSource<'a> {
         }
     }
 
-    /// Returns a launch's number, its label and its kernel's name.
     pub(crate) fn launch_name(&self, info: &LaunchInfo) -> String {
         format!("{} {}", words::launch(self.trace, info.number()), self.kernel(info))
     }
@@ -121,26 +116,20 @@ impl<'a> ExportSource<'a> {
         kernel_name(self.trace, info)
     }
 
-    /// Returns the selected launches, each with a filter for its warps.
     #[cfg(feature = "parquet")]
     pub(crate) fn launches_with_warps(&self) -> &[(LaunchInfo, WarpFilter)] {
         &self.launches
     }
 
     /// Reads where and when the selected blocks of a launch ran; `None` if the trace has no spans. Memory: as
-    /// for [`blocks`].
-    ///
-    /// # Errors
-    /// The work exceeds the limit of the file.
+    /// for [`blocks`]. Fails if the work exceeds the limit of the file.
     pub fn blocks(&self, info: &LaunchInfo) -> Result<Option<LaunchBlocks>, ExportError> {
         Ok(blocks(self.trace, info, &self.selection)?)
     }
 
     /// Passes the runs of a selected launch to `sink`, with marks at missing events, in order of warp and
-    /// event. Memory: as for [`TraceFile::items_in_order`].
-    ///
-    /// # Errors
-    /// The launch is not selected, the trace is damaged, or `sink` returns an error.
+    /// event. Memory: as for [`TraceFile::items_in_order`]. Fails if the launch is not selected, the trace is
+    /// damaged, or `sink` fails.
     pub fn walk(
         &self,
         launch: u32,
@@ -207,7 +196,6 @@ impl<'a> ExportSource<'a> {
         facts
     }
 
-    /// Returns the selection as arguments of the tool, or `all`.
     fn selected(&self) -> String {
         let Selection { kernel, launch, block, warp, .. } = &self.selection;
         let block = block.map(|[x, y, z]| format!("--block {x},{y},{z}"));

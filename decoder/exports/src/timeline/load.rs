@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Maximum number of stretches of the axis.
 const STRETCHES: u64 = 1_024;
 /// Maximum number of multiprocessors with a load. No device has more.
 const MULTIPROCESSORS: usize = 1_024;
 
-/// The load of a multiprocessor, summed over each stretch.
 #[derive(Clone, Debug)]
 pub(super) struct Load {
     /// Nanoseconds of a stretch, and the end of the last one.
@@ -30,7 +28,6 @@ impl Load {
         self.means(&self.warps)
     }
 
-    /// Returns the mean number of active lanes; empty if runs have no times.
     pub(super) fn lanes(&self) -> Vec<(u64, f64)> {
         self.means(&self.lanes)
     }
@@ -91,7 +88,6 @@ impl Loads {
     }
 }
 
-/// Adds `weight` for each nanosecond.
 fn spread(sums: &mut [u64], width: u64, lasts: &Range<u64>, weight: u64) {
     let mut from = lasts.start;
     while from < lasts.end {
@@ -109,7 +105,6 @@ mod tests {
 
     #[test]
     fn means_are_those_of_what_ran_in_each_stretch() {
-        // Three nanoseconds for each stretch, two for the last one.
         let mut loads = Loads::new(STRETCHES * 3 - 1, true);
         loads.warp(7, &(0..9));
         loads.warp(7, &(2..4));

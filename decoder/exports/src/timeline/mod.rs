@@ -1,11 +1,9 @@
-//! Tracks of warps with a slice for each run, nested in slices of functions and loops, for tools that draw
-//! time.
+//! Tracks of warps with a slice for each run, nested in slices of functions and loops.
 //!
-//! If the trace has spans, the axis is the time shared by all warps, and tracks belong to multiprocessors. If
-//! it has only times of runs, the axis is each warp's own time since its first run, with one microsecond for
-//! each cycle. A run lasts until the warp's next run begins; if lanes have diverged, it may actually continue
-//! longer. Without times, the axis is the order of events: the n-th event of a warp lasts from microsecond n
-//! to n + 1. The last two axes start at 0 in each warp: equal positions in two tracks are unrelated.
+//! If the trace has spans, all warps share the axis, and tracks belong to multiprocessors. With only times of
+//! runs, the axis is each warp's own time since its first run, with one microsecond for each cycle. A run
+//! lasts until the warp's next run begins, although diverged lanes may continue longer. Without times, event
+//! n of a warp lasts from microsecond n to n + 1. Own axes start at 0: positions in two tracks are unrelated.
 
 mod load;
 mod order;
@@ -35,8 +33,7 @@ pub struct Written {
     pub warps: u64,
     /// Slices of runs, or of warps if events have no times. Slices around them are not counted.
     pub slices: u64,
-    /// Selected warps, chosen for recording, that are missing or incomplete because the trace lacks times for
-    /// them or their runs.
+    /// Selected, chosen warps missing or incomplete because the trace lacks times of them or their runs.
     pub unplaced: u64,
     /// Description of the axis.
     pub axis: &'static str,
@@ -96,7 +93,6 @@ fn draw<W: Write>(
     Ok(written)
 }
 
-/// The tracks of a launch, while they are drawn.
 struct Launch<'a, W> {
     source: &'a ExportSource<'a>,
     info: &'a LaunchInfo,
@@ -127,7 +123,6 @@ impl<W: Write> Launch<'_, W> {
         }
     }
 
-    /// Begins the tracks of the warp and its block, unless they are the current ones.
     fn begin(&mut self, warp: u32, written: &mut Written) -> Result<(), ExportError> {
         if self.warp == Some(warp) {
             return Ok(());
@@ -178,7 +173,6 @@ impl<W: Write> Launch<'_, W> {
 /// The functions and loops around the current run of a warp.
 #[derive(Default)]
 struct Open {
-    /// Names, the outermost first.
     slices: Vec<String>,
     end: u64,
 }
@@ -236,7 +230,6 @@ impl Waiting {
     }
 }
 
-/// The name of the mark at the start of a warp without a known end.
 const UNENDED: &str = "[end not known]";
 
 fn mark(missing: &LossyWarps) -> (&'static str, &'static str) {

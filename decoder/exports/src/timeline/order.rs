@@ -63,12 +63,10 @@ impl Order {
         Ok(order)
     }
 
-    /// Returns the order of a block's launch, if the block is its first.
     pub(super) fn follows(&self, launch: u32, block: u32) -> Option<Follows> {
         self.first.get(&(launch, block)).copied()
     }
 
-    /// Returns the launches that followed the block's launch, if the block is its last.
     pub(super) fn followed_by(&self, launch: u32, block: u32) -> Vec<Follows> {
         self.last.get(&(launch, block)).cloned().unwrap_or_default()
     }

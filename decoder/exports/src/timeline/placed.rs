@@ -82,7 +82,6 @@ struct Warp {
     axis: Option<Axis>,
     /// The last run with a time, and its start. It is drawn when its end is known.
     run: Option<(EventRun, u64)>,
-    /// Whether the warp is completely drawn.
     is_whole: bool,
 }
 

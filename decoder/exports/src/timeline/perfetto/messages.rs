@@ -40,7 +40,6 @@ pub(super) struct TrackDescriptor {
     pub(super) name: Option<String>,
     #[prost(uint64, optional, tag = "5")]
     pub(super) parent_uuid: Option<u64>,
-    /// Set if the track is a counter.
     #[prost(message, optional, tag = "8")]
     pub(super) counter: Option<CounterDescriptor>,
     #[prost(int32, optional, tag = "11")]

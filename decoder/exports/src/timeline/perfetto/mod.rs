@@ -33,13 +33,10 @@ const SEQUENCE: u32 = 1;
 /// The first iid of names other than known locations, whose iids are their ids.
 const OTHER_NAMES: u64 = 1 << 16;
 const WAIT: &str = "wait";
-/// The track with facts about the whole trace.
 const ABOUT: u64 = 1;
 
-/// Writes a timeline in Perfetto's format. Calls `sliced` with the number of slices after each slice.
-///
-/// # Errors
-/// The trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or `out`
+/// Writes a timeline in Perfetto's format. Calls `sliced` with the number of slices after each slice. Fails
+/// if the trace is damaged, the output exceeds [its limit](warptrace_decoder::TraceFile::limited), or `out`
 /// cannot be written.
 pub fn perfetto(
     source: &ExportSource<'_>,
@@ -68,7 +65,6 @@ pub(super) struct Perfetto<W> {
     last_track: u64,
     device: Option<u64>,
     sms: HashMap<u32, u64>,
-    /// The track of the host, and of its lanes.
     host: Option<u64>,
     host_lanes: Vec<u64>,
     launch: u64,
@@ -107,7 +103,6 @@ impl<W: Write> Perfetto<W> {
         Ok(self.out.write_all(&self.buffer)?)
     }
 
-    /// Writes the interned names, and the facts about the whole trace.
     fn begin(&mut self, source: &ExportSource<'_>, scale: Scale) -> Result<(), ExportError> {
         let mut interned = InternedData::default();
         for info in &source.trace().metadata().locations {
@@ -125,7 +120,6 @@ impl<W: Write> Perfetto<W> {
         self.about(interned, (name, scale.words()), facts.map(|(key, value)| (key.to_owned(), value)))
     }
 
-    /// Writes the interned names, and a track with the facts.
     fn about(
         &mut self,
         mut interned: InternedData,
@@ -236,7 +230,6 @@ impl<W: Write> Perfetto<W> {
         self.event(ran.lasts.start, begin)
     }
 
-    /// Ends the track's innermost slice.
     fn end(&mut self, track: u64, at: u64) -> Result<(), ExportError> {
         let track_uuid = Some(track);
         self.event(at, TrackEvent { r#type: Some(SLICE_END), track_uuid, ..TrackEvent::default() })
@@ -318,19 +311,16 @@ impl<W: Write> Perfetto<W> {
         self.event(at, TrackEvent { r#type: Some(INSTANT), track_uuid, name, ..TrackEvent::default() })
     }
 
-    /// Begins a slice of a function or a loop around the warp's next runs.
     pub(super) fn enter(&mut self, name: &str, event: u64) -> Result<(), ExportError> {
         let (track_uuid, name_iid) = (Some(self.warp), self.name(name)?);
         let begin = TrackEvent { r#type: Some(SLICE_BEGIN), track_uuid, name_iid, ..TrackEvent::default() };
         self.event(event, begin)
     }
 
-    /// Ends the innermost slice.
     pub(super) fn leave(&mut self, to: u64) -> Result<(), ExportError> {
         self.end(self.warp, to)
     }
 
-    /// Writes the warp's next run, with its range on the axis.
     pub(super) fn run(
         &mut self,
         source: &ExportSource<'_>,
@@ -386,8 +376,7 @@ impl<W: Write> Perfetto<W> {
         wait: &Wait,
         lasts: Range<u64>,
     ) -> Result<(), ExportError> {
-        // Slices of a track nest, so overlapping waits use several tracks of one name, which are drawn as
-        // one.
+        // Slices of a track nest, so overlapping waits use several tracks of one name, drawn as one.
         let free = self.waits.iter().position(|(_, end)| *end <= lasts.start);
         let at = match free {
             Some(at) => at,

@@ -13,9 +13,7 @@ use super::messages::{INSTANT, InternedData, SLICE_BEGIN, TrackEvent};
 use crate::error::ExportError;
 
 /// Writes launches of ranks, with `facts` about all of them. Returns the numbers of written slices and bytes.
-///
-/// # Errors
-/// `out` cannot be written.
+/// Fails if `out` cannot be written.
 pub fn perfetto_ranks(
     timeline: &Timeline,
     facts: &[(String, String)],
