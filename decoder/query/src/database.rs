@@ -73,10 +73,7 @@ impl Stop {
 
 impl Database {
     /// Makes tables of traces, each with its text in the column `trace`. Sorting and grouping use at most
-    /// `memory` bytes.
-    ///
-    /// # Errors
-    /// The system cannot create threads or memory.
+    /// `memory` bytes. Fails if the system cannot create threads or memory.
     pub fn new(traces: Vec<(String, TraceFile)>, memory: usize) -> Result<Self, QueryError> {
         let (config, environment) = surroundings(memory)?;
         let traces: Vec<Named> = traces.into_iter().map(|(name, trace)| Named::new(name, trace)).collect();
@@ -87,12 +84,9 @@ impl Database {
     }
 
     /// Makes tables of the workers' traces that match the patterns: files, folders and patterns of names.
-    /// Relative patterns start at the folders of each worker. Also returns the traces, in the order of their
-    /// names.
-    ///
-    /// # Errors
-    /// A worker does not respond, requires another token, or has another version; a pattern matches no trace;
-    /// a trace cannot be opened; the system cannot create threads; `stop` was used.
+    /// Relative patterns start at the folders of each worker. Also returns the traces, sorted by name. Fails
+    /// if a worker does not respond, requires another token, or has another version; a pattern matches no
+    /// trace; a trace cannot be opened; the system cannot create threads; `stop` was used.
     pub fn of_workers(
         workers: Workers,
         patterns: &[String],
@@ -145,11 +139,8 @@ impl Database {
         self.made.masks.load(Ordering::Relaxed)
     }
 
-    /// Starts a query. Only queries are allowed: they cannot create or change anything, and read no other
-    /// files.
-    ///
-    /// # Errors
-    /// The text is not SQL, or names something that does not exist.
+    /// Starts a query, which cannot change anything and reads no other files. Fails if the text is not SQL,
+    /// or names something that does not exist.
     pub fn ask(&self, sql: &str) -> Result<Answer<'_>, QueryError> {
         let only_reads =
             SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
@@ -229,10 +220,8 @@ impl Answer<'_> {
         self.stream.schema()
     }
 
-    /// Returns the next rows; `None` after the last.
-    ///
-    /// # Errors
-    /// A trace is damaged, a value does not fit its type, or the query exceeds its memory limit.
+    /// Returns the next rows; `None` after the last. Fails if a trace is damaged, a value does not fit its
+    /// type, or the query exceeds its memory limit.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, QueryError> {
         let next = self.database.until_stopped(self.stream.next())?;
         next.transpose().map_err(|error| self.database.failed(&error))

@@ -1,5 +1,4 @@
-//! Rows of the tables in [`FigureTable`]: sums and counts per warp, location, loop, kernel, source line,
-//! cause of idle lanes, edge or site; launches with their metadata; counts of lost events and accesses.
+//! Rows of the tables in [`FigureTable`].
 
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;

@@ -1,5 +1,4 @@
-//! Bounds of single columns from the conditions of a query. Launches and warps outside the bounds are not
-//! decoded; DataFusion tests the remaining rows again.
+//! Bounds of columns from the conditions of a query, to skip launches and warps. DataFusion tests all rows.
 
 use std::collections::BTreeMap;
 

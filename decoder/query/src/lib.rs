@@ -11,10 +11,8 @@
 //! Database::ask ── batches of rows ── Writer (table, CSV, JSON, Parquet)
 //! ```
 //!
-//! [`Database::of_workers`] queries traces on other machines, where [`serve`] runs. [`Database::summed`]
-//! returns their figures.
-//!
-//! `docs/reference/exports.md` describes the tables.
+//! [`Database::of_workers`] queries traces on other machines, where [`serve`] runs, and [`Database::summed`]
+//! returns their figures. `docs/reference/exports.md` describes the tables.
 //!
 //! # Memory
 //! A query needs the memory of [`TraceFile::items_in_order`](warptrace_decoder::TraceFile::items_in_order)

@@ -7,7 +7,6 @@ use datafusion::error::Result;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    /// Index of the pattern that it matches.
     pub(crate) pattern: u32,
     /// Path for display: relative to the worker's folder if the pattern is relative.
     pub(crate) path: String,

@@ -14,7 +14,6 @@ pub(crate) fn is_from_elsewhere(error: &DataFusionError) -> bool {
     matches!(error.find_root(), DataFusionError::External(_))
 }
 
-/// Describes the error of a query on one line.
 pub(crate) fn message_of(error: &DataFusionError) -> String {
     let text = match error {
         DataFusionError::Collection(errors) if !errors.is_empty() => message_of(&errors[0]),

@@ -67,10 +67,7 @@ impl<W: Write + Send> std::fmt::Debug for Writer<W> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Starts a result with these columns.
-    ///
-    /// # Errors
-    /// `out` cannot be written, or the format does not support a type.
+    /// Starts a result with these columns. Fails if `out` cannot be written, or the format lacks a type.
     pub fn new(out: W, format: Format, schema: &SchemaRef) -> Result<Self, QueryError> {
         Ok(Self(match format {
             Format::Table => Kind::Table(TextTable::new(out, schema)),
@@ -91,18 +88,12 @@ impl<W: Write + Send> Writer<W> {
         }))
     }
 
-    /// Writes rows.
-    ///
-    /// # Errors
-    /// The output cannot be written.
+    /// Writes rows. Fails if the output cannot be written.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), QueryError> {
         self.0.write(batch)
     }
 
-    /// Finishes the result.
-    ///
-    /// # Errors
-    /// The output cannot be written.
+    /// Finishes the result. Fails if the output cannot be written.
     pub fn finish(self) -> Result<W, QueryError> {
         Ok(match self.0 {
             Kind::Table(table) => table.finish()?,
@@ -133,16 +124,13 @@ impl<W: Write + Send> Kind<W> {
     }
 }
 
-/// Formats a number with four decimal places; small numbers with all digits.
 fn fraction(number: f64) -> String {
     let rounded = format!("{number:.4}");
     if number != 0.0 && number.abs() < 0.01 || !number.is_finite() { number.to_string() } else { rounded }
 }
 
-/// A text table. The first rows determine the widths of its columns.
 struct TextTable<W> {
     out: W,
-    /// Name of each column, and whether it is numeric.
     head: Vec<(String, bool)>,
     /// Rows to be measured, until widths are set.
     first: Vec<Vec<String>>,

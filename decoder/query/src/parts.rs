@@ -24,7 +24,6 @@ pub(crate) struct Chosen {
     lacks_weights: bool,
 }
 
-/// Returns the columns of the tables of heads and parts, which have one row for each file.
 pub(crate) fn schema() -> SchemaRef {
     let column = |name, kind| Field::new(name, kind, false);
     Arc::new(Schema::new(vec![column("trace", DataType::Utf8), column("bytes", DataType::Binary)]))
@@ -66,11 +65,8 @@ fn bytes(named: &Named, chosen: Option<&Chosen>) -> Result<Vec<u8>> {
 impl Database {
     /// Analyses traces on their workers, and sums the figures as [`SetAnalysis::add_all`] does for local
     /// files. Calls `done` after each file. The result has no figures of single warps, and the selection's
-    /// focus is not used. Holds the figures of files that arrive before their turn.
-    ///
-    /// # Errors
-    /// The traces are in this process; as for [`ask`](Self::ask); a trace cannot be analysed; the traces
-    /// together have too many locations.
+    /// focus is not used. Holds the figures of files that arrive before their turn. Fails as
+    /// [`ask`](Self::ask); also if the traces are in this process, or cannot be analysed together.
     pub fn summed(
         &self,
         found: &[FoundTrace],

@@ -67,7 +67,6 @@ fn rows_of(
     }
 }
 
-/// Divides the launches and warps that can meet the conditions among parts.
 fn shared_out(
     traces: &[Named],
     bounds: &Bounds,

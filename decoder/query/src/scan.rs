@@ -24,7 +24,6 @@ use crate::source::Named;
 use crate::workers::{Shares, Task};
 use crate::{figures, listing, runs, traces};
 
-/// Capacity of the channel of batches.
 const WAITING: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +41,10 @@ pub(crate) enum TableName {
 }
 
 impl TableName {
-    /// Returns the public tables, with their names.
     pub(crate) fn all() -> impl Iterator<Item = (&'static str, Self)> {
         TraceTable::all().map(|table| (table.name(), Self::Rows(table))).chain([("traces", Self::Traces)])
     }
 
-    /// Returns all tables, with the names that workers use.
     pub(crate) fn known() -> impl Iterator<Item = (&'static str, Self)> {
         Self::all().chain([
             (EventTable::Sums.name(), Self::Rows(TraceTable::Events(EventTable::Sums))),
@@ -60,7 +57,6 @@ impl TableName {
     pub(crate) fn schema(self) -> SchemaRef {
         match self {
             Self::Rows(table) => table.schema(),
-            // The columns do not depend on the rows.
             Self::Traces => traces::batch(&[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema()),
             Self::Listing => {
                 listing::batch(0, &[]).map_or_else(|_| Schema::empty().into(), |rows| rows.schema())
@@ -93,7 +89,6 @@ pub(crate) enum Traces {
     Apart(Arc<Shares>),
     /// The share of one worker, on the client: it can only be sent.
     Share(Arc<Shares>, usize),
-    /// The share of this worker.
     Task(Arc<Task>),
 }
 

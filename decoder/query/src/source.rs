@@ -10,7 +10,6 @@ use warptrace_decoder::TraceFile;
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) trace: TraceFile,
-    /// The worker that has the trace.
     place: Option<String>,
     analysis: OnceLock<Result<Arc<Analysis>, Arc<AnalysisError>>>,
 }
@@ -55,7 +54,6 @@ pub(crate) fn events(trace: &TraceFile) -> u64 {
     events.fold(0, u64::saturating_add)
 }
 
-/// Describes what is missing or assumed, or that the trace is complete.
 pub(crate) fn words(trace: &TraceFile) -> &str {
     let state = trace.state();
     if state.is_plain() { "whole trace" } else { &state.sentence }
@@ -65,8 +63,7 @@ pub(crate) fn words(trace: &TraceFile) -> &str {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FoundTrace {
-    /// Name in queries. For traces of workers, the path; if another trace has the same path, the worker's
-    /// name and the canonical path.
+    /// Name in queries: the path for workers' traces; if not unique, the worker's name and canonical path.
     pub name: String,
     /// Index of the pattern that it matches, from 0.
     pub pattern: u32,

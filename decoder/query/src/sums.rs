@@ -21,7 +21,6 @@ use warptrace_tables::{COUNT, EventTable, SINGLE, TraceTable};
 
 use crate::scan::{SqlTable, TableName};
 
-/// Replaces `events` by the table of sums below suitable aggregates.
 #[derive(Debug)]
 pub(crate) struct SumEvents;
 

@@ -20,7 +20,6 @@ pub(crate) fn batch(traces: &[Named]) -> Result<RecordBatch> {
     };
     let rank: UInt32Array = traces.iter().map(|named| origin(named)?.rank).collect();
     let whole: BooleanArray = traces.iter().map(|named| Some(named.trace.state().is_whole)).collect();
-    // Name, values, and whether the column is nullable.
     let columns: [(&str, ArrayRef, bool); 9] = [
         ("trace", text(traces, |named| Some(&named.name)), false),
         ("job", text(traces, |named| origin(named)?.job.as_deref()), true),

@@ -18,9 +18,9 @@ use url::Url;
 use crate::error::QueryError;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// Time without traffic after which a keep-alive is sent,
+/// Time without traffic after which a keep-alive is sent.
 const ALIVE: Duration = Duration::from_secs(5);
-/// and the timeout for its reply.
+/// Timeout for the reply to a keep-alive.
 const SIGN: Duration = Duration::from_secs(10);
 
 /// Opens one connection to each worker, and sends the token with each request.

@@ -24,7 +24,6 @@ use crate::listing::Listed;
 use crate::scan::{SqlTable, TableName, Traces};
 use crate::source::FoundTrace;
 
-/// Timeout for a worker's version.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// The workers that have the traces.
@@ -40,10 +39,8 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Takes the names of workers, each as `host:port`, and their token.
-    ///
-    /// # Errors
-    /// A name is invalid or repeated; the token is not a valid HTTP header value.
+    /// Takes the names of workers, each as `host:port`, and their token. Fails if a name is invalid or
+    /// repeated, or the token is not a valid HTTP header value.
     pub fn new(names: &[String], token: Option<&str>) -> Result<Self, QueryError> {
         let failed = |text: String| Err(QueryError::Failed(text));
         let mut urls: Vec<Url> = Vec::new();
@@ -163,7 +160,6 @@ impl Workers {
         Ok((found, shares))
     }
 
-    /// Makes a session that sends plans to the workers of these shares.
     pub(crate) fn session(
         &self,
         shares: &Shares,

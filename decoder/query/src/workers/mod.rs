@@ -1,9 +1,8 @@
 //! Queries over traces on other machines.
 //!
-//! The client lists the workers' traces, and assigns each file to one worker. It plans queries as for local
+//! The client lists the workers' traces, assigns each file to one worker, and plans queries as for local
 //! traces. DataFusion Distributed cuts the plan where rows of several tasks are combined, and sends the parts
-//! below to the workers: a [`Scan`](crate::scan::Scan) with the files of each, and its filters, projections
-//! and partial sums.
+//! below to the workers: each a [`Scan`](crate::scan::Scan), filters, projections and partial sums.
 
 mod channel;
 mod client;

@@ -46,11 +46,8 @@ impl std::fmt::Debug for Listen {
     }
 }
 
-/// Serves parts of queries until `stop` is used. Calls `ready` with the address.
-///
-/// # Errors
-/// The address is in use, or is not a loopback address and there is no token; a root does not exist or is not
-/// a folder; the system cannot create threads.
+/// Serves parts of queries until `stop` is used. Calls `ready` with the address. Fails if the address is in
+/// use, or not a loopback address without a token; a root is not a folder; the system cannot create threads.
 pub fn serve(listen: Listen, stop: &Stop, ready: impl FnOnce(SocketAddr)) -> Result<(), QueryError> {
     let Listen { address, roots, token, memory, limit, list } = listen;
     if token.is_none() && !address.ip().is_loopback() {

@@ -80,12 +80,10 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Returns the index of this worker in the query.
     pub(crate) const fn worker(&self) -> u32 {
         self.worker
     }
 
-    /// Fails if the worker's time limit has passed.
     pub(crate) fn in_time(&self) -> Result<()> {
         match (self.until, self.room.limit) {
             (Some(until), Some(limit)) if Instant::now() > until => Err(failed(format!(
@@ -185,7 +183,6 @@ fn digest(path: &Path) -> std::io::Result<(u64, u64)> {
 /// Encodes scans on the client, and decodes them on a worker within its limits.
 #[derive(Debug)]
 pub(crate) struct Codec {
-    /// `None` on the client.
     pub(crate) room: Option<Room>,
 }
 
