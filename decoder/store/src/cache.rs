@@ -11,15 +11,12 @@ const STREAMS: usize = 16;
 
 const MOST_AHEAD: u64 = 2 << 20;
 
-/// Cached blocks of an object, and the state of its reads.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     blocks: HashMap<u64, (Arc<[u8]>, u64)>,
-    /// Blocks by the time of their last use.
     by_use: BTreeMap<u64, u64>,
     uses: u64,
     bytes: u64,
-    /// Blocks that some thread is reading.
     pub(crate) in_flight: HashSet<u64>,
     /// End and total bytes of the last streams of reads, the latest last.
     streams: Vec<(u64, u64)>,
@@ -90,7 +87,6 @@ mod tests {
         cache.keep(3, block(3), 30);
         assert!(cache.get(1).is_none());
         assert_eq!([0, 2, 3].map(|number| cache.get(number).unwrap()[0]), [0, 2, 3]);
-        // Replacing a block takes no additional space.
         cache.keep(3, block(4), 30);
         assert_eq!((cache.bytes, cache.by_use.len()), (30, 3));
         assert_eq!(cache.get(3).unwrap()[0], 4);
@@ -106,7 +102,6 @@ mod tests {
         assert_eq!(cache.ahead(200_000, 100_000), 200_000);
         assert_eq!(cache.ahead(300_000, 100 << 20), 300_000);
         assert_eq!(cache.ahead(300_000 + (100 << 20), 100_000), MOST_AHEAD);
-        // Consecutive small reads do not read ahead until they reach a block.
         assert_eq!(cache.ahead(u64::MAX - 100, 16), 0);
         assert_eq!(cache.ahead(u64::MAX - 84, 84), 0);
     }

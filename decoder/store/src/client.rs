@@ -38,7 +38,6 @@ const WEB_HELP: &str = "a signed URL may have expired";
 /// A bucket, or a web server from which one object is read.
 pub(crate) struct StorePlace {
     pub(crate) scheme: Scheme,
-    /// The requested URL for display.
     pub(crate) shown: String,
     pub(crate) bucket: String,
     /// The key; empty for web servers, whose store URL includes it.
@@ -105,7 +104,6 @@ impl StorePlace {
             .map_err(|_| wrong("the key has an empty part, `.`, `..` or a control character"))
     }
 
-    /// Waits for `future`, at most [`PATIENCE`].
     pub(crate) async fn in_time<T>(
         &self,
         future: impl Future<Output = object_store::Result<T>>,

@@ -2,8 +2,7 @@
 
 use std::io;
 
-/// An object that cannot be read. URLs have the form of [`shown_url`](crate::shown_url), and messages contain
-/// no secrets.
+/// An object that cannot be read. URLs are as from [`shown_url`](crate::shown_url); messages have no secrets.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -38,11 +38,9 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const CACHE_BYTES: u64 = 32 << 20;
 
 /// Opens the object at a URL `s3://bucket/key`, `gs://bucket/key`, `https://…` or `http://…`. Reads its first
-/// bytes, its length and its version.
-///
-/// # Errors
-/// The object does not exist, access is denied, the server does not support ranges, sends no version of the
-/// object or does not respond; [`StoreError::LeftOut`] without the feature `client`.
+/// bytes, its length and its version. Fails if the object does not exist, access is denied, the server does
+/// not support ranges, sends no version or does not respond; [`StoreError::LeftOut`] without the feature
+/// `client`.
 pub fn open(url: &str) -> Result<Box<dyn ByteSource>, StoreError> {
     #[cfg(feature = "client")]
     return Ok(Box::new(object::Object::open(url)?));
@@ -50,12 +48,8 @@ pub fn open(url: &str) -> Result<Box<dyn ByteSource>, StoreError> {
     return Err(StoreError::LeftOut { url: shown_url(url) });
 }
 
-/// Lists the URLs of the objects directly in a folder `s3://bucket/folder/` or `gs://bucket/folder/`, in no
-/// particular order. The URL of the folder must end with `/`.
-///
-/// # Errors
-/// As for [`open`]; also if the folder is on a web server, which cannot list objects, or has too many
-/// objects.
+/// Lists the URLs of the objects directly in a folder `s3://bucket/folder/` or `gs://bucket/folder/`, with
+/// the last `/`, in no order. Fails as [`open`], on a web server, and for too many objects.
 pub fn list(folder: &str) -> Result<Vec<String>, StoreError> {
     #[cfg(feature = "client")]
     return list::list(folder);

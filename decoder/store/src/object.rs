@@ -114,7 +114,6 @@ impl Object {
         all
     }
 
-    /// Marks the unknown ones of `blocks` as in flight, at most `most`.
     fn begin(&self, cache: &mut Cache, blocks: impl Iterator<Item = u64>, most: usize) -> Vec<u64> {
         let missing: Vec<u64> = blocks.filter(|block| !cache.is_known(*block)).take(most).collect();
         cache.in_flight.extend(&missing);
@@ -200,7 +199,6 @@ impl ByteSource for Object {
     }
 }
 
-/// Copies the part of a block that lies in a buffer that begins at `offset`.
 fn copy_block(number: u64, block: &[u8], buffer: &mut [u8], offset: u64) {
     let at = number * BLOCK;
     let from = offset.max(at);

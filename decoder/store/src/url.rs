@@ -25,7 +25,6 @@ impl Scheme {
 const SCHEMES: [(&str, Scheme); 4] =
     [("s3://", Scheme::S3), ("gs://", Scheme::Gs), ("https://", Scheme::Https), ("http://", Scheme::Http)];
 
-/// Returns the scheme and the rest of a URL that can be opened; `None` for other texts.
 pub(crate) fn split(text: &str) -> Option<(Scheme, &str)> {
     SCHEMES.iter().find_map(|(start, scheme)| {
         let head = text.get(..start.len())?;
