@@ -96,8 +96,7 @@ pub struct AccessBatch<'a> {
 }
 
 impl<'a> AccessBatch<'a> {
-    /// Makes an empty batch of a launch of `trace`. `name` is the trace's name in the rows. `chosen` has the
-    /// table's column numbers and their schema.
+    /// Makes an empty batch for a launch. `name` is the trace's name, `chosen` the column numbers.
     pub fn new(
         (name, trace): (&str, &'a TraceFile),
         info: LaunchInfo,
@@ -110,10 +109,7 @@ impl<'a> AccessBatch<'a> {
     }
 
     /// Decodes warps and passes the requested rows to `sink`. Returns whether `sink` returned `Break`, and
-    /// the missing accesses.
-    ///
-    /// # Errors
-    /// The trace is damaged.
+    /// the missing accesses. Fails if the trace is damaged.
     pub fn fill(
         mut self,
         warps: &WarpFilter,

@@ -28,7 +28,6 @@ pub const SINGLE: [&str; 3] = [EVENT, BEGIN, END];
 pub const COUNT: &str = "count";
 /// The columns with place and time of the row's block.
 const BLOCK: [&str; 3] = ["sm", "block_begin_ns", "block_end_ns"];
-/// The columns computed from a mask.
 const MASK: [&str; 2] = ["mask", "lanes"];
 /// The columns that identify a warp, in addition to [`BLOCK`].
 const WARP: [&str; 5] = ["block_x", "block_y", "block_z", "warp", "warp_index"];
@@ -92,7 +91,6 @@ pub struct Made {
 struct Tally {
     warp: u32,
     counts: Vec<u64>,
-    /// Locations with events, in order of their first event.
     locations: Vec<u16>,
 }
 
@@ -158,7 +156,6 @@ impl LaunchTexts {
         }
     }
 
-    /// Returns the row's index in the tables by location.
     fn location(&self, row: &EventRun) -> u32 {
         u32::from(row.event.location).min(self.lines.len() as u32 - 1)
     }
@@ -208,7 +205,6 @@ pub struct EventBatch<'a> {
     chosen: &'a [usize],
     schema: &'a SchemaRef,
     rows: Vec<EventRun>,
-    /// Whether a column differs between the events of a run.
     is_single: bool,
     /// Rows without values: only their number is requested.
     counted: usize,
@@ -216,8 +212,7 @@ pub struct EventBatch<'a> {
 }
 
 impl<'a> EventBatch<'a> {
-    /// Makes an empty batch of a launch of `trace`. `name` is the trace's name in the rows. `chosen` has the
-    /// column numbers in the table `runs` of the columns in `schema`.
+    /// Makes an empty batch for a launch. `name` is the trace's name, `chosen` the column numbers in `runs`.
     pub fn new(
         (name, trace): (&str, &TraceFile),
         launch: LaunchInfo,
@@ -237,10 +232,8 @@ impl<'a> EventBatch<'a> {
         }
     }
 
-    /// Decodes warps and passes the requested rows to `sink`. Returns whether `sink` returned `Break`.
-    ///
-    /// # Errors
-    /// The trace is damaged.
+    /// Decodes warps and passes the requested rows to `sink`. Returns whether `sink` returned `Break`. Fails
+    /// if the trace is damaged.
     pub fn fill(
         &mut self,
         trace: &TraceFile,

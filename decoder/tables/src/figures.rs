@@ -121,10 +121,7 @@ type Chosen<'a> = (&'a [usize], &'a SchemaRef);
 
 impl<'a> TraceFigures<'a> {
     /// Passes the rows of a table to `sink`. Returns whether `sink` returned `Break`. `chosen` has the
-    /// table's column numbers and their schema.
-    ///
-    /// # Errors
-    /// The trace is damaged.
+    /// table's column numbers and their schema. Fails if the trace is damaged.
     pub fn rows(
         &self,
         table: FigureTable,
@@ -348,7 +345,6 @@ struct LaunchRow {
     end: LaunchEnd,
 }
 
-/// Returns the line of the program that made a launch.
 fn site<'a>(of: &TraceFigures<'a>, row: &LaunchRow) -> Option<&'a StackFrame> {
     of.trace.launch_site(row.info.number())
 }

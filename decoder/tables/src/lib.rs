@@ -71,11 +71,9 @@ impl TraceTable {
         }
     }
 
-    /// Passes the rows of the selected part of a trace to `sink`, launch by launch for events, addresses and
-    /// values. `chosen` has the table's column numbers and their schema.
-    ///
-    /// # Errors
-    /// The trace is damaged, or the selection does not match the trace.
+    /// Passes the rows of the selected part of a trace to `sink`, events, addresses and values by launch.
+    /// `chosen` has the table's column numbers and their schema. Fails if the trace is damaged or lacks a
+    /// selected item.
     pub fn rows(
         self,
         of: &TraceFigures<'_>,
