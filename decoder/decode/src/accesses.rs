@@ -22,10 +22,8 @@ const ENTRIES_AT_ONCE: usize = 1 << 17;
 /// Steps for each entry: it is unpacked, put in place and visited.
 const STEPS_PER_ENTRY: u64 = 16;
 
-/// Lanes that access a site together, repeatedly and in equal steps.
-///
-/// Lanes are grouped because their runs of equal steps ended together; this suggests that they accessed the
-/// site together. The accesses of each lane, and their order, are exact.
+/// Lanes that access a site together, repeatedly and in equal steps. They are grouped because their runs of
+/// equal steps ended together. The accesses of each lane, and their order, are exact.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorRun<'a> {
     /// The site.
@@ -84,8 +82,7 @@ pub struct WarpAccesses {
 }
 
 impl WarpAccesses {
-    /// Joins the pieces of a warp and computes its derived sites. Returns `None` if the derived sites have
-    /// more than [`WARP_ENTRIES`] entries.
+    /// Joins a warp's pieces and computes its derived sites; `None` if these exceed [`WARP_ENTRIES`].
     fn new(
         (warp, chunks): (u32, u64),
         PieceGroups { sites, cut, damaged }: PieceGroups,
@@ -209,7 +206,6 @@ impl TraceFile {
         self.site(number).is_some_and(|site| site.derived.is_some())
     }
 
-    /// Returns the launch if the file has it and this track, of events or of addresses and values.
     pub(crate) fn resolve_any(&self, launch: u32, track: u32) -> Result<&LaunchInfo, DecodeError> {
         if track == self.data_track() && self.has_accesses() {
             return self.launches.get(&launch).ok_or(DecodeError::UnknownLaunch { launch });
@@ -217,16 +213,11 @@ impl TraceFile {
         Ok(self.resolve(launch, track)?.0)
     }
 
-    /// Passes the accesses of the warps that `filter` selects to `fold`, on all cores of rayon's current
-    /// pool. Otherwise like [`fold_items`](Self::fold_items). Leaves out warps without accesses.
-    ///
-    /// Reads each section once, unless sections with common warps exceed the memory limit. Memory: for each
-    /// thread a section, and a warp of up to 2^24 entries of 24 bytes; 256 MiB for warps that a later section
-    /// may continue.
-    ///
-    /// # Errors
-    /// The file has no such launch; a section is damaged or missing; a warp has more than 2^24 entries; the
-    /// work exceeds the limit for the length of the file.
+    /// Like [`fold_items`](Self::fold_items), for accesses. Leaves out warps without accesses. Reads each
+    /// section once, unless sections with common warps exceed the memory limit. Memory: for each thread a
+    /// section, and a warp of up to 2^24 entries of 24 bytes; 256 MiB for warps that a later section may
+    /// continue. Fails without the launch, if a section is damaged or missing, a warp has more than 2^24
+    /// entries, or above the work limit.
     pub fn fold_accesses<A: Send>(
         &self,
         launch: u32,
@@ -254,13 +245,8 @@ impl TraceFile {
         Ok(all.unwrap_or_else(new))
     }
 
-    /// Passes the accesses of the warps that `filter` selects to `sink`, in order of warp, until `sink`
-    /// returns `Break`. Unpacks sections and assembles warps on all cores of rayon's current pool.
-    ///
-    /// Memory: as for [`fold_accesses`](Self::fold_accesses).
-    ///
-    /// # Errors
-    /// As for [`fold_accesses`](Self::fold_accesses).
+    /// Passes the accesses of the warps that `filter` selects to `sink`, in order of warp, until it returns
+    /// `Break`. Uses all cores. Memory and errors: as for [`fold_accesses`](Self::fold_accesses).
     pub fn accesses_in_order(
         &self,
         launch: u32,
@@ -311,7 +297,6 @@ impl TraceFile {
         ControlFlow::Continue(())
     }
 
-    /// Passes the result of `look` for each warp of a launch to `sink`, like `each_warp`.
     pub(crate) fn look_at_accesses<T: Send>(
         &self,
         launch: &LaunchInfo,
@@ -322,7 +307,6 @@ impl TraceFile {
         self.each_warp((number, Walk::new(self, number, 0..launch.warps())), look, sink)
     }
 
-    /// Returns the number of entries of a warp after assembly, including derived ones.
     fn entries(&self, of: &OfWarp) -> usize {
         let sites = of.pieces.iter().flat_map(|(.., groups)| &groups.sites);
         sites.map(|site| site.entries() * (1 + self.followers.of_root(site.site).len())).sum()

@@ -21,7 +21,7 @@ pub(crate) enum Accounted {
 
 impl Accounted {
     /// Returns the warps and their account; `None` if it is missing or damaged. Fails only if the work limit
-    /// was reached before the section was read; then the accounts are unknown.
+    /// was reached before the section was read.
     pub(crate) fn or_missing(self) -> Result<(Range<u32>, Option<WarpAccount>), DecodeError> {
         match self {
             Self::Account(warps, account) => Ok((warps, Some(account))),
@@ -45,9 +45,7 @@ pub(crate) struct AccountCursor<'a> {
 
 impl TraceFile {
     /// Returns the accounts of all warps of a launch on a track, in order. Memory: one accounting section.
-    ///
-    /// # Errors
-    /// The file has no such launch or track. The iterator ends with the error of a damaged section.
+    /// Fails if the file has no such launch or track; the iterator ends with the error of a damaged section.
     pub fn accounts(
         &self,
         launch: u32,
@@ -79,9 +77,8 @@ impl<'a> AccountCursor<'a> {
         Self { file, sections, runs: VecDeque::new(), first: 0, damaged_end: 0 }
     }
 
-    /// Returns the result for the first warps of `warps`, which must not be empty and must ascend from call
-    /// to call. The result covers at least one warp and stays inside `warps`. If sections overlap, the one
-    /// that begins first counts.
+    /// Returns the result for the first warps of `warps`, at least one. `warps` must not be empty and must
+    /// ascend from call to call. If sections overlap, the first counts.
     pub(crate) fn next(&mut self, warps: Range<u32>) -> Accounted {
         let (from, to) = (warps.start, warps.end);
         if from < self.damaged_end {

@@ -60,13 +60,11 @@ impl WarpFilter {
         self
     }
 
-    /// Returns the selected part of the first `warps` warps.
     pub(crate) fn range(&self, warps: u32) -> Range<u32> {
         self.warps.start..self.warps.end.min(warps)
     }
 }
 
-/// The reason why a walk over events stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Asked,
@@ -120,11 +118,11 @@ struct PlacedChunk<'a> {
 }
 
 impl TraceFile {
-    /// Passes the events of all warps that `filter` selects to `sink`, in order of warp and, inside a warp,
-    /// in the [crate's order](crate#order). Decodes chunks in parallel on rayon's current pool; `sink` runs
-    /// on the calling thread. If `sink` returns `Break`, decoding ends and returns it.
-    ///
-    /// Memory: see the [crate's docs](crate#memory).
+    /// Passes the events of all warps that `filter` selects to `sink`, in the [crate's order](crate#order).
+    /// Decodes chunks in parallel on rayon's current pool; `sink` runs on the calling thread. If `sink`
+    /// returns `Break`, decoding ends and returns it. Memory: see the [crate's docs](crate#memory). Fails
+    /// without the launch or track, at a frame or chunk that cannot be decoded, or above the work limit,
+    /// possibly after events of lower warps. Damaged accounts count as missing.
     ///
     /// ```no_run
     /// use std::ops::ControlFlow;
@@ -137,11 +135,6 @@ impl TraceFile {
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    /// The file has no such launch or track; a frame or a chunk cannot be decoded; the work exceeds the limit
-    /// for the length of the file. Events of lower warps may have been passed to `sink` before. Damaged
-    /// accounts count as missing.
     pub fn decode_all(
         &self,
         launch: u32,
@@ -259,7 +252,6 @@ impl TraceFile {
     }
 }
 
-/// Groups consecutive chunks into jobs of at most [`SHARED_JOB_EVENTS`] events, or one longer chunk.
 fn cut_into_jobs<'i, 'c>(chunks: &'i [PlacedChunk<'c>]) -> Vec<&'i [PlacedChunk<'c>]> {
     let mut jobs = Vec::new();
     let (mut from, mut events) = (0, 0);
@@ -303,7 +295,6 @@ fn deliver(
     Ok(())
 }
 
-/// A decoder with a buffer, reused from job to job.
 struct Worker {
     decoder: Decoder,
     /// The events of the job's first chunks, up to the first that cannot be decoded.
@@ -337,7 +328,6 @@ impl Worker {
     }
 }
 
-/// Decodes one chunk and delivers it in blocks of at most [`JOB_EVENTS`].
 fn stream_chunk(
     decoder: &mut Decoder,
     chunk: &ChunkData,
@@ -365,12 +355,10 @@ fn stream_chunk(
     sink.give(stream.warp, &mut walk, delivered, &block)
 }
 
-/// Returns a walk over the runs of a chunk; `None` if the chunk has no times.
 fn walk_of(chunk: &ChunkData) -> Option<(u32, RunWalk<'_>)> {
     chunk.times.as_ref().map(|(step, times)| (*step, times.walk()))
 }
 
-/// Passes blocks to a sink, with start times of runs and marks.
 pub(crate) struct BlockSink<'a> {
     sink: &'a mut dyn FnMut(EventBlock<'_>) -> ControlFlow<()>,
     marks: Option<Marks<'a>>,
@@ -387,7 +375,6 @@ impl<'a> BlockSink<'a> {
         Self { sink, marks, warp: None, clock: Clock::default(), begins: Vec::new() }
     }
 
-    /// Passes the next events of a chunk to the sink. The first has number `first_event` in its warp.
     fn give(
         &mut self,
         warp: u32,
@@ -425,7 +412,6 @@ impl<'a> BlockSink<'a> {
         }))
     }
 
-    /// Passes the marks after the last events to the sink.
     fn finish(self) -> Result<(), Stop> {
         self.marks.map_or(Ok(()), |marks| marks.finish(&mut mark_blocks(self.sink)))
     }

@@ -51,8 +51,8 @@ impl TraceFile {
         self.buffers.as_ref()?.all.get(&number)
     }
 
-    /// Returns true if the file lists all memory that kernels could reach by global addresses. Then an
-    /// address outside its buffers was out of bounds. A truncated file has the buffers of its launches.
+    /// Returns true if the file lists all memory that kernels could reach by global addresses: addresses
+    /// outside its buffers were out of bounds. A truncated file has the buffers of its launches.
     #[must_use]
     pub fn has_all_buffers(&self) -> bool {
         self.buffers.as_ref().is_some_and(|known| known.is_complete)
@@ -75,7 +75,6 @@ type Change = (u32, bool, u32);
 pub struct BufferMap<'t> {
     /// Begins and ends of buffers, the last first.
     changes: Vec<(Reverse<Change>, &'t BufferInfo)>,
-    /// Number of changes that are still to be applied.
     left: usize,
     /// Buffers of the current launch, by address. They do not overlap.
     live: BTreeMap<u64, &'t BufferInfo>,
@@ -95,9 +94,8 @@ pub enum AddressPlace<'t> {
 }
 
 impl<'t> BufferMap<'t> {
-    /// Makes a map at the first launch. Returns `None` if the trace has no buffers.
-    ///
-    /// Memory: 24 bytes for each begin and end of a buffer, and 16 for each live buffer.
+    /// Makes a map at the first launch; `None` if the trace has no buffers. Memory: 24 bytes for each begin
+    /// and end of a buffer, and 16 for each live buffer.
     #[must_use]
     pub fn of_trace(trace: &'t TraceFile) -> Option<Self> {
         let known = trace.buffers.as_ref()?;
@@ -241,7 +239,6 @@ mod tests {
             buffer(1, 0x1000, 8, 2, Some(4)),
             buffer(2, 0x1000, 64, 4, Some(4)),
             buffer(3, 0x1000, 16, 5, None),
-            // The file has no end for the buffer before.
             buffer(4, 0x100f, 2, 7, None),
             buffer(5, u64::MAX - 1, 2, 0, None),
         ];

@@ -30,10 +30,8 @@ impl Followers {
     }
 }
 
-/// Computes the accesses of a site derived from a root with complete groups. Returns `None` if the result has
-/// more than `most` groups and runs.
-///
-/// Lanes of one group at the root stay in one group. Runs are cut where 32-bit addresses wrap.
+/// Computes the accesses of a site derived from a root with complete groups; `None` if they have more than
+/// `most` groups and runs. Lanes of a group stay in one group. Runs are cut where 32-bit addresses wrap.
 pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usize) -> Option<SiteGroups> {
     let mut found = SiteGroups { site, ..SiteGroups::default() };
     for (group, runs) in root.each_group() {
@@ -54,7 +52,6 @@ pub(crate) fn derive(root: &SiteGroups, site: u16, derived: &Derived, most: usiz
     Some(found)
 }
 
-/// Adds the accesses of a group, cut where the addresses of a lane wrap.
 fn wrap(group: &Group, runs: &[LaneRun], derived: &Derived, found: &mut SiteGroups) {
     let own: Vec<(u32, LaneRun)> =
         lanes(group.mask).filter_map(|lane| Some((lane, group.run(runs, lane)?))).collect();

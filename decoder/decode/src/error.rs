@@ -7,10 +7,8 @@ use warptrace_format::codec::CodecError;
 use warptrace_format::file::FormatError;
 use warptrace_format::shown;
 
-/// A trace that cannot be opened.
-///
-/// A file with a sound beginning and a missing or damaged end opens without an error;
-/// [`TraceFile::completeness`](crate::TraceFile::completeness) reports how much of it can be read.
+/// A trace that cannot be opened. A file with a sound beginning and a damaged end opens without an error: see
+/// [`TraceFile::completeness`](crate::TraceFile::completeness).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {

@@ -27,7 +27,6 @@ pub(crate) struct Stream {
     pub(crate) warp: u32,
 }
 
-/// A chunk with its payload, independent of its frame.
 #[derive(Debug)]
 pub(crate) struct ChunkData {
     pub(crate) sequence: u32,
@@ -55,7 +54,6 @@ impl ChunkData {
             && Arc::ptr_eq(&self.payload, &other.payload)
     }
 
-    /// Returns the chunk's contribution to the size of a window.
     pub(crate) fn held_bytes(&self) -> usize {
         self.payload.len() + CHUNK_OVERHEAD + self.times.as_ref().map_or(0, |(_, times)| times.held_bytes())
     }
@@ -67,7 +65,6 @@ impl ChunkData {
     }
 }
 
-/// Checks that chunks have consecutive sequence numbers from 0.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     stream: Stream,
@@ -91,11 +88,8 @@ impl Sequence {
     }
 }
 
-/// A source of the chunks of one warp, in the order of their sequence numbers.
 pub(crate) trait ChunkFeed {
-    /// Returns the next chunk; `None` after the last.
     fn next_chunk(&mut self) -> Result<Option<&ChunkData>, DecodeError>;
-    /// Returns the last chunk that `next_chunk` returned.
     fn current(&self) -> Option<&ChunkData>;
 }
 
@@ -122,13 +116,11 @@ impl<'a, I: Iterator<Item = &'a ChunkData>> ChunkFeed for MemoryFeed<'a, I> {
     }
 }
 
-/// Chunks read from the file, with one frame in memory at a time. The format promises that the chunks of a
-/// warp are in the file in the order of their sequence numbers.
+/// Chunks read from the file, one frame at a time. A warp's chunks are in the order of their numbers.
 #[derive(Debug)]
 pub(crate) struct FrameFeed<'a> {
     file: &'a TraceFile,
     stream: Stream,
-    /// The frames whose range covers the warp, in file order.
     frames: std::vec::IntoIter<IndexEntry>,
     chunks: std::vec::IntoIter<ChunkData>,
     current: Option<ChunkData>,
@@ -235,8 +227,7 @@ impl<F: ChunkFeed> EventReader<F> {
         }
     }
 
-    /// Returns the next event and a number of repetitions; the following call may return the same event
-    /// again. Ends like [`next_event`](Self::next_event).
+    /// Returns the next event and a number of repetitions. The next call may return the same event again.
     pub(crate) fn next_run(&mut self) -> Option<Result<(Event, u32), DecodeError>> {
         let event = match self.next_event()? {
             Ok(event) => event,
@@ -245,7 +236,6 @@ impl<F: ChunkFeed> EventReader<F> {
         let rest = self.buffer.get(self.position..).unwrap_or(&[]);
         let more = rest.iter().take_while(|next| **next == event).count();
         self.position += more;
-        // The buffer holds at most `BLOCK_EVENTS` events.
         Some(Ok((event, 1 + count(more))))
     }
 

@@ -44,8 +44,7 @@ pub enum Completeness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixReason {
-    /// The file ends at the end of a section, but has no trailer: the recording was interrupted, or has not
-    /// ended yet.
+    /// The file ends after a section, without a trailer: the recording was interrupted or has not ended yet.
     Unfinished,
     /// The file ends inside a section.
     CutShort {
@@ -70,8 +69,8 @@ pub enum PrefixReason {
 }
 
 impl Completeness {
-    /// Describes how much of the file can be read, and why not more. `None` if the file is complete, or if
-    /// only other bytes follow it. A rebuilt index is described, too, although nothing is missing.
+    /// Describes how much of the file can be read, and why not more; also a rebuilt index, although nothing
+    /// is missing. `None` if the file is complete, or if only other bytes follow it.
     pub fn cut_off(&self) -> Option<String> {
         match self {
             Self::Complete | Self::Prefix { reason: PrefixReason::TrailingBytes { .. }, .. } => None,
@@ -182,19 +181,14 @@ pub struct TraceFile {
     pub(crate) strays: BTreeMap<SectionKind, Stray>,
     pub(crate) has_accesses: bool,
     pub(crate) sites: BTreeMap<u16, SiteInfo>,
-    /// Derived sites by their source site.
     pub(crate) followers: Followers,
-    /// Memory that kernels could reach; `None` if the file has no section of buffers.
     pub(crate) buffers: Option<KnownBuffers>,
     pub(crate) labels: KnownLabels,
-    /// Call stacks of launches.
     pub(crate) stacks: KnownStacks,
-    /// Launches that were not recorded, by kernel and reason, sorted by descending number.
     pub(crate) unrecorded: Unrecorded,
     /// For each kernel, whether launches of it were requested but not traced. Computed on the first request.
     pub(crate) untraced_kernels: OnceLock<Vec<bool>>,
-    /// Errors of sections that no index lists and that cannot be read: the first 8 of addresses and values
-    /// together, the first of each other kind.
+    /// Errors of sections that no index lists: the first 8 of addresses and values, the first of other kinds.
     pub(crate) damage: Vec<Damage>,
     pub(crate) completeness: Completeness,
     pub(crate) work: Work,
@@ -213,11 +207,8 @@ impl fmt::Debug for TraceFile {
 }
 
 impl TraceFile {
-    /// Opens the file at `path`.
-    ///
-    /// # Errors
-    /// The system's error; a preamble or metadata that cannot be read; a section that needs a newer build. A
-    /// file whose later parts are missing or damaged opens: see [`TraceFile::completeness`].
+    /// Opens the file at `path`, also if later parts are missing or damaged: see [`TraceFile::completeness`].
+    /// Fails with the system's error, at an unreadable preamble or metadata, or if a section is too new.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let failed = |source| OpenError::File { path: path.to_path_buf(), source };
@@ -233,46 +224,34 @@ impl TraceFile {
         Self::from_source(Box::new(file))
     }
 
-    /// Opens a trace from any source of bytes.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::open`].
+    /// Opens a trace from any source of bytes. Errors: as for [`TraceFile::open`].
     pub fn from_source(source: Box<dyn ByteSource>) -> Result<Self, OpenError> {
         open::open(source)
     }
 
-    /// Opens a trace in memory.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::open`].
+    /// Opens a trace in memory. Errors: as for [`TraceFile::open`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, OpenError> {
         Self::from_source(Box::new(bytes))
     }
 
-    /// Opens a trace from a seekable reader. One thread at a time reads it.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::open`].
+    /// Opens a trace from a seekable reader, which one thread at a time reads. Fails as [`TraceFile::open`].
     pub fn from_reader(reader: impl Read + Seek + Send + 'static) -> Result<Self, OpenError> {
         Self::from_source(Box::new(SeekSource::new(reader)))
     }
 
-    /// Removes the limits on work and on [`limited`](Self::limited) output.
-    ///
-    /// By default, all reads of a file together may take 2^28 steps plus 2^11 steps for each byte of the
-    /// file. A step is one event of `raw`, `ecl` or expanded `predict`; a chunk of `predict` that is not
-    /// expanded takes at most 64 steps for each byte of its payload. A byte of accounts takes 4 steps, a
-    /// group of warps with one account 16, a warp visited separately 16, and a warp with its own row or mark
-    /// 512. Times, spans, source texts, and addresses and values take steps, too. The events of
-    /// [single warps](Self::decode_warp) are not counted.
+    /// Removes the limits on work and on [`limited`](Self::limited) output. By default, all reads of a file
+    /// together may take 2^28 steps plus 2^11 for each byte of the file. A step is one event of `raw`, `ecl`
+    /// or expanded `predict`. A chunk of `predict` that is not expanded takes at most 64 for each byte of its
+    /// payload, a byte of accounts 4, a group of warps with one account 16, a warp visited separately 16, and
+    /// a warp with its own row or mark 512. Times, spans, source texts, addresses and values also take steps.
+    /// The events of [single warps](Self::decode_warp) are not counted.
     #[must_use]
     pub fn unlimited(mut self) -> Self {
         self.work = Work::unlimited();
         self
     }
 
-    /// Resets the counts of work and output. A program that keeps the trace open calls this before each
-    /// request, so that each has the full limits that [`unlimited`](Self::unlimited) describes.
+    /// Resets the counts of work and output. A program that keeps the trace open calls it for each request.
     pub fn renew_work(&self) {
         self.work.renew();
     }
@@ -297,8 +276,7 @@ impl TraceFile {
         self.labels.label_of(launch)
     }
 
-    /// Returns the call stack of the thread that made a launch, innermost frame first; nothing if the file has
-    /// none.
+    /// Returns the call stack of a launch's thread, innermost frame first; empty if the file has none.
     pub fn stack(&self, launch: u32) -> impl Iterator<Item = &StackFrame> {
         self.stacks.of(launch)
     }
@@ -308,8 +286,8 @@ impl TraceFile {
         self.stacks.number_of(launch)
     }
 
-    /// Returns the line of the program that made a launch: the innermost frame of its call stack that is
-    /// neither in an installed package nor in generated code. If all are, the innermost frame.
+    /// Returns the line of the program that made a launch: the innermost frame that is in neither an
+    /// installed package nor generated code, otherwise the innermost frame.
     pub fn launch_site(&self, launch: u32) -> Option<&StackFrame> {
         self.stack(launch).find(|frame| !frame.is_of_library()).or_else(|| self.stack(launch).next())
     }
@@ -351,7 +329,6 @@ impl TraceFile {
         self.sections.get(&(launch, track)).map_or(&[], |sections| &sections.accounts)
     }
 
-    /// Returns the launch and the codec of a track, or an error if one is missing.
     pub(crate) fn resolve(
         &self,
         launch: u32,
@@ -400,11 +377,8 @@ impl TraceFile {
         Ok((header.version, body))
     }
 
-    /// Reads the text with this name; locations refer to texts by the name of their file. If several texts
-    /// have the name, the last one counts. A text of more than `most` bytes is not unpacked.
-    ///
-    /// # Errors
-    /// The file cannot be read, one of its texts is damaged, or the work exceeds the file's limit.
+    /// Reads the text with this name, the name of a file; of several, the last one. Does not unpack a text of
+    /// more than `most` bytes. Fails if a text is damaged or cannot be read, or above the work limit.
     pub fn text(&self, name: &str, most: usize) -> Result<KeptText, DecodeError> {
         for entry in self.texts.iter().rev() {
             let body = self.load_body(entry)?;
@@ -432,7 +406,6 @@ impl TraceFile {
         Ok(())
     }
 
-    /// Reads a frame and compares it with the index.
     pub(crate) fn load_frame(&self, entry: &IndexEntry) -> Result<Frame, DecodeError> {
         let (version, body) = self.load_section(entry)?;
         let frame = Frame::decode(version, &body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;
@@ -451,7 +424,6 @@ impl TraceFile {
         Ok(frame)
     }
 
-    /// Reads an accounting section and compares it with the index.
     pub(crate) fn load_accounts(&self, entry: &IndexEntry) -> Result<Accounts, DecodeError> {
         let body = self.load_body(entry)?;
         let accounts = decode_accounts(&body, entry.offset.saturating_add(SECTION_HEADER_BYTES as u64))?;

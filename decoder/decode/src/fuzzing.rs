@@ -12,8 +12,7 @@ use crate::file::{Completeness, TraceFile};
 use crate::lanes::LaneDigests;
 use crate::{DecodeError, EventBlock, Problem, WarpAccesses, WarpFilter};
 
-/// Maximum number of events to decode for one input. A few bytes can announce billions of events; decoding
-/// them is slow but correct.
+/// Maximum number of events to decode for one input: a few bytes can announce billions of them.
 const MAX_EVENTS: u64 = 1 << 22;
 
 /// Opens `data` as a trace, first unchanged and then with repaired checksums, and reads everything in every
@@ -60,7 +59,6 @@ fn read_everything(data: Vec<u8>) {
             read_spans(&trace, launch);
             read_accesses(&trace, launch, report.is_ok());
         }
-        // A sound trace has exactly the events that its index announces.
         if report.is_ok() {
             assert_eq!(delivered, Some(trace.totals(launch, track).events));
         }
@@ -71,7 +69,6 @@ fn read_everything(data: Vec<u8>) {
     }
 }
 
-/// Reads addresses and values in both ways and compares the results.
 fn read_accesses(trace: &TraceFile, launch: u32, is_ok: bool) {
     if !trace.has_accesses() {
         return;
@@ -203,7 +200,6 @@ pub fn repaired(mut data: Vec<u8>) -> Vec<u8> {
     data
 }
 
-/// Corrects the checksum in the last four of the `length` bytes at `at`.
 fn repair_fixed_part(data: &mut [u8], at: usize, length: usize) {
     if let Some(part) = data.get_mut(at..at + length) {
         let (covered, checksum) = part.split_at_mut(length - 4);

@@ -25,13 +25,11 @@ pub struct WarpItem<'a> {
     pub first_event: u64,
     /// The events.
     pub item: Item<'a>,
-    /// Time of the first event, in cycles of the multiprocessor's clock; `None` if the trace has no readable
-    /// time for it.
+    /// Time of the first event, in cycles of the multiprocessor's clock; `None` if it cannot be read.
     ///
     /// In traces with times, each item is a run of equal events, or the part of a run inside one chunk, in
-    /// the order of their start times. The time of a warp's first run is known modulo 2^32 units; a unit is
-    /// 16 cycles on a GPU. Later times continue from it and are correct if consecutive runs of the warp are
-    /// less than 2^31 units apart.
+    /// order of start time. The time of a warp's first run is known modulo 2^32 units; a unit is 16 cycles on
+    /// a GPU. Later times continue from it: consecutive runs must be less than 2^31 units apart.
     pub begin: Option<u64>,
     /// Events missing before `first_event`, if the filter asks for [marks](crate#losses). No events then.
     pub missing: Option<LossyWarps>,
@@ -49,23 +47,19 @@ pub struct LocationCount {
 
 impl TraceFile {
     /// Folds the items of the warps that `filter` selects of a launch and track, on all cores of rayon's
-    /// current pool. For results that do not depend on the order of warps. Returns `None` if `fold` returns
+    /// current pool, for results that do not depend on the order of warps. Returns `None` if `fold` returns
     /// `Break` on any thread; the other threads then stop soon.
     ///
-    /// Warps are processed by *class*. The warps of a class have equal payloads in the file and the same
-    /// group. `fold` receives the items of a class once, as items of its first warp, with all warps of the
-    /// class. `group` returns the group of the first warp of a range, and the end of the warps known to have
-    /// the same group; it is called for ranges of warps, not for each warp. Warps with group `None` are left
-    /// out. Warps with equal events can be in several classes; in a trace with times each warp is a class.
+    /// Warps are processed by *class*: warps with equal payloads in the file and the same group. `fold`
+    /// receives the items of a class once, as items of its first warp, with all warps of the class. `group`
+    /// returns the group of the first warp of a range, `None` to leave it out, and the end of the warps known
+    /// to have the same group. Warps with equal events can be in several classes; in a trace with times each
+    /// warp is a class.
     ///
-    /// One thread processes a class, in the order of its events. A thread starts with a value of `new` and
-    /// keeps it for all its classes. `merge` joins the values in any order; without warps, the result is
-    /// `new()`. There are no marks.
-    ///
-    /// Memory: see the [crate's docs](crate#memory); events are not expanded.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::decode_all`].
+    /// One thread processes a class, in the order of its events, with one value of `new` for all its classes.
+    /// `merge` joins the values in any order; without warps, the result is `new()`. There are no marks.
+    /// Memory as in the [crate's docs](crate#memory), without expanded events. Fails as
+    /// [`TraceFile::decode_all`].
     pub fn fold_items<A: Send>(
         &self,
         (launch, track): (u32, u32),
@@ -112,14 +106,9 @@ impl TraceFile {
     }
 
     /// Passes the items of the warps that `filter` selects to `sink`, in order of warp and, inside a warp, of
-    /// its events. For tables and files with an order; [`RunJoiner`](crate::RunJoiner) joins the items into
-    /// runs. Runs on the calling thread, so no results wait in memory for their turn. If `sink` returns
-    /// `Break`, the walk ends and returns it.
-    ///
-    /// Memory: see the [crate's docs](crate#memory); events are not expanded.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::decode_all`].
+    /// its events; [`RunJoiner`](crate::RunJoiner) joins the items into runs. Runs on the calling thread, so
+    /// no results wait in memory. If `sink` returns `Break`, the walk ends and returns it. Memory as in the
+    /// [crate's docs](crate#memory), without expanded events. Fails as [`TraceFile::decode_all`].
     pub fn items_in_order(
         &self,
         launch: u32,
@@ -169,7 +158,7 @@ impl TraceFile {
     }
 
     /// Counts the executions of each trace point by the warps that `filter` selects. Leaves out trace points
-    /// that were not executed.
+    /// that were not executed. Errors: as for [`TraceFile::decode_all`].
     ///
     /// ```no_run
     /// use warptrace_decoder::{TraceFile, WarpFilter};
@@ -179,9 +168,6 @@ impl TraceFile {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    /// As for [`TraceFile::decode_all`].
     pub fn location_counts(
         &self,
         launch: u32,

@@ -1,19 +1,16 @@
 //! Each lane's own sequence of locations.
 //!
 //! The device chooses the order in which diverged groups of a warp run, so two devices may record different
-//! event streams for the same program. It does not choose the sequence of locations of a single lane: for a
-//! deterministic kernel, that sequence is the same everywhere. Tests compare these sequences to show that a
-//! simulator, a GPU and a CPU reference agree.
+//! event streams for one program. The sequence of locations of a single lane is the same everywhere if the
+//! kernel is deterministic. Tests compare it between simulator, GPU and CPU reference.
 
 use warptrace_format::Event;
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
 
-/// Length and digest of one lane's sequence of locations.
-///
-/// The digest is 64-bit FNV-1a (Fowler, Noll, Vo) over the two bytes of each location, lowest first. It does
-/// not protect against tampering.
+/// Length and digest of one lane's sequence of locations: 64-bit FNV-1a (Fowler, Noll, Vo) over the two bytes
+/// of each location, lowest first. Does not protect against tampering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LaneDigest {
     /// Number of locations in the sequence.
@@ -23,7 +20,6 @@ pub struct LaneDigest {
 }
 
 impl Default for LaneDigest {
-    /// Returns the digest of the empty sequence.
     fn default() -> Self {
         Self { length: 0, hash: 0xcbf2_9ce4_8422_2325 }
     }
@@ -75,10 +71,7 @@ impl LaneDigests {
         }
     }
 
-    /// Returns the digest of lane `lane`.
-    ///
-    /// # Panics
-    /// If `lane` is 32 or more.
+    /// Returns the digest of lane `lane`. Panics if `lane` is 32 or more.
     pub const fn lane(&self, lane: usize) -> LaneDigest {
         self.lanes[lane]
     }
@@ -104,13 +97,8 @@ impl FromIterator<Event> for LaneDigests {
 }
 
 impl TraceFile {
-    /// Returns the locations of one lane of a warp, in order. Ends after the first error.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::decode_warp`].
-    ///
-    /// # Panics
-    /// If `lane` is 32 or more.
+    /// Returns the locations of one lane of a warp, in order, up to the first error. Fails as
+    /// [`TraceFile::decode_warp`]. Panics if `lane` is 32 or more.
     pub fn lane_locations(
         &self,
         launch: u32,
@@ -125,10 +113,7 @@ impl TraceFile {
         Ok(of_lane.map(|event| Ok(event?.location)))
     }
 
-    /// Returns the digests of all lanes of a warp.
-    ///
-    /// # Errors
-    /// As for [`TraceFile::decode_warp`] and its iterator.
+    /// Returns the digests of all lanes of a warp. Fails like [`TraceFile::decode_warp`] and its iterator.
     pub fn lane_digests(&self, launch: u32, warp: u32, track: u32) -> Result<LaneDigests, DecodeError> {
         self.decode_warp(launch, warp, track)?.collect()
     }

@@ -15,18 +15,16 @@
 //!
 //! # Losses
 //! [`TraceFile::losses`] lists the missing events of a launch and the reasons. With
-//! [`WarpFilter::with_marks`], ordered reads deliver a mark at each position where events are missing. The
-//! mark comes before the first event of a warp if earlier events were overwritten or if the position of the
-//! missing events is unknown; it comes after the last event if later events are missing. Every counted loss
-//! has a mark, also in warps without events. A warp that did not finish, or that has no account, has a mark
-//! only if it has events or counted losses. [`TraceFile::lossy_warps`] lists all such warps, also without a
-//! mark, and [`TraceFile::launch_end`] returns how the launch ended. Warps that were not chosen have no
-//! marks.
+//! [`WarpFilter::with_marks`], ordered reads deliver a mark where events are missing: before a warp's first
+//! event if earlier events were overwritten or the position is unknown, after its last event if later ones
+//! are missing. Every counted loss has a mark, also in warps without events. A warp that did not finish, or
+//! has no account, has a mark only if it has events or counted losses; [`TraceFile::lossy_warps`] lists all
+//! such warps. Warps that were not chosen have no marks.
 //!
 //! # Reading is total
-//! For any input, reading returns data, or an error that names section, field and offset. If a file is cut
-//! short, or its end is damaged, the part up to the last whole frame can be read;
-//! [`TraceFile::completeness`] reports this.
+//! For any input, reading returns data, or an error that names section, field and offset. If the end of a
+//! file is missing or damaged, the part up to the last whole frame can be read: see
+//! [`TraceFile::completeness`].
 //!
 //! # Memory
 //! Files are not memory-mapped, and memory does not grow with the number of events. An open file keeps its
@@ -39,11 +37,10 @@
 //! tracks have different orders.
 //!
 //! # Order
-//! Inside a warp, the events of each lane come exactly in the order in which they happened, and so do any two
-//! events that share a lane. Events without a common lane may have happened in another order, or at the same
-//! time: a repeated event is stored as a run at the position of its first occurrence, and events of other
-//! lanes that are listed after the run may have happened between its repeats. Warps come in the order of
-//! their linear index, which is unrelated to time.
+//! Any two events of a warp that share a lane come in the order in which they happened. Events without a
+//! common lane may have happened in another order, or at the same time: a repeated event is stored as a run
+//! at its first occurrence, and events of other lanes after the run may have happened between its repeats.
+//! Warps come in the order of their linear index, which is unrelated to time.
 // This crate parses untrusted bytes.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 

@@ -105,8 +105,7 @@ impl LossyWarps {
         self.events.map(|events| events.saturating_mul(self.chosen.into()))
     }
 
-    /// Returns the position of the missing events among a warp's events. Uncounted events are missing at the
-    /// end.
+    /// Returns the position of the missing events among a warp's events: the end for uncounted events.
     pub const fn position(&self) -> LossPosition {
         match self.events {
             Some(_) => self.reason.position(),
@@ -117,9 +116,7 @@ impl LossyWarps {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reasons {
-    /// Reason for counted losses.
     counted: LossReason,
-    /// Reason for warps without accounts.
     no_account: LossReason,
 }
 
@@ -164,10 +161,8 @@ impl TraceFile {
         self.early_ends.get(&launch)
     }
 
-    /// Returns how a launch ended; `None` if the file has no such launch.
-    ///
-    /// A launch with accounts, or not chosen for recording, ran to its end unless the file has an early end
-    /// for it.
+    /// Returns how a launch ended; `None` if the file has no such launch. A launch with accounts, or not
+    /// chosen for recording, completed unless the file has an early end for it.
     pub fn launch_end(&self, launch: u32) -> Option<LaunchEnd> {
         let info = self.launch(launch)?;
         let is_accounted = !self.account_sections(launch, 0).is_empty();
@@ -181,8 +176,8 @@ impl TraceFile {
         })
     }
 
-    /// Sums the losses of a launch on a track by reason. Reads only the accounting, no frames. Damaged
-    /// accounts count as missing ([`verify`](Self::verify) names them).
+    /// Sums the losses of a launch on a track by reason. Reads only the accounting; damaged accounts count as
+    /// missing. Fails without the launch or track, or above the work limit ([`unlimited`](Self::unlimited)).
     ///
     /// ```no_run
     /// use warptrace_decoder::TraceFile;
@@ -192,10 +187,6 @@ impl TraceFile {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    ///
-    /// # Errors
-    /// The file has no such launch or track; reading the accounts exceeds the work limit for the length of
-    /// the file (see [`unlimited`](Self::unlimited)).
     pub fn losses(&self, launch: u32, track: u32) -> Result<LaunchLosses, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         let mut sums: BTreeMap<(LossReason, bool), Loss> = BTreeMap::new();
@@ -231,12 +222,8 @@ impl TraceFile {
     }
 
     /// Returns the chosen warps of a launch and track that lack events, in order of warp. Consecutive warps
-    /// with equal losses are one item. A warp with two reasons is returned twice, once for each reason. Reads
-    /// only the accounting, with one section in memory.
-    ///
-    /// # Errors
-    /// The file has no such launch or track. If reading the accounts exceeds the work limit for the length of
-    /// the file (see [`unlimited`](Self::unlimited)), the iterator returns an error and ends.
+    /// with equal losses are one item; a warp with two reasons is returned twice. Reads only the accounting,
+    /// one section at a time. Fails without the launch or track; the iterator fails above the work limit.
     pub fn lossy_warps(&self, launch: u32, track: u32) -> Result<LossyWarpsIter<'_>, DecodeError> {
         let info = self.resolve_any(launch, track)?;
         Ok(LossyWarpsIter {

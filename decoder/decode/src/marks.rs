@@ -29,7 +29,6 @@ pub(crate) struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Makes the marks of the warps that `filter` selects; `None` if the filter has no marks.
     pub(crate) fn new(
         file: &'a TraceFile,
         info: &'a LaunchInfo,
@@ -86,7 +85,6 @@ impl<'a> Marks<'a> {
         Ok(())
     }
 
-    /// Passes the marks of a warp at the positions that `is_here` accepts to `sink`.
     fn mark(
         &self,
         &Current { warp, account, next_event }: &Current,

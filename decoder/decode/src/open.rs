@@ -83,7 +83,6 @@ pub(crate) fn open(source: Box<dyn ByteSource>) -> Result<TraceFile, OpenError> 
 enum Refusal {
     /// The bytes cannot be read. A scan would fail, too.
     Io(OpenError),
-    /// The index is not sound.
     Unusable(FormatError),
 }
 
@@ -102,14 +101,12 @@ impl From<OpenError> for Refusal {
     }
 }
 
-/// A source, with its length at the time of opening.
 struct Bytes<'a> {
     source: &'a dyn ByteSource,
     length: u64,
 }
 
 impl Bytes<'_> {
-    /// Reads up to `most` bytes at `offset`. Callers keep `most` within the format's limits.
     fn read(&self, offset: u64, most: u64) -> Result<Vec<u8>, OpenError> {
         let count = most.min(self.length.saturating_sub(offset));
         let mut buffer = vec![0; usize::try_from(count).unwrap_or(0)];
@@ -121,7 +118,6 @@ impl Bytes<'_> {
         Ok(SectionHeader::parse(&self.read(at, SECTION_HEADER_BYTES as u64)?, at)?)
     }
 
-    /// Reads the body of the section at `at` and checks it against `header`.
     fn body(&self, kind: SectionKind, header: &SectionHeader, at: u64) -> Result<Vec<u8>, OpenError> {
         let body = self.read(body_offset(at), header.length)?;
         check_body(kind, header, &body, at)?;
@@ -133,7 +129,6 @@ const fn body_offset(section_at: u64) -> u64 {
     section_at.saturating_add(SECTION_HEADER_BYTES as u64)
 }
 
-/// Reads the metadata at the beginning of the file. Also returns the file offset of its end.
 fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     let at = PREAMBLE_BYTES as u64;
     let header = bytes.header(at)?;
@@ -156,7 +151,6 @@ fn read_metadata(bytes: &Bytes<'_>) -> Result<(Growing, u64), OpenError> {
     Ok((metadata, at + header.total_bytes()))
 }
 
-/// Escapes the names from the file that an error message quotes.
 fn quoting(error: FormatError) -> FormatError {
     match error {
         FormatError::Contents { section, offset, message } => {
@@ -166,7 +160,6 @@ fn quoting(error: FormatError) -> FormatError {
     }
 }
 
-/// Makes an error for tables that contradict themselves or earlier tables.
 fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> FormatError {
     FormatError::Contents {
         section,
@@ -175,7 +168,6 @@ fn contradiction(section: &'static str, at: u64, error: &MetadataError) -> Forma
     }
 }
 
-/// Makes an error for a section in a place where it is not allowed.
 fn unexpected(header: &SectionHeader, at: u64, expected: impl Into<Cow<'static, str>>) -> FormatError {
     FormatError::Invalid {
         section: "section header",
@@ -215,9 +207,8 @@ impl Contents {
         }
     }
 
-    /// Adds the section at `at`, reading only the parts that opening needs. Returns the number of the launch
-    /// that the section begins or ends. Fails if the section cannot be read, contradicts earlier sections, or
-    /// is not allowed here. Errors in sections of addresses and values are only noted.
+    /// Adds the section at `at`, reading only what opening needs. Returns the launch that it begins or ends.
+    /// Fails if it cannot be read or is not allowed here; only notes errors of addresses and values.
     fn add_section(
         &mut self,
         bytes: &Bytes<'_>,
@@ -412,7 +403,6 @@ fn bare_entry(kind: SectionKind, offset: u64, length: u64) -> IndexEntry {
     IndexEntry { kind, offset, length, launch, track, first_warp, last_warp, chunks: 0, events: 0 }
 }
 
-/// Makes the index entry of a frame or accounting section from its fixed part.
 fn entry_of(
     bytes: &Bytes<'_>,
     kind: SectionKind,

@@ -13,9 +13,8 @@ pub struct LimitedOutput<'a, W> {
 }
 
 impl TraceFile {
-    /// Limits all outputs of the trace together to 1 GiB plus 2^15 bytes for each byte of the file. Longer
-    /// output fails with an error whose source is a [`DecodeError`](crate::DecodeError).
-    /// [`unlimited`](Self::unlimited) removes the limit.
+    /// Limits all outputs of the trace together to 1 GiB plus 2^15 bytes for each byte of the file, unless
+    /// [`unlimited`](Self::unlimited). Fails above it; the source is a [`DecodeError`](crate::DecodeError).
     pub const fn limited<W: Write>(&self, out: W) -> LimitedOutput<'_, W> {
         LimitedOutput { out, work: &self.work }
     }

@@ -19,11 +19,9 @@ pub struct EventRun {
     pub count: u64,
     /// Time of the first event, as in [`WarpItem::begin`]; `None` if the trace has no time for it.
     pub begin: Option<u64>,
-    /// Start of the warp's next run, or of this run if that is later. `None` for a warp's last run, and if
-    /// one of the two times is unknown.
+    /// Start of the warp's next run, or of this run if later. `None` for the last run or unknown times.
     pub end: Option<u64>,
-    /// Cycles from the latest start among this run and all before it to the start of the next run. `None` if
-    /// `end` is `None`.
+    /// Cycles from the latest start of this and earlier runs to the start of the next; `None` as for `end`.
     pub cycles: Option<u64>,
 }
 
@@ -31,13 +29,11 @@ pub struct EventRun {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunJoiner {
     current: Option<EventRun>,
-    /// Latest start of a run of the current warp.
     latest: u64,
 }
 
 impl RunJoiner {
-    /// Takes the next item and passes the runs that it ends to `sink`. Equal events with different start
-    /// times form separate runs.
+    /// Takes the next item and passes the runs that it ends to `sink`. Different start times separate runs.
     #[inline]
     pub fn take(
         &mut self,

@@ -48,7 +48,6 @@ pub(crate) fn labels(found: &mut KnownLabels) {
     found.texts_mut().for_each(escape);
 }
 
-/// Escapes the names of functions and files.
 pub(crate) fn stacks(found: &mut KnownStacks) {
     found.texts_mut().for_each(escape);
 }

@@ -5,21 +5,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that several threads can read at any offset.
-///
-/// Files are read, not memory-mapped: if another program shortens a mapped file, an access raises `SIGBUS`
-/// and ends the process, while a read returns an error.
+/// Bytes that several threads can read at any offset. Files are not memory-mapped: if another program
+/// shortens a mapped file, an access raises `SIGBUS` and ends the process, while a read returns an error.
 pub trait ByteSource: Send + Sync {
-    /// Returns the length in bytes. Called once, when the trace is opened.
-    ///
-    /// # Errors
-    /// The system's error.
+    /// Returns the length in bytes. Called once, when the trace is opened. Fails with the system's error.
     fn length(&self) -> io::Result<u64>;
 
-    /// Fills `buffer` with the bytes from `offset` on.
-    ///
-    /// # Errors
-    /// The system's error; [`io::ErrorKind::UnexpectedEof`] if the source has too few bytes.
+    /// Fills `buffer` with the bytes from `offset` on. Fails with the system's error, or with
+    /// [`io::ErrorKind::UnexpectedEof`] if the source has too few bytes.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Announces likely reads, so that a remote source can fetch them at once. Does nothing by default.

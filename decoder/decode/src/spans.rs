@@ -13,10 +13,9 @@ impl TraceFile {
         records(self.metadata(), SectionKind::Spans)
     }
 
-    /// Returns the warps of a launch that have a span, in ascending order, each with its span. One section of
-    /// the file is in memory at a time. Leaves out warps that were not chosen and warps without data.
-    ///
-    /// A section that is missing or damaged yields an error in place of its warps; later sections follow.
+    /// Returns the warps of a launch that have a span, in ascending order, each with its span. Leaves out
+    /// warps that were not chosen and warps without data. A missing or damaged section yields an error in
+    /// place of its warps. Memory: one section.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,8 +33,7 @@ impl TraceFile {
     }
 
     /// Maps the times of a warp's runs ([`WarpItem::begin`](crate::WarpItem::begin)) to nanoseconds. `first`
-    /// is the time of the warp's first run. Returns `None` if the span is incomplete, for example because the
-    /// warp did not end.
+    /// is the time of its first run. Returns `None` if the span is incomplete.
     ///
     /// ```no_run
     /// # use warptrace_format::span::WarpSpan;
@@ -51,7 +49,6 @@ impl TraceFile {
         span.axis(first, bits)
     }
 
-    /// Reads the section of spans after an accounting section. Fails if it is missing or damaged.
     pub(crate) fn load_spans(&self, accounts: &IndexEntry) -> Result<Vec<WarpSpan>, DecodeError> {
         let none = || DecodeError::NoSpans { accounts_offset: accounts.offset };
         let Behind { entry, version, tie, body_at } =
@@ -61,7 +58,6 @@ impl TraceFile {
         Ok(decode_spans((version, &self.load_body(&entry)?), body_at, tie, warps)?)
     }
 
-    /// Returns the section after another section if it is of this kind.
     pub(crate) fn section_behind(
         &self,
         before: &IndexEntry,
@@ -104,8 +100,7 @@ pub struct WarpSpans<'a> {
 }
 
 impl<'a> WarpSpans<'a> {
-    /// Skips sections that cannot be read; `verify` reports them. The only remaining error is
-    /// [`DecodeError::TooMuchWork`].
+    /// Skips sections that cannot be read. The only remaining error is [`DecodeError::TooMuchWork`].
     pub fn readable(self) -> impl Iterator<Item = Result<(u32, WarpSpan), DecodeError>> + use<'a> {
         self.filter(|found| matches!(found, Ok(_) | Err(DecodeError::TooMuchWork { .. })))
     }

@@ -79,7 +79,6 @@ impl Untimed {
     }
 }
 
-/// Missing parts of a track, over all launches.
 #[derive(Default)]
 struct Lacks {
     lost: u64,
@@ -96,9 +95,8 @@ struct Lacks {
 }
 
 impl TraceFile {
-    /// Describes in one sentence what is cut off, lost, unfinished or without accounts, in the trace and in
-    /// its raw twin; which times are missing; and what was assumed. Reads the accounting and the sections of
-    /// times, one at a time, on the first call only. Reads no frames.
+    /// Describes in one sentence what is cut off, lost, unfinished or without accounts, in the trace and its
+    /// raw twin; missing times; and assumptions. The first call reads accounting and sections of times.
     pub fn state(&self) -> &FileState {
         self.state.get_or_init(|| self.found_state())
     }
@@ -169,8 +167,7 @@ impl TraceFile {
         self.launches().filter(|info| info.is_recorded()).count() as u64
     }
 
-    /// Returns true if tracing of the launch was requested, but did not happen. Such a launch has no recorded
-    /// warps, and its empty selection is not a window.
+    /// Returns true if tracing of the launch was requested, but did not happen. It has no recorded warps.
     pub fn is_untraced(&self, info: &LaunchInfo) -> bool {
         let kernels = || {
             let names: Vec<&str> =
@@ -187,8 +184,7 @@ impl TraceFile {
         !info.is_recorded() && kernels.get(info.kernel() as usize) == Some(&true)
     }
 
-    /// Describes how many requested launches were not traced, and the most frequent reason; `None` if all
-    /// were traced. Every view shows it.
+    /// Describes how many requested launches were not traced, and the main reason; `None` if all were.
     pub fn not_traced(&self) -> Option<String> {
         let missing = || self.unrecorded.launches.iter().filter(|of| of.are_missing());
         let UnrecordedLaunches { kernel, reason, .. } = missing().next()?;
@@ -334,7 +330,6 @@ impl Lacks {
             let more = (self.damaged.len() as u64).saturating_sub(1);
             let mut said = format!("accounts that cannot be read ({first}");
             if more > 0 {
-                // Writing to a string cannot fail.
                 let _ = write!(said, "; and {} more", many(more, "section", "sections"));
             }
             words.push(said + ")");

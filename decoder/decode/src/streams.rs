@@ -37,22 +37,16 @@ pub struct Streams<'a> {
     track: u32,
     cursor: AccountCursor<'a>,
     rest: Range<u32>,
-    /// Warps without accounting, still to be counted.
     uncounted: Range<u32>,
-    /// Warps with one account, still to be returned.
     accounted: (Range<u32>, WarpAccount),
     ready: VecDeque<StreamSummary>,
 }
 
 impl TraceFile {
-    /// Returns the warps of `launch` that recorded or lost events on `track`, or did not finish, in order of
-    /// warp.
-    ///
-    /// Reads only the accounting. If accounting is missing (an interrupted recording), counts the entries of
-    /// the frames' tables. Memory: one accounting section, or the counts of 65,536 warps.
-    ///
-    /// # Errors
-    /// The file has no such launch or track. The iterator returns the error of a damaged section.
+    /// Returns the warps of `launch` that recorded or lost events on `track`, or did not finish, in order.
+    /// Reads only the accounting; if it is missing (an interrupted recording), counts the entries of the
+    /// frames' tables. Memory: one accounting section, or the counts of 65,536 warps. Fails if the file has
+    /// no such launch or track; the iterator returns the error of a damaged section.
     pub fn streams(&self, launch: u32, track: u32) -> Result<Streams<'_>, DecodeError> {
         let (info, _) = self.resolve(launch, track)?;
         let cursor = AccountCursor::new(self, launch, track);
@@ -83,7 +77,6 @@ impl Streams<'_> {
         Ok(())
     }
 
-    /// Counts the chunks of the first uncounted warps from the frames' tables.
     fn count(&mut self) -> Result<(), DecodeError> {
         let mut warps = self.uncounted.clone();
         let mut counts: BTreeMap<u32, (u64, u64)> = BTreeMap::new();

@@ -22,8 +22,7 @@ impl Clock {
         Self { last: Some(time), units: 0 }
     }
 
-    /// Returns the units up to a time; at first, the time itself. Saturates at 0, which only damaged times
-    /// reach.
+    /// Returns the units up to a time; at first, the time itself. Saturates at 0, only for damaged times.
     pub(crate) fn at(&mut self, time: u32) -> u64 {
         self.units = match self.last {
             None => time.into(),
@@ -34,7 +33,6 @@ impl Clock {
     }
 }
 
-/// Returns true if sections of this kind of times were recorded.
 pub(crate) fn records(metadata: &Metadata, kind: SectionKind) -> bool {
     match metadata.property(TIMES) {
         Some("runs") => kind == SectionKind::Times,
@@ -99,11 +97,9 @@ pub(crate) struct ChunkRuns<'a> {
     clock: &'a mut Clock,
     step: u64,
     walk: RunWalk<'a>,
-    /// The run that the next events may extend.
     open: TimedRun,
 }
 
-/// A run, or the part of a run inside one chunk.
 #[derive(Clone, Copy, Default)]
 struct TimedRun {
     first: u64,

@@ -31,7 +31,6 @@ pub use twin::LanesNext;
 /// Limits for launches checked side by side: total frames, total chunks and entries of accesses.
 const FRAMES_AT_ONCE: u64 = 32;
 const CHUNKS_AT_ONCE: u64 = 1 << 18;
-/// Maximum number of launches checked side by side.
 const LAUNCHES_AT_ONCE: usize = 64;
 
 impl TraceFile {
@@ -42,18 +41,15 @@ impl TraceFile {
     /// - each event's location is in the table; its mask is not zero and names only lanes that the warp has;
     /// - each warp that was chosen for recording has one account, with attempted = recorded + lost; the file
     ///   holds as many events and chunks as accounted; other warps have no events;
-    /// - if start times of runs were recorded, each run of a chunk has one;
-    /// - if spans were recorded, each warp that finished has a valid one;
+    /// - each run of a chunk has a start time, and each finished warp a valid span, if these were recorded;
     /// - sections of times directly follow the sections to which they belong, and appear nowhere else;
-    /// - each address or value belongs to a site of the table, to lanes that the warp has, and to a group;
-    ///   their accounts agree;
+    /// - each address or value belongs to a known site, to lanes of the warp, and to a group; accounts agree;
     /// - every launch ran to its end, no event was lost, and every warp finished;
     /// - in a dual recording, both tracks hold the same events, in the same order for each lane (events
     ///   without a common lane may be reordered). If a track lost events, the comparison covers the common
     ///   part: from the beginning or, with the policy `ring`, backwards from the end.
     ///
-    /// Never fails: each error becomes a [`Problem`] in the report. Memory: see the
-    /// [crate's docs](crate#memory).
+    /// Never fails: errors become [`Problem`]s in the report. Memory: see the [crate's docs](crate#memory).
     pub fn verify(&self) -> VerifyReport {
         self.verify_with_progress(&mut |_, _| {})
     }
@@ -125,8 +121,7 @@ impl TraceFile {
         }
     }
 
-    /// Divides launches into groups to be processed side by side. Small launches share a group, because one
-    /// alone does not occupy all cores.
+    /// Divides launches into groups to process side by side: one small launch does not occupy all cores.
     pub fn side_by_side(&self, launches: impl ExactSizeIterator<Item = u32>) -> Vec<Range<usize>> {
         let (mut groups, mut from, mut sums) = (Vec::new(), 0, (0, 0));
         let count = launches.len();

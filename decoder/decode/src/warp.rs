@@ -10,22 +10,17 @@ use crate::feed::{EventReader, FrameFeed, Stream};
 use crate::file::TraceFile;
 use crate::items::{WarpItem, items_of};
 
-/// The events of one warp on one track, in the [crate's order](crate#order).
-///
-/// Reads only the frames whose range of warps covers the warp, one at a time. Ends after the first error.
-/// Holds at most one frame (16 MiB) and 8 MiB of events. A chunk of more than 2^20 events that is not `raw`
-/// is decoded once for each 2^20 of them; use [`TraceFile::decode_all`] for such chunks.
+/// The events of one warp on one track, in the [crate's order](crate#order), up to the first error. Reads the
+/// frames whose range covers the warp, one at a time. Memory: one frame (16 MiB) and 8 MiB of events. A chunk
+/// of more than 2^20 events that is not `raw` is decoded once for each 2^20: use [`TraceFile::decode_all`].
 #[derive(Debug)]
 pub struct WarpEvents<'a> {
     reader: EventReader<FrameFeed<'a>>,
 }
 
 impl WarpEvents<'_> {
-    /// Passes all items of the warp to `sink`, in order and not expanded. Starts at the first item, even if
-    /// the iterator has advanced. Not charged to the work limit.
-    ///
-    /// # Errors
-    /// A frame or a chunk cannot be decoded. Earlier items may have been passed to `sink`.
+    /// Passes all items of the warp to `sink`, not expanded, from the first on even if the iterator has
+    /// advanced. Not charged to the work limit. Fails at the first frame or chunk that cannot be decoded.
     pub fn each_item(self, mut sink: impl FnMut(WarpItem<'_>)) -> Result<(), DecodeError> {
         let EventReader { feed, stream, mut decoder, .. } = self.reader;
         let mut sink = |item: WarpItem<'_>| {
@@ -48,12 +43,8 @@ impl Iterator for WarpEvents<'_> {
 impl std::iter::FusedIterator for WarpEvents<'_> {}
 
 impl TraceFile {
-    /// Returns the events of warp `warp` (linear index) in launch `launch` on `track`.
-    /// [`WarpEvents::each_item`] returns its items instead.
-    ///
-    /// # Errors
-    /// The file has no such launch or track, or the launch has no such warp. A warp without events is not an
-    /// error. The iterator returns the errors of frames and chunks.
+    /// Returns the events of a warp, by its linear index; [`WarpEvents::each_item`] returns its items. Fails
+    /// if the file has no such launch, track or warp. The iterator returns the errors of frames and chunks.
     pub fn decode_warp(&self, launch: u32, warp: u32, track: u32) -> Result<WarpEvents<'_>, DecodeError> {
         let (info, codec) = self.resolve(launch, track)?;
         if warp >= info.warps() {

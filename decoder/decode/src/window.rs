@@ -2,11 +2,8 @@
 //!
 //! Frames of one batch follow each other in order of warp. Frames of several batches (a long kernel that is
 //! drained while it runs) all cover the same warps. To read such a file in order of warp, a window takes the
-//! chunks of the lowest warps from every frame that has some, until they fill [`WINDOW_BYTES`]. The next
-//! window begins at the first warp that did not fit. Each frame is read once for each window that it
-//! overlaps: once or twice for one batch, more often for several overlapping batches.
-//!
-//! A single warp that exceeds a window is marked as [`Held::Huge`] and read frame by frame.
+//! chunks of the lowest warps from every frame, until they fill [`WINDOW_BYTES`]. The next window begins at
+//! the first warp that did not fit. Each frame is read once for each window that it overlaps.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
@@ -22,8 +19,7 @@ use crate::feed::ChunkData;
 use crate::file::TraceFile;
 use crate::work::steps;
 
-/// Maximum bytes of a window: payloads, plus [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) for each chunk
-/// of each run of warps.
+/// Maximum bytes of a window: payloads and [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) per chunk.
 const WINDOW_BYTES: usize = 64 << 20;
 const FRAMES_AT_ONCE: usize = 8;
 
@@ -45,7 +41,6 @@ impl Held {
     }
 }
 
-/// Consecutive warps with equal chunks.
 #[derive(Debug)]
 pub(crate) struct HeldRun {
     pub(crate) warps: Range<u32>,
@@ -61,12 +56,10 @@ impl HeldRun {
 #[derive(Debug)]
 pub(crate) struct Window {
     pub(crate) warps: Range<u32>,
-    /// The warps that have chunks, in order.
     pub(crate) held: Vec<HeldRun>,
     /// Whether times were requested. Lost or damaged times are absent from the chunks.
     is_timed: bool,
-    /// Frames without readable times, if times were requested: first warp, offset and error of each. Includes
-    /// frames that cannot be read themselves.
+    /// Frames that are unreadable or lack times, if times were requested: first warp, offset and error.
     pub(crate) untimed: Vec<((u32, u64), DecodeError)>,
 }
 
@@ -134,11 +127,9 @@ impl PartialEq for Alike<'_> {
 impl Eq for Alike<'_> {}
 
 impl Window {
-    /// Divides the warps of the window into classes, each with the chunks of its warps. The warps of a class
-    /// have the same group and the same events. In a launch with times, each warp is a class.
-    ///
-    /// `group` returns the group of the first warp of a range, and the end of the warps known to have the
-    /// same group. Warps without a group are left out. Classes are in the order of their first warps.
+    /// Divides the warps of the window into classes with the same group and the same events, in the order of
+    /// their first warps. In a launch with times, each warp is a class. `group` returns the group of the
+    /// first warp of a range, and the end of the warps known to have the same group; `None` leaves them out.
     pub(crate) fn classes(
         &self,
         group: impl Fn(Range<u32>) -> (u32, Option<u64>),
@@ -175,13 +166,11 @@ pub(crate) struct Windows<'a> {
     frames: Vec<(usize, IndexEntry)>,
     rest: Range<u32>,
     window_bytes: usize,
-    /// Whether the caller needs single events instead of items.
     is_expanded: bool,
     is_timed: bool,
 }
 
 impl<'a> Windows<'a> {
-    /// Walks over `warps` of `launch`, with the chunks of all `tracks` in each window.
     pub(crate) fn new(file: &'a TraceFile, launch: u32, tracks: Vec<u32>, warps: Range<u32>) -> Self {
         let mut frames = Vec::new();
         for (slot, &track) in tracks.iter().enumerate() {
@@ -195,7 +184,6 @@ impl<'a> Windows<'a> {
         Self { file, tracks, frames, rest: warps, window_bytes, is_expanded, is_timed }
     }
 
-    /// Requests the times of the chunks of track 0, if the trace has times.
     pub(crate) fn timed(mut self) -> Self {
         self.is_timed = self.tracks.first() == Some(&0) && self.file.has_times();
         self.is_expanded |= self.is_timed;
@@ -262,8 +250,7 @@ impl<'a> Windows<'a> {
         let mut held: Vec<HeldRun> = held.into_values().collect();
         for run in &mut held {
             if let Held::Chunks(pieces) = &mut run.held {
-                // The format promises that file order is the order of sequence numbers (inside a frame the
-                // table is sorted). The decoder checks this.
+                // File order must be the order of sequence numbers. The decoder checks this.
                 pieces.sort_by_key(|(slot, piece)| (*slot, piece.first().map(|chunk| chunk.frame_offset)));
             }
         }
@@ -427,7 +414,6 @@ impl Gathered {
         self.shrink(limit);
     }
 
-    /// Splits the run that has warps before and after `at`.
     fn cut(&mut self, at: u32) {
         let before = self.held.range_mut(..at).next_back();
         if let Some((_, run)) = before.filter(|(_, run)| run.warps.end > at) {
@@ -438,14 +424,12 @@ impl Gathered {
         }
     }
 
-    /// Drops the highest warps until the window fits.
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit {
             let Some((first, HeldRun { held, .. })) = self.held.pop_last() else { return };
             self.bytes -= held_bytes(&held);
             self.warps.end = first;
             if self.held.is_empty() {
-                // The lowest warp alone exceeds the limit.
                 self.huge_steps = self.steps_of(&held);
                 self.warps.end = first + 1;
                 self.held.insert(first, HeldRun { warps: first..first + 1, held: Held::Huge });

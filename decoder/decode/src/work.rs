@@ -12,17 +12,14 @@ use crate::file::TraceFile;
 
 const FREE_STEPS: u64 = 1 << 28;
 const STEPS_PER_BYTE: u64 = 1 << 11;
-/// Steps for each byte of a payload whose repeats are not expanded: a miss takes some bits, and the search
-/// for a cycle takes more steps.
+/// Steps for each byte of a payload whose repeats are not expanded, including the search for cycles.
 const STEPS_PER_PAYLOAD_BYTE: u64 = 64;
 
 /// Steps for each byte of unpacked accounts: one number of one warp.
 const STEPS_PER_ACCOUNT_BYTE: u64 = 4;
-/// Steps for a group of warps with one account.
 const STEPS_PER_RUN: u64 = 16;
 /// Steps for each byte of an unpacked source text: it is unpacked, checked and shown.
 const STEPS_PER_TEXT_BYTE: u64 = 2;
-/// Steps for a warp whose account is visited separately.
 const STEPS_PER_WARP: u64 = 16;
 /// Steps for a row or a mark, which is analysed or written as text.
 const STEPS_PER_ROW: u64 = 512;
@@ -33,11 +30,9 @@ const STEPS_PER_SPAN: u64 = 128;
 const FREE_OUTPUT: u64 = 1 << 30;
 const OUTPUT_PER_BYTE: u64 = 1 << 15;
 
-/// Counts the steps for chunks, accounts and texts, over all reads of a file, and the bytes of output.
-///
-/// The limit stops hostile files. Chunks share payloads, a few bytes can announce a huge number of events, a
-/// section of accounts covers up to 65,536 warps, and texts are compressed, so a file of a few hundred bytes
-/// could take hours. The name of each event may have a megabyte, so output is limited, too.
+/// Counts the steps of all reads of a file, and the bytes of output, to stop hostile files. Chunks and warps
+/// share payloads and accounts, and texts are compressed, so a few hundred bytes could take hours. The name
+/// of each event may have a megabyte, so output is limited, too.
 #[derive(Debug)]
 pub(crate) struct Work {
     spent: AtomicU64,
@@ -86,14 +81,12 @@ impl Work {
         Err(DecodeError::TooMuchWork { steps: spent, most: self.most })
     }
 
-    /// Counts the steps for a section's accounts.
     pub(crate) fn spend_accounts(&self, accounts: &Accounts) -> Result<(), DecodeError> {
         let Accounts { runs, plain_bytes, .. } = accounts;
         // No overflow: at most 65,536 accounts.
         self.spend(*plain_bytes as u64 * STEPS_PER_ACCOUNT_BYTE + runs.len() as u64 * STEPS_PER_RUN)
     }
 
-    /// Counts the steps to unpack a text of `bytes` bytes.
     pub(crate) fn spend_text(&self, bytes: usize) -> Result<(), DecodeError> {
         self.spend(bytes as u64 * STEPS_PER_TEXT_BYTE)
     }
@@ -119,11 +112,8 @@ impl Work {
 }
 
 impl TraceFile {
-    /// Counts steps of a view, in addition to the decoding steps. A few bytes may represent many values that
-    /// the view visits one by one.
-    ///
-    /// # Errors
-    /// The steps exceed the limit of the file (see [`unlimited`](Self::unlimited)).
+    /// Counts steps of a view, in addition to decoding: a few bytes may represent many values that it visits.
+    /// Fails if the steps exceed the limit of the file (see [`unlimited`](Self::unlimited)).
     pub fn spend_steps(&self, steps: u64) -> Result<(), DecodeError> {
         self.work.spend(steps)
     }

@@ -21,13 +21,11 @@ use crate::file::TraceFile;
 
 /// Maximum bytes of held pieces; a single warp may exceed it.
 const HELD_BYTES: usize = 256 << 20;
-/// Maximum number of entries of one warp.
 pub(super) const WARP_ENTRIES: usize = 1 << 24;
 
 /// A piece of a warp's stream: offset of its section, its first chunk, number of chunks, contents.
 pub(super) type Held = (u64, u32, u32, PieceGroups);
 
-/// The pieces of one warp, in any order.
 #[derive(Debug, Default)]
 pub(super) struct OfWarp {
     pub(super) pieces: Vec<Held>,
@@ -44,7 +42,6 @@ pub(super) struct Walk<'a> {
     /// Sections that have some of the warps, by first warp; `read` of them have been read.
     sections: Vec<IndexEntry>,
     read: usize,
-    /// Warps that are neither returned nor held.
     rest: Range<u32>,
     /// Warps from here on were dropped and come later.
     end: u32,
@@ -140,7 +137,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Moves the held warps before `end` to `found`.
     fn give(&mut self, end: u32, found: &mut Vec<FoundWarps>) {
         let others = self.held.split_off(&end);
         for (warp, of_warp) in std::mem::replace(&mut self.held, others) {

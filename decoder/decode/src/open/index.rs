@@ -77,7 +77,6 @@ struct IndexReader<'a> {
 }
 
 impl IndexReader<'_> {
-    /// Announces to the source the reads that [`add`](Self::add) makes for these entries.
     fn announce(&self, entries: &[IndexEntry]) {
         let (mut ranges, mut covered) = (Vec::new(), self.covered);
         for entry in entries {
@@ -123,7 +122,6 @@ impl IndexReader<'_> {
         }
     }
 
-    /// Reads a listed section and compares its kind, length and launch with the index.
     fn add_read(&mut self, entry: &IndexEntry) -> Result<(), Refusal> {
         let header = self.bytes.header(entry.offset)?;
         if header.kind(entry.offset)? != Some(entry.kind) || header.total_bytes() != entry.length {
@@ -138,7 +136,6 @@ impl IndexReader<'_> {
         }
     }
 
-    /// Walks from the end of the covered bytes to `to` over sections that no index lists.
     fn cross_gap(&mut self, to: u64) -> Result<(), Refusal> {
         while self.covered < to {
             let header = self.bytes.header(self.covered)?;

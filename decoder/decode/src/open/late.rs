@@ -24,7 +24,6 @@ const MOST_DAMAGE: usize = 8;
 
 #[derive(Default)]
 pub(super) struct LateSections {
-    /// Kind, header and file offset of each.
     pub(super) sections: Vec<(SectionKind, SectionHeader, u64)>,
     pub(super) damage: Vec<Damage>,
 }
@@ -105,7 +104,6 @@ impl LateSections {
         Ok((found, followers))
     }
 
-    /// Reads the buffers; returns `None` if the file has no such section.
     pub(super) fn read_buffers(&mut self, bytes: &Bytes<'_>) -> Result<Option<KnownBuffers>, OpenError> {
         let has_some = self.sections.iter().any(|(kind, ..)| *kind == SectionKind::Buffers);
         let mut found = KnownBuffers::default();
@@ -114,7 +112,6 @@ impl LateSections {
             Ok(())
         })?;
         if is_damaged {
-            // The buffers of the damaged section are unknown.
             found.lack();
         }
         Ok(has_some.then_some(found))
@@ -130,7 +127,6 @@ impl LateSections {
         Ok(labels)
     }
 
-    /// Reads the call stacks of launches.
     pub(super) fn read_stacks(&mut self, bytes: &Bytes<'_>) -> Result<KnownStacks, OpenError> {
         let mut stacks = KnownStacks::default();
         self.read(bytes, SectionKind::Stacks, |body, at| {

@@ -44,7 +44,6 @@ fn refuses(error: &FormatError) -> bool {
 
 enum End {
     Because(PrefixReason),
-    /// The trailer is sound, so only the index is damaged.
     Trailer,
 }
 

@@ -141,7 +141,6 @@ impl TraceFile {
     }
 }
 
-/// Findings about the accesses of one warp.
 struct Seen {
     warp: u32,
     recorded: u64,

@@ -12,25 +12,20 @@ use crate::accounts::{AccountCursor, Accounted};
 use crate::file::TraceFile;
 use crate::losses::chosen_within;
 
-/// A range of warps with equal contents, and the number of events and chunks that the file has for each of
-/// them, on one track.
+/// Warps with equal contents, and the file's events and chunks for each of them, on one track.
 #[derive(Clone, Debug)]
 pub(super) struct HeldWarps {
     pub(super) warps: Range<u32>,
-    /// Events, or accesses.
     pub(super) events: u64,
     pub(super) chunks: u64,
     /// Whether missing data was reported before. Then differing counts are not reported again.
     pub(super) is_reported: bool,
 }
 
-/// Some warps with the same account, or without a readable one.
 pub(super) struct ComparedWarps<'a> {
     pub(super) warps: Range<u32>,
     pub(super) account: Option<&'a WarpAccount>,
-    /// The file's counts, if these warps have events in the file.
     pub(super) held: Option<&'a HeldWarps>,
-    /// Whether their missing events are in frames that cannot be read.
     pub(super) is_spoiled: bool,
 }
 
@@ -39,7 +34,6 @@ pub(super) struct AccountsCheck<'a> {
     info: &'a LaunchInfo,
     of: LaunchTrack,
     cursor: AccountCursor<'a>,
-    /// Accounts before this warp have been compared.
     next: u32,
     /// The last warps without accounts; the next range may extend them.
     missing: Option<Range<u32>>,

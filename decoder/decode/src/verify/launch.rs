@@ -190,8 +190,7 @@ impl<'a> LaunchCheck<'a> {
         }
     }
 
-    /// Compares the accounting of the warps before `end` on one track with the decoded events. Returns the
-    /// warps that may lack events because events were lost or accounts are unknown.
+    /// Compares accounts of warps before `end` with the decoded events. Returns warps that may lack events.
     fn check_accounts(
         &mut self,
         track: usize,
@@ -203,7 +202,6 @@ impl<'a> LaunchCheck<'a> {
         let (mut explained, mut checked) = (Explained::default(), 0);
         let held = runs.iter().map(|(warps, at)| {
             let &StreamCheck { events, chunks, failed, ref error, .. } = &checks[*at].tracks[track];
-            // A stream that ended with an error has been reported.
             HeldWarps { warps: warps.clone(), events, chunks, is_reported: failed && error.is_none() }
         });
         self.accounts[track].check(end, held, report, &mut |compared| {
@@ -298,7 +296,6 @@ fn report_losses(file: &TraceFile, (launch, track): (u32, u32), report: &mut Ver
     }
 }
 
-/// Warps that may lack events on a track.
 #[derive(Debug, Default)]
 struct Explained {
     /// Warps that lost events, or whose losses are unknown.
@@ -312,7 +309,6 @@ fn has_warp(ranges: &[Range<u32>], warp: u32) -> bool {
     ranges.get(at).is_some_and(|warps| warps.contains(&warp))
 }
 
-/// The recorded part of a warp that lost events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lossy {
     Beginnings,

@@ -7,9 +7,8 @@ use super::problem::{LaunchTrack, Problem, unbalanced};
 use super::report::VerifyReport;
 use crate::file::TraceFile;
 
-/// Reports each accounting section that covers warps of earlier sections, in order of warp, and the accounts
-/// of those warps that do not add up. When the report's list of problems is full, sections are counted but
-/// not read: an index can list far more warps twice than the file has bytes.
+/// Reports each accounting section that covers warps of earlier sections, and accounts of those warps that do
+/// not add up. When the report is full, only counts sections: an index can list warps many times.
 pub(super) fn check_overlaps(file: &TraceFile, launch: u32, track: u32, report: &mut VerifyReport) {
     let of = LaunchTrack { launch, track: Some(track) };
     // First warp that no section so far covers. Sections are sorted by first warp.

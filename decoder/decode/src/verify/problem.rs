@@ -43,7 +43,6 @@ pub struct LaunchTrack {
 }
 
 impl LaunchTrack {
-    /// Returns the names of the counted items and of their chunks.
     pub(super) const fn counted(self) -> [&'static str; 2] {
         match self.track {
             Some(_) => ["events", "chunks"],
@@ -75,8 +74,7 @@ pub enum SpanFault {
     NoBegin,
     /// The span has an end, but by the account the warp did not finish.
     Unfinished,
-    /// The span ends before it begins, by the global timer or, if the warp stayed on one multiprocessor, by
-    /// its clock.
+    /// The span ends before it begins, by the global timer or, on a single multiprocessor, by its clock.
     EndsBefore,
 }
 
@@ -115,7 +113,6 @@ fn not_sound(found: &Completeness) -> String {
     }
 }
 
-/// Lists warps: `warps 3, 5 and 7 more`.
 fn named(first: &[u32], warps: u64) -> String {
     let names = first.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     let word = if warps == 1 { "warp" } else { "warps" };
@@ -135,8 +132,7 @@ pub(super) fn unbalanced(of: LaunchTrack, warp: u32, account: &WarpAccount) -> O
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The file is not [complete](Completeness::Complete): it ends early, a section or the index is damaged,
-    /// or bytes follow the trailer.
+    /// The file is not [complete](Completeness::Complete).
     #[error("{}", not_sound(.0))]
     Incomplete(Completeness),
     /// A section or a chunk cannot be read or decoded.
@@ -251,8 +247,7 @@ pub enum Problem {
         /// Last of the warps covered twice.
         last: u32,
     },
-    /// Warps that were not chosen for recording have events, or accounts that have events or say that the
-    /// warp did not finish.
+    /// Warps that were not chosen have events, or accounts of events or of an unfinished warp.
     #[error(
         "launch {launch}, track {track}: {warps} warps were not chosen, but have events or accounts of them, the first warp {first}"
     )]
@@ -297,8 +292,7 @@ pub enum Problem {
         /// Number in the file.
         found: u64,
     },
-    /// Warps lack chunks of frames that cannot be read. Each of these frames is also reported as
-    /// [`Unreadable`](Self::Unreadable).
+    /// Warps lack chunks of unreadable frames, which are also reported as [`Unreadable`](Self::Unreadable).
     #[error(
         "launch {launch}, track {track}: {events} events of {warps} warps are in frames that cannot be read, or behind \
          them ({})",
@@ -408,9 +402,8 @@ pub enum Problem {
         /// Runs of track 0 before it, not yet found in track 1.
         waiting: usize,
     },
-    /// In a dual recording, one track of a warp has more events than the other, which lost none. The
-    /// additional events come after the end of the other or, with the policy `ring`, possibly before its
-    /// beginning.
+    /// In a dual recording, one track of a warp has more events than the other, which lost none: after the
+    /// end of the other or, with the policy `ring`, possibly before its beginning.
     #[error(
         "launch {launch}, warp {warp}: track 0 has {trace} events, track 1 has {twin}, and the one that ends first \
          lost none; they are equal as far as both go"

@@ -179,8 +179,7 @@ impl VerifyReport {
         self.problems.len() >= self.most_problems
     }
 
-    /// Returns true if verification found no problem: the file is complete, everything decodes, all counts
-    /// match, nothing was lost, every warp finished, and the tracks of a dual recording are equal.
+    /// Returns true if verification found no problem.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }

@@ -10,7 +10,6 @@ use crate::losses::NAMED_WARPS;
 pub(super) struct Spoiled {
     /// Warps of such frames, in order; no two ranges touch.
     ranges: Vec<Range<u32>>,
-    /// Number of warps that lack chunks, and their missing events.
     warps: u64,
     events: u64,
     first_warps: Vec<u32>,
@@ -26,8 +25,7 @@ impl Spoiled {
         self.ranges.splice(from..to, [warps]);
     }
 
-    /// Removes the first part of `warps` that lies entirely inside or entirely outside such frames. Returns
-    /// the part, and true if it is inside.
+    /// Removes the first part of `warps` inside or outside such frames. Returns it, and true if inside.
     pub(super) fn cut(&self, warps: &mut Range<u32>) -> (Range<u32>, bool) {
         let next = self.ranges.get(self.ranges.partition_point(|range| range.end <= warps.start));
         let (end, is_in) = match next {
@@ -40,7 +38,6 @@ impl Spoiled {
         (part, is_in)
     }
 
-    /// Counts warps that lack `events` events each.
     pub(super) fn count(&mut self, warps: Range<u32>, events: u64) {
         let number = warps.len() as u64;
         self.warps += number;

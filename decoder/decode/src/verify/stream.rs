@@ -29,7 +29,6 @@ pub(super) struct Count {
     pub(super) first: u64,
 }
 
-/// Findings for one track of a warp.
 #[derive(Debug, Default)]
 pub(super) struct StreamCheck {
     pub(super) chunks: u64,
@@ -37,10 +36,8 @@ pub(super) struct StreamCheck {
     pub(super) unknown: BTreeMap<u16, Count>,
     /// Events with lanes that the warp does not have, and the mask of the first.
     pub(super) outside: Option<(Count, u32)>,
-    /// Runs with a start time, and events without one.
     pub(super) timed_runs: u64,
     pub(super) untimed: Option<Count>,
-    /// Whether decoding stopped before the end.
     pub(super) failed: bool,
     /// The error, unless it is an unreadable frame, which the window has reported.
     pub(super) error: Option<DecodeError>,

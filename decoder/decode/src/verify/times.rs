@@ -28,7 +28,6 @@ impl Named {
     }
 }
 
-/// Returns the impossible value in a warp's span, if any.
 fn fault(span: &WarpSpan, is_chosen: bool, is_finished: bool) -> Option<SpanFault> {
     // Modulo 2^64, half of all differences are negative.
     let is_before = |end: u64, begin: u64| end.wrapping_sub(begin).cast_signed() < 0;
@@ -98,7 +97,6 @@ impl TraceFile {
     }
 }
 
-/// Start times of runs, as found in the walk over a launch's events.
 #[derive(Debug, Default)]
 pub(super) struct TimesCheck {
     /// Errors of times that cannot be read, by first warp and offset of the frame.
@@ -121,7 +119,6 @@ impl TimesCheck {
         }
     }
 
-    /// Reports errors of times, and runs without a start time.
     pub(super) fn report(self, launch: u32, report: &mut VerifyReport) {
         let first = self.first.filter(|_| self.bad.is_empty());
         self.bad.into_values().for_each(|error| report.add(Problem::Unreadable(error)));

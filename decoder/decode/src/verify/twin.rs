@@ -18,8 +18,7 @@ mod waiting;
 pub(super) use ends::{LaneEvents, Surplus};
 use waiting::Waiting;
 
-/// Maximum number of waiting runs: 9 MiB if each has all lanes. A sound recording needs one for each diverged
-/// group of lanes, and a few that they began later.
+/// Maximum number of waiting runs: 9 MiB with all lanes. A sound recording has a few per diverged group.
 const MAX_WAITING: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +37,8 @@ pub struct LanesNext {
     pub event: Option<Event>,
 }
 
-/// An event of the twin that does not fit the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misfit {
-    /// Number of the event in the twin, from 0.
     pub(super) number: u64,
     pub(super) event: Event,
     /// The next events in the trace of the lanes that disagree.
@@ -63,12 +60,10 @@ pub(super) enum Verdict {
     TooFarApart { number: u64, waiting: usize },
 }
 
-/// The comparison of one warp's tracks: [`push`](Self::push) each run of the trace in order, then call
-/// [`finish`](Self::finish).
+/// The comparison of one warp's tracks. [`push`](Self::push) takes the trace's runs in order.
 pub(super) struct TwinComparison<I> {
     /// The rest of the twin, as runs in order that may be cut anywhere.
     twin: I,
-    /// The twin's next run; `None` after its end.
     next: Option<EventTimes>,
     number: u64,
     waiting: Waiting,
@@ -77,7 +72,6 @@ pub(super) struct TwinComparison<I> {
     surplus: [Surplus; 2],
     trace_left: bool,
     trace_ended: bool,
-    /// Set if the verdict is known before the end.
     verdict: Option<Verdict>,
 }
 
@@ -103,7 +97,6 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         comparison
     }
 
-    /// Returns the numbers of skipped events of the trace and of the twin, after the comparison.
     pub(super) fn passed_over(&self) -> [u64; 2] {
         self.surplus.map(|surplus| surplus.taken)
     }
@@ -150,7 +143,6 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         }
     }
 
-    /// Ends the trace. Returns the verdict and the number of events found in both tracks.
     pub(super) fn finish(&mut self) -> (Verdict, u64) {
         self.trace_ended = true;
         let mut twin_left = None;
@@ -169,7 +161,6 @@ impl<I: Iterator<Item = EventTimes>> TwinComparison<I> {
         (self.verdict.take().unwrap_or(Verdict::Fits { trace_left, twin_left }), self.matched)
     }
 
-    /// Queues a run that does not match the twin's next event.
     fn wait(&mut self, run: EventTimes, next: EventTimes) {
         if self.waiting.runs() == MAX_WAITING {
             self.verdict = Some(Verdict::TooFarApart { number: self.number, waiting: MAX_WAITING });

@@ -12,12 +12,10 @@ use crate::sections::Sections;
 const WARPS: u32 = 16;
 
 fn events(warp: u32) -> Vec<Event> {
-    // Warp 5 has by far the most.
     let count = if warp == 5 { 4000 } else { 100 + 37 * warp };
     (0..count).map(|number| Event { location: 1 + (number % 200) as u16, mask: warp + 1 }).collect()
 }
 
-/// Makes a trace whose chunks were drained in batches of `batch` per warp, so that frames overlap.
 fn trace(batch: usize) -> TraceFile {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("k", "")

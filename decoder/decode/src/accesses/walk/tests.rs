@@ -61,7 +61,6 @@ fn arrangements() -> [Vec<Vec<u32>>; 4] {
     [turns(1), chained.map(Iterator::collect).collect(), turns(2), small]
 }
 
-/// The accesses by warp, the warps that cannot be read with their errors, and the steps spent.
 type Read = (BTreeMap<u32, WarpAccesses>, Vec<(Range<u32>, String)>, u64);
 
 fn read(trace: &TraceFile, (most_bytes, most_entries): (usize, usize)) -> Read {

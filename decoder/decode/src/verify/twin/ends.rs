@@ -62,7 +62,6 @@ mod tests {
         EventTimes { event: Event { location, mask }, times }
     }
 
-    /// Compares two tracks by their ends. Also returns the events of trace and twin before the common part.
     fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64, [u64; 2]) {
         let [of_trace, of_twin] = [trace, twin].map(|runs| LaneEvents::new(runs.iter().copied()));
         let surplus = [of_trace.more_than(&of_twin), of_twin.more_than(&of_trace)];
@@ -78,7 +77,6 @@ mod tests {
     fn the_longer_ends_first_events_are_passed_over() {
         let whole = [run(1, 3, 5), run(2, 4, 1), run(3, 7, 2), run(4, 1, 100), run(5, 6, 3)];
         assert_eq!(compare(&whole, &whole), (EQUAL, 111, [0, 0]));
-        // The cut may be inside a run.
         let end = [run(3, 7, 1), run(4, 1, 100), run(5, 6, 3)];
         assert_eq!(compare(&whole, &end), (EQUAL, 104, [7, 0]));
         assert_eq!(compare(&end, &whole), (EQUAL, 104, [0, 7]));

@@ -15,7 +15,6 @@ fn singles(events: &[Event]) -> Vec<EventTimes> {
     events.iter().map(|&event| EventTimes { event, times: 1 }).collect()
 }
 
-/// Returns the verdict and the number of events found in both.
 fn compare(trace: &[EventTimes], twin: &[EventTimes]) -> (Verdict, u64) {
     let mut comparison = TwinComparison::new(twin.iter().copied());
     trace.iter().for_each(|&run| comparison.push(run));
@@ -90,8 +89,7 @@ fn events_that_share_a_lane_may_not() {
 
 #[test]
 fn a_run_that_waits_must_be_the_first_of_all_its_lanes() {
-    // `two` is first for lane 0, but `one` is before it for lane 2. Both wait, because the twin's first event
-    // is lane 3's.
+    // `two` is first for lane 0, but `one` is before it for lane 2. The twin's first event makes both wait.
     let [one, two, other] = [event(1, 0b0110), event(2, 0b0101), event(3, 0b1000)];
     let (verdict, matched) = compare(&singles(&[one, two, other]), &singles(&[other, two, one]));
     assert_eq!((verdict, matched), (Verdict::Differs(misfit(1, two, &[(0b0100, Some(one))])), 1));
@@ -128,10 +126,8 @@ fn missing_and_extra_events_are_left_over() {
         compare(&[run(1, 3, 2)], &[run(1, 3, 3)]).0,
         Verdict::Fits { trace_left: false, twin_left: Some(left) }
     );
-    // In the middle, this is a difference.
     let (verdict, _) = compare(&[run(1, 3, 2), run(2, 3, 1)], &[run(1, 3, 3), run(2, 3, 1)]);
     assert_eq!(verdict, Verdict::Differs(misfit(2, event(1, 3), &[(3, Some(event(2, 3)))])));
-    // Equally many events, of other lanes.
     let left = misfit(0, event(2, 2), &[(2, None)]);
     assert_eq!(
         compare(&[run(1, 1, 1)], &[run(2, 2, 1)]).0,

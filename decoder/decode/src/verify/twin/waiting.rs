@@ -24,7 +24,6 @@ pub(super) struct Waiting {
     free: Vec<u32>,
     /// For each lane, the indices of its runs, in the order of the trace.
     queues: [VecDeque<u32>; 32],
-    /// The lanes with non-empty queues.
     lanes: u32,
 }
 
@@ -50,7 +49,6 @@ impl Waiting {
         self.nodes.len() - self.free.len()
     }
 
-    /// Returns the event of the first waiting run of a lane.
     pub(super) fn first(&self, lane: usize) -> Option<Event> {
         self.queues[lane].front().map(|&index| self.nodes[index as usize].event)
     }
@@ -89,7 +87,6 @@ impl Waiting {
         Some(taken)
     }
 
-    /// Removes a run that is first in the queues of all lanes of `mask`.
     fn remove_first(&mut self, index: u32, mask: u32) {
         for lane in lanes_of(mask) {
             let queue = &mut self.queues[lane];
