@@ -30,27 +30,20 @@ use crate::visits::{AtLocation, TimeAt};
 use crate::warps::WarpTable;
 use crate::watch::Watch;
 
-/// Computes the figures of the selected launches and warps, on all cores of rayon's current pool.
+/// Computes the figures of the selected launches and warps, on all cores of rayon's current pool. Reads the
+/// compressed events once, without expanding runs and cycles. The result does not depend on the number of
+/// cores. Fails if the trace lacks a selected item, is damaged, or has over 2^20 distinct edges or causes.
 ///
-/// Reads the compressed events once, without expanding runs and cycles. The result does not depend on the
-/// number of cores. Uses the memory of [`TraceFile::fold_items`] and:
+/// Uses the memory of [`TraceFile::fold_items`] and:
 ///
 /// - some KiB for each location on each core, and 24 bytes for each distinct edge;
 /// - 136 bytes for each class of warps of a launch, and 16 for each run of its warps;
-/// - if the trace has run times of warps: 152 bytes for each warp, and 32 bytes for each block and 8 for each
-///   warp of one launch at a time.
-///
-/// # Errors
-/// The trace does not have a selected item, is damaged, or has more than 2^20 distinct edges or causes.
+/// - with run times of warps: 152 bytes for each warp, 32 for each block of a launch, and 8 for its warps.
 pub fn analyse(trace: &TraceFile, selection: &Selection) -> Result<Analysis, AnalysisError> {
     Ok(whole(analyse_with(Points::new(trace), trace, selection, None, None)?))
 }
 
-/// Like [`analyse`], but another thread can read intermediate counts from `watch`. Returns `None` if `watch`
-/// stopped the analysis.
-///
-/// # Errors
-/// As [`analyse`].
+/// Like [`analyse`], but another thread can read counts from `watch`; `None` if it stopped the analysis.
 pub fn analyse_watched(
     trace: &TraceFile,
     selection: &Selection,
@@ -69,7 +62,6 @@ pub(crate) fn analyse_renamed(
     Ok(whole(analyse_with(points, trace, selection, renamed, None)?))
 }
 
-/// Unwraps the result of an analysis without a watch, which cannot be stopped.
 fn whole(analysis: Option<Analysis>) -> Analysis {
     analysis.expect("only a watch stops an analysis")
 }
@@ -101,8 +93,7 @@ fn analyse_with(
         }
     }
     if losses.is_whole() && selection.is_everything() {
-        // Neither a failed launch with all accounts nor a launch without any data shows in the sums of
-        // losses.
+        // The sums of losses show neither a failed launch with all accounts nor a launch without any data.
         losses.cut_off.clone_from(&trace.state().lacks);
     }
     if let Some(watch) = watch {
@@ -186,7 +177,6 @@ fn analyse_with(
     Ok(Some(analysis))
 }
 
-/// Counts the events of a launch; `None` if the watch stops it.
 fn tally(
     trace: &TraceFile,
     context: Context<'_>,
@@ -258,7 +248,6 @@ pub(crate) fn add_time(time: &mut Option<Time>, more: Option<Time>) {
     }
 }
 
-/// Sets the lane-cycles of loops at the heads of the loops.
 fn add_loops(trace: &TraceFile, analysis: &mut Analysis) {
     let mut loops: BTreeMap<u16, u64> = BTreeMap::new();
     for (part, kernel) in roll_up(trace, analysis).iter().zip(&analysis.kernels) {
@@ -401,7 +390,6 @@ fn lines(points: &Points, locations: &[LocationFigures], sums: &WarpSums) -> Vec
     lines.into_values().collect()
 }
 
-/// Groups the warps by kernel, role and path.
 fn paths(warps: &WarpTable, launches: &BTreeMap<u32, &LaunchInfo>) -> Vec<PathGroup> {
     let mut groups: FxHashMap<_, PathGroup> = FxHashMap::default();
     for (figures, more) in warps.distinct() {

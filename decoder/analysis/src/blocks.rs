@@ -1,5 +1,4 @@
-//! Run times of blocks, computed from their warps, in nanoseconds of the global timer, which advances in
-//! steps.
+//! Run times of blocks, from their warps, in nanoseconds of the global timer, which advances in steps.
 //!
 //! - A *block* runs from the start of its first warp to the end of its last one.
 //! - The *wave* of a block is 1 plus the greatest wave of the blocks that ended on its multiprocessor before
@@ -53,10 +52,7 @@ pub struct LaunchBlocks {
 }
 
 /// Reads the run times of the selected blocks of a launch; `None` if the trace has none. Omits damaged spans.
-/// Takes 40 bytes for each block, and 8 for each warp while reading.
-///
-/// # Errors
-/// Reading exceeds the work limit.
+/// Memory: 40 bytes for each block, and 8 for each warp while reading. Fails above the work limit.
 pub fn blocks(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -65,12 +61,10 @@ pub fn blocks(
     Ok(Read::new(trace, info, selection, Step::default(), &mut [])?.placed())
 }
 
-/// Finds the location where the selected warps of each block spent the most cycles. In a trace without times,
-/// finds the most visited one. The first of equal locations wins. The cycles of a run last to the start of
-/// the warp's next run. Omits blocks without events. Reads the launch once, on all cores.
-///
-/// # Errors
-/// The trace is damaged, or reading exceeds the work limit.
+/// Finds the location where the selected warps of each block spent the most cycles or, in a trace without
+/// times, the most visits. The first of equal locations wins. The cycles of a run last to the start of the
+/// warp's next run. Omits blocks without events. Reads the launch once, on all cores. Fails if the trace is
+/// damaged, or reading exceeds the work limit.
 pub fn hottest_of_blocks(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -102,7 +96,6 @@ pub fn hottest_of_blocks(
     Ok(most.into_iter().map(|(block, (_, location))| (block, location)).collect())
 }
 
-/// Cycles or visits of the warps of blocks, by location.
 #[derive(Default)]
 struct Spent {
     at: FxHashMap<(u32, u16), u64>,
@@ -113,7 +106,6 @@ struct Spent {
 }
 
 impl Spent {
-    /// Takes an item that `warps` warps of a block have in common.
     fn take(
         &mut self,
         (block, warps): (u32, u64),
@@ -160,19 +152,16 @@ struct Block {
     unended: bool,
 }
 
-/// Blocks of a launch with a warp that began, and sums over their warps.
 #[derive(Default)]
 pub(crate) struct Read {
     blocks: Vec<Block>,
-    /// Run times of the warps that ended.
     pub(crate) lengths: Vec<u64>,
     pub(crate) unended: u64,
     pub(crate) moved: u64,
     pub(crate) step: Step,
 }
 
-/// Minimum number of timestamps, different from the first, from which the timer's step is derived. The
-/// differences of so many are unlikely to have a larger common divisor.
+/// Minimum number of times that differ from the first. Fewer could have a larger common divisor by chance.
 const ENOUGH_TIMES: u64 = 8;
 
 /// Greatest common divisor of the differences between times.
@@ -180,7 +169,6 @@ const ENOUGH_TIMES: u64 = 8;
 pub(crate) struct Step {
     first: Option<u64>,
     divisor: u64,
-    /// Times that differ from the first.
     others: u64,
 }
 
@@ -194,7 +182,6 @@ impl Step {
         self.divisor = b;
     }
 
-    /// Returns the step of the timer; 0 if there are too few times.
     pub(crate) const fn nanoseconds(self) -> u64 {
         if self.others < ENOUGH_TIMES { 0 } else { self.divisor }
     }
@@ -244,7 +231,6 @@ impl Read {
         Ok(found)
     }
 
-    /// Returns the blocks with their waves; `None` if there are none.
     pub(crate) fn placed(&mut self) -> Option<LaunchBlocks> {
         let mut read = std::mem::take(&mut self.blocks);
         let begin = read.iter().map(|block| block.begin).min()?;

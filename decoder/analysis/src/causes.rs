@@ -1,5 +1,5 @@
 //! Finds why lanes were idle. Each idle lane slot is charged to the last event that the idle lane shared with
-//! an active lane: the code after that event made the lanes diverge.
+//! an active lane, because the code after that event made the lanes diverge.
 //!
 //! An event with the same lanes as the previous one changes no cause. Other events update what lanes last
 //! shared ([`latest`]) and the open divergences ([`partings`]), and charge each idle lane with one addition
@@ -22,10 +22,8 @@ use crate::transitions::OUTSIDE;
 
 const LANES: usize = 32;
 
-/// Finds the causes of idle lane slots of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Causes {
-    /// Warps of the current class.
     warps: u64,
     /// Lanes of the warp. Other lanes, which only malformed traces have, are ignored.
     lanes: u32,
@@ -43,7 +41,6 @@ fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns true if an event with these lanes is shared by several lanes.
 const fn is_shared(lanes: u32) -> bool {
     lanes & lanes.wrapping_sub(1) != 0
 }
@@ -71,7 +68,6 @@ impl Causes {
         }
     }
 
-    /// Takes `times` more iterations of a cycle after the first.
     fn repeat(&mut self, body: &[Event], times: u64) {
         let before = self.newest.time;
         body.iter().for_each(|&event| self.step(event, 1, times, true));
@@ -82,7 +78,6 @@ impl Causes {
         }
     }
 
-    /// Takes `times` equal events that count `weight` times each.
     #[inline(always)]
     fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_meeting: bool) {
         let (place, weight) = (self.charges.place(location), weight.saturating_mul(self.warps));
@@ -104,19 +99,15 @@ impl Causes {
         self.newest = next;
     }
 
-    /// Returns idle lane slots by cause and location of active lanes, in order; `None` if there are too many
-    /// pairs.
     pub(crate) fn charges(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.charges.sorted()
     }
 
-    /// Returns reconvergences and the events in between, by cause and location; `None` if there are too many
-    /// pairs.
+    /// Returns reconvergences and the events in between, by cause and location; `None` for too many pairs.
     pub(crate) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.partings.meetings()
     }
 
-    /// Counts the events at `location` after which lanes diverged.
     pub(crate) fn partings(&self, location: u16) -> u64 {
         self.partings.partings().get(usize::from(location)).copied().unwrap_or(0)
     }

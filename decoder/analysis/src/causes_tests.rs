@@ -10,7 +10,6 @@ use crate::fuzzing::charges::ChargeSums;
 use crate::testing::{expand, items, repeated};
 use crate::transitions::Transitions;
 
-/// Causes, and the edges that determine where lanes reconverge.
 #[derive(Default)]
 struct Both {
     causes: Causes,
@@ -64,7 +63,6 @@ proptest! {
     }
 }
 
-/// Generates pairs of masks, whose intersections are the lanes of a warp's events.
 fn masks() -> impl Strategy<Value = Vec<(u32, u32)>> {
     proptest::collection::vec(any::<(u32, u32)>(), 200..400)
 }
@@ -92,7 +90,6 @@ proptest! {
     }
 }
 
-/// Generates repeated events of lanes that diverge and partly reconverge, at some of `locations`.
 fn diverging(mut state: u64, locations: u16, events: usize) -> Vec<(Event, u32)> {
     let mut random = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -129,7 +126,6 @@ fn assert_causes_of_long_warps(warps: &[(u64, u16, usize)]) {
             causes.begin(lanes);
             let mut all = Vec::new();
             let mut runs = diverging(seed + 10 * warp as u64, locations, events);
-            // More repetitions than a counter accepts.
             runs[events / 2].1 = 1 << 16;
             let of_warp = |(event, times): (Event, u32)| {
                 let mask = event.mask & lanes;
@@ -194,7 +190,6 @@ fn lanes_that_never_came_are_charged_to_the_begin() {
     let mut causes = Both::default();
     causes.begin(0xf);
     causes.push(&Item::Run { event: event(1, 0b1), times: 2 });
-    // A lane that the warp does not have.
     causes.push(&Item::Run { event: event(1, 0x10), times: 1 });
     let found = found(&mut causes);
     assert_eq!(found.charges, BTreeMap::from([((OUTSIDE, 1), 3 * 2 + 4)]));

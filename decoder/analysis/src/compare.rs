@@ -106,14 +106,11 @@ pub struct Comparison {
     renamed: Vec<u16>,
 }
 
-/// Compares the selected parts of two traces.
+/// Compares the selected parts of two traces, with the memory and time of two calls of `analyse`.
 ///
 /// Launches match by the name and order of their kernel, warps by their threads in the grid, locations by
 /// name and, where possible, file and line. Each visit counts as one instruction unless both traces have the
-/// instructions of all locations. Takes the memory and time of two calls of [`analyse`](crate::analyse).
-///
-/// # Errors
-/// As [`analyse`](crate::analyse), for either trace.
+/// instructions of all locations. Fails as [`analyse`](crate::analyse), for either trace.
 pub fn compare(traces: [&TraceFile; 2], selection: &Selection) -> Result<Comparison, AnalysisError> {
     let [before, after] = traces;
     let renamed = renamed(&before.metadata().locations, &after.metadata().locations);
@@ -186,7 +183,6 @@ impl Comparison {
             percent: of_events(change.counts.map(|counts| counts.visits)),
         });
         let all = whole.into_iter().chain(causes).chain(visits).filter(|found| found.percent > 0.0);
-        // The first of equal changes wins.
         all.reduce(|most, next| if next.percent > most.percent { next } else { most })
     }
 
@@ -197,9 +193,7 @@ impl Comparison {
 
     /// Returns the first event in which a warp differs; `None` if all events are equal. Decodes only this
     /// warp, up to the difference, without unrolling loops. A warp that a trace does not have has no events.
-    ///
-    /// # Errors
-    /// A trace does not have the launch or is damaged.
+    /// Fails if a trace does not have the launch or is damaged.
     pub fn parting(
         &self,
         traces: [&TraceFile; 2],
@@ -275,7 +269,6 @@ pub(crate) fn paired<K: Ord, R>(
     pairs
 }
 
-/// Returns the id in the first trace of a location of the second trace.
 fn old_id(renamed: &[u16], id: u16) -> u16 {
     renamed.get(usize::from(id)).copied().unwrap_or(id)
 }
@@ -305,7 +298,6 @@ fn locations(traces: [&TraceFile; 2], analyses: &[Analysis; 2], renamed: &[u16])
         old.iter().map(|at| (at.point.location, at)),
         new.iter().map(|at| (old_id(renamed, at.point.location), at)),
     );
-    // The other trace may have a location that no warp visited.
     let mut news: BTreeMap<u16, Vec<u16>> = BTreeMap::new();
     for (id, &old) in (0..=u16::MAX).zip(renamed) {
         news.entry(old).or_default().push(id);

@@ -4,9 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
-/// Visits of warps, and their active and idle lanes.
-///
-/// A warp has 32 lanes; the last warp of a block may have fewer. Lanes that have returned count as idle.
+/// Visits of warps, and their active and idle lanes, of up to 32. Lanes that have returned count as idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Counts {
@@ -42,14 +40,12 @@ impl Weight {
 }
 
 impl Counts {
-    /// Returns the sum over `warps` warps with these counts each.
     pub(crate) fn of_all(&self, warps: u64) -> Self {
         let [visits, lanes, idle, slots] =
             [self.visits, self.lanes, self.idle, self.slots].map(|count| count.saturating_mul(warps));
         Self { visits, lanes, idle, slots }
     }
 
-    /// Creates the counts of visits with their active and idle lanes, with the weight `weight`.
     pub(crate) const fn new(visits: u64, lanes: u64, idle: u64, weight: u64) -> Self {
         let slots = lanes.saturating_add(idle).saturating_mul(weight);
         Self { visits, lanes, idle: idle.saturating_mul(weight), slots }
@@ -63,7 +59,6 @@ impl Counts {
         self.slots = self.slots.saturating_add(other.slots);
     }
 
-    /// Returns the difference to the earlier counts `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         Self {
             visits: self.visits.saturating_sub(before.visits),
@@ -89,7 +84,6 @@ pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Returns the lower median; 0 if `numbers` is empty.
 pub(crate) fn median(numbers: &mut [u64]) -> u64 {
     match numbers.len().checked_sub(1) {
         None => 0,

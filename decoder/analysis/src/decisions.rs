@@ -7,8 +7,8 @@ use warptrace_format::file::LocationInfo;
 
 use crate::points::branches;
 
-/// Finds branches in the tree of locations, where parents have smaller ids. A query takes a number of steps
-/// that is logarithmic in the depth: there can be 2^20 queries, in a table that is 65,535 locations deep.
+/// Finds branches in the tree of locations, where parents have smaller ids. A query takes logarithmic steps
+/// in the depth, for up to 2^20 queries in a table that is 65,535 locations deep.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     /// Nodes by id. Location 0 contains all others.
@@ -29,7 +29,6 @@ struct Node {
 }
 
 impl Decisions {
-    /// Builds the tree from a table of locations, in the order of their ids.
     pub(crate) fn new<'a>(
         locations: impl Iterator<Item = &'a LocationInfo> + Clone,
         is_visited: impl Fn(u16) -> bool,
@@ -73,8 +72,7 @@ impl Decisions {
         outermost.and_then(|id| self.first_visited.get(&id)).copied().unwrap_or(cause)
     }
 
-    /// Walks outward from `place` to the outermost location that does not contain `cause`. Empty if it
-    /// contains it.
+    /// Walks outward from `place` to the outermost location that does not contain `cause`, if any.
     fn outwards(&self, cause: u16, place: u16) -> impl Iterator<Item = u16> {
         let node = |id: u16| self.nodes.get(usize::from(id)).copied().unwrap_or_default();
         let inner = node(cause).place;
@@ -95,7 +93,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a table in which each location is inside its entry of `parents`, and is a side of a branch.
     fn table(parents: &[u16]) -> Vec<LocationInfo> {
         let location = |(id, &parent): (u16, &u16)| LocationInfo {
             parent,
@@ -161,7 +158,6 @@ mod tests {
         let parents: Vec<u16> = (0..u16::MAX - 1).collect();
         let table = table(&parents);
         let decisions = Decisions::new(table.iter(), |_| true);
-        // The last location is the deepest.
         for place in 1..u16::MAX {
             let most = 3 * place.ilog2() as usize + 1;
             for cause in [1, 7, place / 3, place / 2, place - 1] {

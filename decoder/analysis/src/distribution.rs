@@ -14,7 +14,7 @@ const EXACT: u64 = 256;
 const SUB_BITS: u32 = 7;
 
 /// A multiset of numbers. Count, sum, minimum and maximum are exact. Quantiles are exact for up to 4,096
-/// distinct numbers. With more, numbers from 256 on are up to 1/128 too low.
+/// distinct numbers; with more, numbers from 256 on are up to 1/128 too low.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Distribution {
@@ -26,7 +26,6 @@ pub struct Distribution {
     ones: u64,
     /// True if the other numbers are kept by the lowest number of their bucket.
     is_rough: bool,
-    /// Counts of the other numbers.
     buckets: BTreeMap<u64, u64>,
 }
 
@@ -70,7 +69,6 @@ impl Distribution {
         self.limit();
     }
 
-    /// Switches to buckets if there are too many distinct numbers.
     fn limit(&mut self) {
         if !self.is_rough && self.buckets.len() > MOST {
             self.make_rough();
@@ -143,8 +141,7 @@ impl Distribution {
         if self.sum == 0 { 0.0 } else { self.max as f64 / self.mean() }
     }
 
-    /// Returns the lowest number that at least `percent` percent of all numbers do not exceed; 0 if there are
-    /// none. If [`is_exact`](Self::is_exact) returns false, numbers from 256 on are up to 1/128 too low.
+    /// Returns the lowest number that at least `percent` percent of all numbers do not exceed; 0 without any.
     pub fn percentile(&self, percent: u8) -> u64 {
         let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
         let mut seen = 0;
@@ -170,7 +167,6 @@ impl Distribution {
         counts
     }
 
-    /// Returns the numbers, or the lowest numbers of their buckets, with their counts, in order.
     fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let below = self.buckets.range(..1).map(|(&number, &count)| (number, count));
         let ones = (self.ones > 0).then_some((1, self.ones));

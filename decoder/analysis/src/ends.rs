@@ -55,7 +55,6 @@ impl Ends {
     }
 }
 
-/// Reads the accounts of a launch. Returns the states of all warps and the losses of the selected ones.
 pub(crate) fn read(
     trace: &TraceFile,
     launch: &LaunchInfo,

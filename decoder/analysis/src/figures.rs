@@ -58,11 +58,9 @@ impl Point {
     }
 }
 
-/// A cause of idle lanes: a location after which lanes diverged.
-///
-/// Each idle slot is charged to the location of the last event that the idle lane shared with a currently
-/// active lane, or to [`Point::BEGIN`] if they shared none. The sum of idle slots over all causes equals the
-/// sum over all locations.
+/// A cause of idle lanes: a location after which lanes diverged. Each idle slot is charged to the location of
+/// the last event that the idle lane shared with a currently active lane, or to [`Point::BEGIN`] if there is
+/// none. The idle slots of all causes and of all locations have the same sum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct Cause {
@@ -75,8 +73,7 @@ pub struct Cause {
     pub partings: u64,
     /// Locations of the active lanes while these lanes were idle, by idle slots, descending.
     pub places: Vec<CausePlace>,
-    /// Locations where diverged lanes first reconverged, by count, descending. Divergences that are not
-    /// counted here never reconverged.
+    /// Locations where diverged lanes first reconverged, by count, descending. Other divergences never did.
     pub meetings: Vec<Meeting>,
 }
 
@@ -91,15 +88,13 @@ impl Cause {
         self.partings.saturating_sub(self.met())
     }
 
-    /// Returns the mean number of the warp's events between divergence and reconvergence; 0 if no lanes
-    /// reconverged.
+    /// Returns the mean number of events between divergence and reconvergence; 0 without reconvergence.
     pub fn mean_events_apart(&self) -> f64 {
         let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));
         share(events, self.met())
     }
 
-    /// Returns the [decision](CausePlace::decision) whose places have the most idle slots in total; this
-    /// location if the cause has no places.
+    /// Returns the [decision](CausePlace::decision) with the most idle slots; this location without places.
     pub fn decision(&self) -> u16 {
         let mut sums = BTreeMap::<u16, u64>::new();
         for place in &self.places {
@@ -111,8 +106,7 @@ impl Cause {
         greatest.map_or(self.point.location, |(decision, _)| decision)
     }
 
-    /// Returns true if lanes came to this location again while other lanes, which had been here with them,
-    /// were idle: those have left the loop.
+    /// Returns true if lanes came here again while lanes that had been here with them had left the loop.
     pub fn is_of_loop(&self) -> bool {
         self.places.iter().any(|place| place.location == self.point.location)
             && self.point.location != Point::BEGIN
@@ -125,9 +119,8 @@ impl Cause {
 pub struct CausePlace {
     /// Location of the active lanes.
     pub location: u16,
-    /// The decision that separated the lanes. Of the locations that contain `location` but not the cause, the
-    /// outermost is taken. If it is a side of a branch, the decision is the first visited point of that
-    /// branch, otherwise the cause.
+    /// The decision that separated the lanes: the outermost location that contains `location` but not the
+    /// cause. If it is a side of a branch, the branch's first visited point, otherwise the cause.
     pub decision: u16,
     /// Idle slots.
     pub idle: u64,
@@ -158,12 +151,10 @@ pub struct LocationFigures {
     /// Time; `None`, here and in all other figures, if the trace has no times.
     #[serde(flatten)]
     pub time: Option<Time>,
-    /// Warp-cycles of the [timed visits](Time::timed_visits). The cycles of a run are divided evenly among
-    /// its visits, in whole cycles.
+    /// Warp-cycles of the [timed visits](Time::timed_visits). A run's visits have equal shares of its cycles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visit_cycles: Option<Distribution>,
-    /// For the head of a loop in [`roll_up`](crate::roll_up): lane-cycles of the loop, including nested
-    /// loops. Otherwise `None`.
+    /// Lane-cycles of the loop with inner loops, only at its head in [`roll_up`](crate::roll_up).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loop_lane_cycles: Option<u64>,
     /// Idle slots, here and elsewhere, whose [decision](CausePlace::decision) is this location.
@@ -176,8 +167,7 @@ pub struct LocationFigures {
     pub splits: u64,
     /// Lanes whose last known event is here, in warps that lost events or did not finish.
     pub cut_lanes: u64,
-    /// Trips: each time that a lane comes to the loop, the number of its visits here before it leaves the
-    /// loop. Heads of loops have more than one.
+    /// Trips: a lane's visits here until it leaves the loop, each time it comes. Heads of loops have several.
     pub trips: Distribution,
     /// Number of visits by each warp that visited it.
     pub warp_visits: Distribution,
@@ -288,8 +278,8 @@ pub struct WarpFigures {
     pub ran: Option<WarpRan>,
     /// Median event count of the analysed warps with events in the same launch and role.
     pub median: u64,
-    /// Digest of its events in order, below 2^61 - 1. Warps with equal digests took the same path. JSON has
-    /// it as a string, because many JSON readers keep only 53 bits of a number.
+    /// Digest of its events in order, below 2^61 - 1: equal for equal paths. A string in JSON, because many
+    /// JSON readers keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub path: u64,
     /// Location of its last event.

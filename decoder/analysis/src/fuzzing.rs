@@ -7,11 +7,9 @@ use warptrace_decoder::{TraceFile, fuzzing::repaired};
 use crate::words::{self, Names};
 use crate::{Analysis, Counts, Selection, Time, analyse, compare};
 
-/// Limit of events for which causes are computed a second time.
 const MAX_CHARGED: u64 = 1 << 17;
 /// Limit of events per input. A few bytes can announce billions, and cycles of them are slow but correct.
 const MAX_EVENTS: u64 = 1 << 22;
-/// Limit of warps per input, because each takes memory.
 const MAX_WARPS: u64 = 1 << 16;
 
 /// Analyses `data` as a trace, unchanged and with repaired checksums, and checks all sums.
@@ -27,8 +25,6 @@ fn check(data: Vec<u8>) {
 }
 
 /// Analyses a trace and checks all sums, and causes event by event. Skips damaged and too large traces.
-///
-/// # Panics
 /// Panics if figures disagree.
 pub fn check_trace(trace: &TraceFile) {
     let sum = |of: &dyn Fn(u32) -> u64| {
@@ -54,7 +50,6 @@ pub fn check_trace(trace: &TraceFile) {
     }
 }
 
-/// Checks that every view has the same sums.
 fn adds_up(analysis: &Analysis) {
     let total = analysis.counts;
     let of = |counts: &mut dyn Iterator<Item = Counts>| {
@@ -91,7 +86,6 @@ fn adds_up(analysis: &Analysis) {
     }
 }
 
-/// Checks that every view has the same time.
 fn times_add_up(analysis: &Analysis) {
     fn sum<'a>(times: impl Iterator<Item = &'a Option<Time>>) -> Option<Time> {
         times.fold(None, |mut sum: Option<Time>, time| {
@@ -118,7 +112,6 @@ fn times_add_up(analysis: &Analysis) {
     }
 }
 
-/// Checks that the busy and waiting times of multiprocessors do not exceed the run time of their launch.
 fn schedule_adds_up(analysis: &Analysis) {
     let Some(schedule) = &analysis.schedule else { return };
     for launch in &schedule.launches {
@@ -136,7 +129,6 @@ fn schedule_adds_up(analysis: &Analysis) {
     }
 }
 
-/// Checks that all figures can be described in sentences.
 fn say(trace: &TraceFile, analysis: &Analysis) {
     let names = Names::new(trace);
     let sentences = [

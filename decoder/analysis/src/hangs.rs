@@ -2,7 +2,7 @@
 //!
 //! A recorder that drains logs while a kernel runs notes the last location of each lane. The code determines
 //! the activity of lanes there: they iterate a loop or wait at a barrier. If some lanes have left a run, the
-//! run is over, and the remaining lanes wait for the lanes that left.
+//! remaining lanes wait for them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,6 @@ use warptrace_format::file::{CopyPlace, EarlyEnd, LanesAt, LaunchInfo, LocationI
 use crate::order::OrderItems;
 use crate::selection::kernel_name;
 
-/// Maximum number of warps for which missing warps at barriers are searched.
 const MOST_IN_BLOCKS: u64 = 1 << 22;
 
 /// A launch that failed or had not ended.
@@ -154,10 +153,8 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     })
 }
 
-/// Warps with the same positions in the file.
 struct Row<'a> {
     warps: &'a [(u32, u32)],
-    /// Places of the lanes, with counts of 0, and the number of lanes of each warp there.
     places: Vec<HangPlace>,
     lanes: Vec<u64>,
 }
@@ -173,7 +170,6 @@ impl<'a> Row<'a> {
         Self { warps: &at.warps, places, lanes }
     }
 
-    /// Returns the warps of the row that the launch has.
     fn all(&self, info: &LaunchInfo) -> impl Iterator<Item = u32> {
         let most = info.warps();
         let range =
@@ -181,7 +177,6 @@ impl<'a> Row<'a> {
         self.warps.iter().flat_map(range)
     }
 
-    /// Returns the block barriers where the warps wait.
     fn barriers(&self) -> impl Iterator<Item = &str> {
         let at_barrier = |place: &&HangPlace| place.doing == Doing::Barrier && place.barrier != "warp";
         self.places.iter().filter(at_barrier).map(|place| place.barrier.as_str())
@@ -193,7 +188,6 @@ impl HangPlace {
         self.doing == Doing::Barrier && self.barrier.starts_with("bar ")
     }
 
-    /// Changes the place to the loop around the barrier, if there is one.
     fn pass(&mut self, trace: &TraceFile) {
         let Some(head) = location(trace, self.location).and_then(|info| head(trace, info)) else { return };
         let (doing, barrier, lanes) = (Doing::Loop, String::new(), self.lanes);
@@ -246,7 +240,6 @@ fn find_missing<'r>(
 
 fn location(trace: &TraceFile, id: u16) -> Option<&LocationInfo> {
     let all = &trace.metadata().locations;
-    // In most files, locations are in the order of their ids.
     let near = all.get(usize::from(id).wrapping_sub(1)).filter(|info| info.id == id);
     near.or_else(|| all.iter().find(|info| info.id == id))
 }
@@ -291,7 +284,6 @@ fn place(trace: &TraceFile, at: &LanesAt, failed: bool) -> HangPlace {
     head(trace, info).map_or_else(|| of(Doing::At, info), |head| of(Doing::Loop, head))
 }
 
-/// Returns the head of the innermost loop around a location.
 fn head<'a>(trace: &'a TraceFile, info: &'a LocationInfo) -> Option<&'a LocationInfo> {
     let mut inner = Some(info);
     while let Some(around) = inner {

@@ -16,19 +16,17 @@ pub struct HostRan {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// Time of submission to the device, in nanoseconds since 1970-01-01 UTC. A string in JSON, because many
-    /// JSON readers keep only 53 bits of a number.
+    /// Submission to the device, in nanoseconds since 1970-01-01 UTC. A string in JSON, because many JSON
+    /// readers keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
     /// Time until the host saw the launch's end; `None` if it did not.
     pub nanoseconds: Option<u64>,
-    /// Time from the observed end of all earlier launches to this submission. 0 for the first launch, and if
-    /// an earlier launch has no observed end.
+    /// Time from the observed end of all earlier launches to this submission; 0 if none or unknown.
     pub gap_nanoseconds: u64,
 }
 
-/// Run times of launches by the host's clocks, from submission to observed end: upper bounds of the time they
-/// took.
+/// Run times of launches by the host's clocks, from submission to observed end: upper bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostSchedule {
@@ -44,7 +42,6 @@ pub struct HostSchedule {
 }
 
 impl HostSchedule {
-    /// Reads the run times of these launches; `None` if the file has none.
     pub(crate) fn new<'a>(trace: &TraceFile, launches: impl Iterator<Item = &'a LaunchInfo>) -> Option<Self> {
         let known = launches.filter_map(|info| Some((info, *trace.host_launch(info.number())?)));
         let mut known: Vec<(&LaunchInfo, HostLaunch)> = known.collect();
@@ -117,7 +114,6 @@ fn as_text_if_known<S: serde::Serializer>(number: &Option<u64>, serializer: S) -
 }
 
 impl HostSummary {
-    /// Reads the summary; `None` if the file has no data about the host's clocks.
     pub(crate) fn new(trace: &TraceFile) -> Option<Self> {
         let reading = |&ClockReading { realtime, monotonic, timer, width }: &ClockReading| HostReading {
             realtime,

@@ -36,7 +36,6 @@ pub fn by_label(trace: &TraceFile, analysis: &Analysis) -> Vec<LabelFigures> {
             warps: 0,
             counts: Counts::default(),
         });
-        // Entries of a launch are adjacent.
         figures.launches += u64::from(last.replace(warp.launch) != Some(warp.launch));
         figures.warps += warps;
         figures.counts.add(&warp.counts.of_all(warps));

@@ -46,9 +46,9 @@ impl LaunchSiteFigures {
     }
 }
 
-/// Returns figures for each line that launches kernels, or with `by_stack` for each call stack. Those with the
-/// most idle slots come first, then those with the most launches. Returns nothing if no launch has a call
-/// stack. Launches are all of the file; counts are over the warps of the analysis.
+/// Returns figures for each line that launches kernels, or with `by_stack` for each call stack, by idle slots
+/// and launches, descending. Empty if no launch has a call stack. Launches are all of the file; counts are
+/// over the warps of the analysis.
 pub fn by_launch_site(trace: &TraceFile, analysis: &Analysis, by_stack: bool) -> Vec<LaunchSiteFigures> {
     let mut of_stacks: BTreeMap<Option<u32>, (u32, LaunchSiteFigures, BTreeMap<u32, u64>)> = BTreeMap::new();
     for info in trace.launches() {

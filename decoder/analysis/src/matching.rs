@@ -11,8 +11,8 @@ use crate::figures::WarpFigures;
 use crate::selection::kernel_name;
 use crate::warps::WarpTable;
 
-/// Pairs the n-th launches of the kernels with the same name in two traces. Pairs launches of kernels that
-/// only one trace has by number. The pairs are in the order of the first trace.
+/// Pairs the n-th launches of kernels with equal names in two traces. Pairs launches of kernels that only one
+/// trace has by number. Keeps the order of the first trace.
 pub(crate) fn launches(traces: [&TraceFile; 2]) -> Vec<[&LaunchInfo; 2]> {
     let [old, new] = traces.map(by_kernel);
     let mut pairs = Vec::new();
@@ -46,8 +46,7 @@ pub(crate) fn kernels(trace: &TraceFile) -> BTreeSet<&str> {
     by_kernel(trace).into_keys().collect()
 }
 
-/// Calls `each` with pairs of warps: of the same index in launches of the same shape, and otherwise with the
-/// same global coordinates of their lanes.
+/// Calls `each` with pairs of warps: of equal index in launches of equal shape, otherwise of equal threads.
 pub(crate) fn warps(
     launches: &[[&LaunchInfo; 2]],
     [old, new]: [&WarpTable; 2],

@@ -3,15 +3,14 @@
 //! Each lane has a stack of locations with counts. A visit of a location on the stack ends a loop iteration:
 //! the entries above it (the loop's body and inner loops) are removed, and its count increases by one. Any
 //! other location is pushed with a count of 1. The count of an entry at its removal, or at the end of the
-//! warp, is its number of *trips*. A location with more than one trip is the head of a loop. With a trace
-//! point at the start of each loop body, these are the heads, and each trip of an outer loop starts its inner
-//! loops anew.
+//! warp, is its number of *trips*; a location with more than one is the head of a loop. With a trace point at
+//! the start of each loop body, each trip of an outer loop starts its inner loops anew.
 //!
 //! The stacks of all lanes share one list of entries, oldest first. An entry has a location, and the lanes
-//! that one event pushed and that still have it. The stack of a lane consists of its entries. An event adds
-//! at most one entry. Returning lanes leave the last entries, down to the entry of the location.
+//! that one event pushed and that still have it. An event adds at most one entry. Returning lanes leave the
+//! last entries, down to the entry of the location.
 //!
-//! A cycle is processed in two passes. Each later iteration removes the same entries as the second one. Only
+//! A cycle is processed in two passes. Each later iteration removes the same entries as the second one; only
 //! the count of the lowest location in the stack that the body reaches continues to grow.
 
 use warptrace_format::Event;
@@ -26,16 +25,13 @@ const HALF: u16 = MAX_DEPTH as u16 / 2;
 const _: () = assert!(HALF as usize >= warptrace_format::codec::MAX_BODY);
 
 const LANES: usize = 32;
-/// Number of entries at which empty ones are first removed.
 const FEW_ENTRIES: usize = 256;
 /// Entries that are skipped together if none contains the lanes.
 const STRETCH: usize = 16;
 const UNSEEN: u32 = u32::MAX;
 
-/// Counts the trips of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
-    /// Warps of the current class.
     warps: u64,
     /// Lanes of each entry; 0 if all have left.
     entries: Vec<u32>,
@@ -43,7 +39,6 @@ pub(crate) struct Nesting {
     numbers: Vec<u16>,
     /// Length of `entries` at which empty entries are removed.
     many: usize,
-    /// Index into `visited`, by location id.
     number_of: Vec<u32>,
     visited: Vec<Visited>,
     /// Upper bound of the stack depth: the last computed depth plus the entries since then.
@@ -62,7 +57,6 @@ fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How an event is counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Once,
@@ -94,7 +88,6 @@ impl Nesting {
         }
     }
 
-    /// Takes `times` more iterations of a cycle after the first.
     fn repeat(&mut self, body: &[Event], times: u64) {
         self.reached.clear();
         body.iter().for_each(|&event| self.visit(event, 1, Pass::Repeated(times)));
@@ -199,7 +192,6 @@ impl Nesting {
         }
     }
 
-    /// Removes an entry from the stacks of lanes that have it.
     #[inline(always)]
     fn leave(&mut self, entry: usize, lanes: u32, weight: u64) {
         self.entries[entry] &= !lanes;
@@ -222,7 +214,6 @@ impl Nesting {
                 self.depth_bound = usize::from(deepest);
                 return;
             }
-            // From here to the end of the warp, the depths are counted.
             self.depths = Some(depths);
         }
         let Some(depths) = &self.depths else { return };
@@ -238,8 +229,7 @@ impl Nesting {
                 }
                 continue;
             }
-            // A cycle's body does not reach this far down, so the second pass also removes these entries
-            // once.
+            // A cycle's body does not reach this far down: the second pass also removes these entries once.
             self.leave(entry, lanes, 1);
             for lane in lanes_of(lanes) {
                 taken[lane] += 1;
@@ -250,7 +240,6 @@ impl Nesting {
         }
     }
 
-    /// Removes the entries that all lanes have left.
     #[cold]
     fn tidy(&mut self) {
         let mut kept = 0;

@@ -18,10 +18,8 @@ impl Nesting {
     }
 }
 
-/// Number of lanes by location and number of trips.
 type FoundNesting = BTreeMap<u16, BTreeMap<u64, u64>>;
 
-/// Adds the trips of the locations that one lane visits.
 fn of_lane(locations: impl Iterator<Item = u16>, depth: usize, found: &mut FoundNesting) {
     let mut stack: Vec<(u16, u64)> = Vec::new();
     let mut over =
@@ -143,7 +141,6 @@ fn lanes_of_an_event_share_an_entry() {
     assert_eq!(nesting.entries, [0xff]);
 }
 
-/// Generates events of lanes that diverge, at many locations.
 fn diverged() -> impl Strategy<Value = Vec<Event>> {
     let mask =
         prop_oneof![8 => (0_u32..32).prop_map(|lane| 1 << lane), 1 => any::<u32>().prop_map(|m| m | 1)];

@@ -68,10 +68,7 @@ pub struct OddTrips {
 }
 
 impl Oddity {
-    /// Reads the events of one warp. `analysis` must be of the same trace.
-    ///
-    /// # Errors
-    /// The trace does not have the warp, or is damaged.
+    /// Reads the events of a warp of the trace of `analysis`. Fails if the warp does not exist or is damaged.
     pub fn new(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
         let unknown = AnalysisError::UnknownLaunch { launch: warp.launch, launches: trace.launches().len() };
         let info = trace.launch(warp.launch).ok_or(unknown)?;
@@ -157,7 +154,6 @@ impl Oddity {
     }
 }
 
-/// Returns the first lane with the most visits of a location, and the number of these visits.
 fn busiest(trace: &TraceFile, warp: &WarpFigures, location: u16) -> Result<(u32, u64), AnalysisError> {
     let mut came = [0_u64; WARP_LANES as usize];
     trace.decode_warp(warp.launch, warp.warp, 0)?.each_item(|WarpItem { item, .. }| {

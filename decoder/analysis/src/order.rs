@@ -2,15 +2,12 @@
 
 use std::cmp::Ordering;
 
-/// Stable sorts of slices that add little machine code.
-///
-/// The standard library's sort is monomorphized for each closure: a fifth of the intermediate code of the
-/// packages that print figures. These methods sort indices with one shared sort, and then move the items.
+/// Stable sorts of slices that add little machine code. The standard library's sort is monomorphized for each
+/// closure: a fifth of the intermediate code of the packages that print figures. These methods sort indices
+/// with one shared sort, and then move the items.
 pub trait OrderItems<T> {
-    /// Sorts the items; equal items keep their order. Calls `compare` O(n log n) times for n items.
-    ///
-    /// # Panics
-    /// May panic if `compare` is not a total order. If it does not panic, the resulting order is unspecified.
+    /// Sorts the items; equal items keep their order. Calls `compare` O(n log n) times for n items. If
+    /// `compare` is not a total order, may panic; otherwise the resulting order is unspecified.
     fn order_by(&mut self, compare: impl Fn(&T, &T) -> Ordering);
 
     /// Sorts the items by a key; equal items keep their order. Computes the key for each comparison.
@@ -33,7 +30,6 @@ impl<T> OrderItems<T> for [T] {
     }
 }
 
-/// Returns the position of each of `len` items in sorted order.
 fn places(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     order.sort_by(|&a, &b| compare(a, b));

@@ -44,7 +44,6 @@ impl Pairs {
         }
     }
 
-    /// Replaces an entry of the recent pairs.
     #[cold]
     #[inline(never)]
     fn replace(&mut self, at: usize, key: u32, sum: Sum) {
@@ -57,7 +56,6 @@ impl Pairs {
         }
     }
 
-    /// Moves the recent pairs to the map of all pairs.
     fn settle(&mut self) {
         let mut recent = std::mem::take(&mut self.recent);
         for (key, sum) in recent.iter_mut().filter(|(_, sum)| sum.times > 0) {
@@ -109,7 +107,6 @@ impl Pairs {
 mod tests {
     use super::*;
 
-    /// Returns pairs from the locations of a range to 1,024 others.
     fn pairs(from: std::ops::Range<u16>) -> Pairs {
         let mut pairs = Pairs::default();
         for (from, to) in from.flat_map(|from| (0..1 << 10).map(move |to| (from, to))) {

@@ -13,7 +13,6 @@ use warptrace_format::Event;
 use crate::figures::WarpName;
 
 const STRETCH: usize = 1024;
-/// Stretches that can wait for comparison.
 const WAITING: usize = 4;
 
 /// Items of a warp, with their bodies one after another.
@@ -29,8 +28,7 @@ type Difference = (u64, [Option<Event>; 2]);
 
 type Stretches = Receiver<Result<Stretch, DecodeError>>;
 
-/// Returns the first difference between two event sequences; `None` if they are equal. `rename` maps events
-/// of the second trace to location ids of the first.
+/// Returns the first difference between two event sequences. `rename` maps locations of the second trace.
 pub(crate) fn first_difference(
     traces: [&TraceFile; 2],
     warps: [WarpName; 2],
@@ -46,7 +44,6 @@ pub(crate) fn first_difference(
     })
 }
 
-/// Sends the items of a warp until the receiver is closed.
 fn decode(trace: &TraceFile, warp: WarpName, sender: &SyncSender<Result<Stretch, DecodeError>>) {
     let WarpName { launch, warp } = warp;
     let mut stretch = Stretch::default();
@@ -73,7 +70,6 @@ struct Cursor {
     /// Next item of the current stretch, and the start of its body.
     next: usize,
     next_body: usize,
-    /// Start and length of the current body.
     body: (usize, usize),
     /// Events of the item before and after the cursor.
     passed: u64,
@@ -102,10 +98,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Returns the event at a distance from the cursor, within the item.
     fn ahead(&self, events: u64) -> Event {
         let (from, length) = self.body;
-        // Less than the length of the body.
         self.current.events[from + ((self.passed + events) % length as u64) as usize]
     }
 

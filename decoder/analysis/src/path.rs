@@ -6,15 +6,14 @@
 //! v_1 * B^(n-1) + v_2 * B^(n-2) + ... + v_n   modulo 2^61 - 1,   B = 0x0b5a_d4ec_eda1_ce2a
 //! ```
 //!
-//! (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987). It depends only on the events,
-//! not on their division into items. Each item is an affine map of the previous digest, and squaring computes
-//! a repeated map. Events that are chosen to collide defeat it.
+//! (Karp and Rabin, "Efficient randomized pattern-matching algorithms", 1987). It does not depend on the
+//! division of events into items. Each item is an affine map of the previous digest, and squaring computes a
+//! repeated map. Events that are chosen to collide defeat it.
 
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
 
 const P: u64 = (1 << 61) - 1;
-/// The base: an arbitrary number below `P`.
 const B: u64 = 0x0b5a_d4ec_eda1_ce2a;
 
 const fn mul(a: u64, b: u64) -> u64 {
@@ -75,7 +74,6 @@ const fn number(event: Event) -> u64 {
     (event.location as u64) << 32 | event.mask as u64
 }
 
-/// Returns the event with its location id in `renamed`; unchanged if `renamed` does not have the id.
 pub(crate) fn rename(event: Event, renamed: &[u16]) -> Event {
     let location = renamed.get(usize::from(event.location)).copied().unwrap_or(event.location);
     Event { location, mask: event.mask }
@@ -85,7 +83,6 @@ pub(crate) fn rename(event: Event, renamed: &[u16]) -> Event {
 pub(crate) struct PathDigest(u64);
 
 impl PathDigest {
-    /// Returns the digest, a number below 2^61 - 1.
     pub(crate) const fn value(self) -> u64 {
         self.0
     }

@@ -47,11 +47,9 @@ pub(crate) struct Points<'a> {
     shared_lines: Vec<Option<u32>>,
 }
 
-/// Key of a branch: file, parent, and the line and column where its sides end, or its line if that is
-/// unknown.
+/// Key of a branch: file, parent, and line and column where its sides end, or its line if unknown.
 type Branch<'a> = (&'a str, u16, u32, u32);
 
-/// Returns the branch that a location is a side of; `None` if it is not a side.
 fn branch(info: &LocationInfo) -> Option<Branch<'_>> {
     let is_side = matches!(info.kind, LocationKind::Then | LocationKind::Else | LocationKind::Arm);
     let end = if info.rejoin_line == 0 { info.line } else { info.rejoin_line };
@@ -79,7 +77,6 @@ impl<'a> Points<'a> {
         Self { by_id, weights: weights(trace).unwrap_or_default(), shared_lines }
     }
 
-    /// Returns the decisions of the branches that have a visited side.
     pub(crate) fn decisions(&self, is_visited: impl Fn(u16) -> bool) -> Decisions {
         Decisions::new(self.by_id.iter().flatten().copied(), is_visited)
     }
@@ -88,7 +85,6 @@ impl<'a> Points<'a> {
         Self { weights: Vec::new(), ..self }
     }
 
-    /// Returns the kinds of the locations where waits begin or end, by id; empty if there are none.
     pub(crate) fn waits(&self) -> Vec<Option<LocationKind>> {
         use LocationKind::{Barrier, Wait, Waited};
         let of_wait = |info: &Option<&LocationInfo>| {
@@ -98,7 +94,6 @@ impl<'a> Points<'a> {
         if kinds.iter().any(Option::is_some) { kinds } else { Vec::new() }
     }
 
-    /// Returns the code's information about the wait that begins at a location.
     pub(crate) fn wait(&self, location: u16) -> Option<Box<WaitInfo>> {
         self.by_id.get(usize::from(location)).copied().flatten()?.wait.clone()
     }
@@ -116,7 +111,6 @@ impl<'a> Points<'a> {
         self.shared_lines.get(usize::from(id)).copied().flatten()
     }
 
-    /// Returns the location with this id if it is in the table.
     pub(crate) fn known(&self, id: u16) -> Option<Point> {
         let is_known = self.by_id.get(usize::from(id)).is_some_and(Option::is_some);
         is_known.then(|| self.point(id))

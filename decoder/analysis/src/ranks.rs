@@ -1,6 +1,6 @@
 //! Puts launches of several ranks of a job on one time axis.
 //!
-//! Each file has the times of its launches by a clock of its host. Files of one host share that clock. Clocks
+//! Each file has the times of its launches by a clock of its host; files of one host share that clock. Clocks
 //! of different hosts are aligned by launches that end on all ranks at the same time, such as collectives.
 //! The remaining differences are the error.
 
@@ -30,7 +30,6 @@ pub enum RankClock {
 pub(crate) struct Ran {
     /// Index of its kernel in [`RankTimes::kernels`].
     pub(crate) kernel: u32,
-    /// Start and end; `None` if unknown.
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
 }
@@ -38,7 +37,6 @@ pub(crate) struct Ran {
 /// Launch times in the file of a rank.
 #[derive(Clone, Debug, Default)]
 pub struct RankTimes {
-    /// Name of the file in the output.
     pub(crate) file: String,
     pub(crate) origin: Option<Box<Origin>>,
     /// Source of the times; `None` if the file has no launch times.
@@ -53,10 +51,7 @@ pub struct RankTimes {
 
 impl RankTimes {
     /// Reads the launch times of a file, including the spans of warps. `file` is its name in the output,
-    /// `lacks` a sentence about missing data. Takes memory for each launch.
-    ///
-    /// # Errors
-    /// Reading exceeds the work limit.
+    /// `lacks` a sentence about missing data. Takes memory for each launch. Fails above the work limit.
     pub fn new(trace: &TraceFile, file: String, lacks: String) -> Result<Self, DecodeError> {
         let timer = if trace.has_spans() { trace.on_host(0) } else { None };
         let mut clock = None;

@@ -45,7 +45,6 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
         for [first, second] in launches {
             let values = [value(first), value(second)];
             let name = kernel_name(traces[0], first);
-            // Only the first differing launch of each kernel.
             if values[0] != values[1] && said.insert(name) {
                 add(format!("{what} of {name}"), values.map(Some));
             }
@@ -86,7 +85,6 @@ pub(crate) fn differences(traces: [&TraceFile; 2], launches: &[[&LaunchInfo; 2]]
     found
 }
 
-/// Returns a codec in the syntax of the command-line option.
 fn codec(codec: &CodecSpec) -> String {
     match codec {
         CodecSpec::Ecl(params) => format!("ecl:{},{},{}", params.hash_bits, params.shift, params.window_bits),
@@ -97,7 +95,6 @@ fn codec(codec: &CodecSpec) -> String {
 
 type Fact = fn(&LaunchInfo) -> String;
 
-/// Compared facts about a launch, by name.
 const LAUNCH: [(&str, Fact); 4] = [
     ("grid", |info| size(info.grid())),
     ("block", |info| size(info.block())),
@@ -105,7 +102,6 @@ const LAUNCH: [(&str, Fact); 4] = [
     ("recorded warps", |info| info.chosen().count().to_string()),
 ];
 
-/// Returns `64x1x1` as `64`, `8x4x1` as `8x4`.
 fn size(size: [u32; 3]) -> String {
     match size {
         [x, 1, 1] => x.to_string(),

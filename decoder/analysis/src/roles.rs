@@ -3,7 +3,7 @@
 //!
 //! Each location of a launch has a 32-bit mask of the warp numbers that visited it. Two numbers have the same
 //! role if their warps visit the same loop. Loops that all numbers visit are ignored, because roles can
-//! diverge after them. If such a loop is reachable from other loops, the warps reconverge and have one role.
+//! diverge after them; if such a loop is reachable from other loops, the warps reconverge and have one role.
 //! Numbers without any of these loops form a separate role if there are two others.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,10 +41,8 @@ pub struct Role {
     pub head: Option<u16>,
 }
 
-/// Roles of a launch with more than one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FoundRoles {
-    /// Warp numbers of each role.
     masks: Vec<u32>,
     branch: Option<u16>,
     roles: Vec<Role>,
@@ -57,7 +55,6 @@ impl FoundRoles {
         u8::try_from(at + 1).ok()
     }
 
-    /// Adds the roles to the roles of other launches.
     pub(crate) fn add_to(self, all: &mut Vec<KernelRoles>, kernel: &str, launch: u32) {
         let is_same = |other: &&mut KernelRoles| {
             other.kernel == kernel && (other.branch, &other.roles) == (self.branch, &self.roles)
@@ -72,7 +69,6 @@ impl FoundRoles {
     }
 }
 
-/// Visits of a location by warp number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Came {
     pub(crate) location: u16,
@@ -156,7 +152,6 @@ pub(crate) fn find(came: &[Came], edges: &[Edge]) -> Option<FoundRoles> {
     Some(FoundRoles { roles: masks.iter().enumerate().map(role).collect(), masks, branch })
 }
 
-/// Merges masks that share a bit.
 fn components(masks: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut joined: Vec<u32> = Vec::new();
     for mut mask in masks.filter(|mask| *mask != 0) {
@@ -170,7 +165,6 @@ fn components(masks: impl Iterator<Item = u32>) -> Vec<u32> {
     joined
 }
 
-/// Returns these locations and those that are reachable from them.
 fn reach(from: impl Iterator<Item = u16>, edges: &BTreeMap<u16, Vec<u16>>) -> BTreeSet<u16> {
     let mut reached = BTreeSet::new();
     let mut waiting: Vec<u16> = from.collect();
@@ -238,7 +232,6 @@ mod tests {
         ];
         let expected = vec![role(&[0], Some(5), Some(6)), role(&[1, 2, 3], Some(7), Some(8))];
         assert_eq!(found(&of, &between), Some((Some(4), expected)));
-        // With an edge back to a loop of all warps, they reconverge.
         between.extend([(10, 2)]);
         assert_eq!(found(&of, &between), None);
     }
@@ -263,7 +256,6 @@ mod tests {
         ] {
             assert_eq!(found(of, &[(1, 2), (1, 3), (1, 4)]), None, "{of:?}");
         }
-        // A head that all warps visit does not distinguish them.
         assert_eq!(found(&[], &[]), None);
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Loops are the strongly connected components of the control flow that lanes took. The head of a loop is the
 //! location where most lanes enter. The components that remain without it are the inner loops (B.
-//! Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs", 1993). Each location is
-//! thus in one place of the tree, and sums add up. A function with several calls in a kernel appears at one
-//! of them.
+//! Steensgaard, "Sequentializing Program Dependence Graphs for Irreducible Programs", 1993). Each location
+//! and each function of a kernel has one place in the tree, so sums add up.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +108,6 @@ pub fn roll_up(trace: &TraceFile, analysis: &Analysis) -> Vec<Part> {
     analysis.kernels.iter().map(of).collect()
 }
 
-/// Name and function of each location.
 type NameTable<'a> = BTreeMap<u16, [&'a str; 2]>;
 
 fn of_kernel(kernel: &KernelFigures, table: &NameTable<'_>) -> Part {
@@ -125,7 +123,6 @@ struct Flow<'a> {
     table: &'a NameTable<'a>,
     ids: Vec<u16>,
     next: Vec<Vec<usize>>,
-    /// Edges into each location: source and number of lanes.
     before: Vec<Vec<(Option<usize>, u64)>>,
 }
 
@@ -144,7 +141,6 @@ impl<'a> Flow<'a> {
         Self { kernel, table, ids, next, before }
     }
 
-    /// Returns the function of a location; `around` if it is unknown.
     fn function(&self, node: usize, around: &'a str) -> &'a str {
         let found = self.table.get(&self.ids[node]).map(|[_, function]| *function);
         found.filter(|name| !name.is_empty()).unwrap_or(around)
@@ -164,7 +160,6 @@ impl<'a> Flow<'a> {
         Part { kind, name, location: Some(id), counts, caused, time, own: counts, parts }
     }
 
-    /// Returns the parts that these locations of `function` form.
     fn parts(&self, nodes: &[usize], function: &'a str, depth: usize) -> Vec<Part> {
         let (mut parts, mut called) = (Vec::new(), BTreeMap::<&str, Vec<Part>>::new());
         for set in self.rounds(nodes) {
@@ -191,7 +186,6 @@ impl<'a> Flow<'a> {
         parts
     }
 
-    /// Returns the location where most lanes enter a loop.
     fn head(&self, set: &[usize]) -> usize {
         let inside: FxHashSet<usize> = set.iter().copied().collect();
         let is_outside = |from: &Option<usize>| from.is_none_or(|from| !inside.contains(&from));
@@ -202,10 +196,8 @@ impl<'a> Flow<'a> {
         set.iter().copied().max_by_key(|&node| (lanes(node), std::cmp::Reverse(node))).unwrap_or(set[0])
     }
 
-    /// Returns the strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms",
-    /// 1972).
+    /// Returns the strongly connected components (Tarjan, "Depth-First Search and Linear Graph Algorithms").
     fn rounds(&self, nodes: &[usize]) -> Vec<Vec<usize>> {
-        /// Marks a node that is in a component.
         const DONE: usize = usize::MAX;
         // For each node: 0 if not visited, otherwise the lowest number of a node that it leads back to.
         let mut earliest: FxHashMap<usize, usize> = nodes.iter().map(|&node| (node, 0)).collect();

@@ -57,7 +57,6 @@ fn loops_are_inside_each_other_as_lanes_go_round() {
     ];
     let part = rolled(&edges, &[]);
     assert_eq!(shape(&part), "k(1 @2(2 @3(3 4) 5) @6(6) 7)");
-    // Inclusive and exclusive, in idle slots and visits.
     assert_eq!((part.counts.idle, part.counts.visits, part.own.idle), (28, 70, 8));
     let outer = &part.parts[1];
     assert_eq!((outer.counts.idle, outer.own.idle, outer.parts[1].own.idle), (14, 7, 7));
@@ -69,7 +68,6 @@ fn loops_are_inside_each_other_as_lanes_go_round() {
 
 #[test]
 fn most_lanes_come_in_by_the_head() {
-    // Lanes enter the loop of 2 and 3 at both.
     let shape_of = |by_two, by_three| {
         shape(&rolled(&[(0, 1, 9), (1, 2, by_two), (1, 3, by_three), (2, 3, 50), (3, 2, 50), (3, 0, 9)], &[]))
     };
@@ -86,7 +84,6 @@ fn functions_are_where_they_are_called() {
 
 #[test]
 fn any_control_flow_is_rolled_up() {
-    // All pairs, and a long chain: each location is in one place.
     let pairs = (1..40_u16).flat_map(|a| (1..40).map(move |b| (a, b, 1)));
     let chain = (40..30_000_u16).map(|a| (a, a + 1, 1));
     let part = rolled(&pairs.chain(chain).collect::<Vec<_>>(), &[]);

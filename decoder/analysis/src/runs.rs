@@ -31,10 +31,7 @@ pub struct WarpRuns {
 }
 
 impl WarpRuns {
-    /// Reads the first `limit` runs of a warp. Processes all items of the warp, without expanding them.
-    ///
-    /// # Errors
-    /// The trace has no such warp, or is damaged.
+    /// Reads the first `limit` runs of a warp and counts the rest. Fails if it does not exist or is damaged.
     pub fn read(trace: &TraceFile, launch: u32, warp: u32, limit: usize) -> Result<Self, DecodeError> {
         let mut found = Self { limit, ..Self::default() };
         trace.decode_warp(launch, warp, 0)?.each_item(|item| found.take(item))?;
@@ -42,10 +39,8 @@ impl WarpRuns {
     }
 
     /// Reads the runs of many warps of a launch in one pass, in order. `limit` returns how many runs to keep
-    /// of a warp, or `None` to skip it. Calls `sink` with each warp and its runs until `sink` breaks.
-    ///
-    /// # Errors
-    /// The trace has no such launch, or is damaged.
+    /// of a warp, or `None` to skip it. Calls `sink` with each warp and its runs until `sink` breaks. Fails
+    /// if the trace has no such launch, or is damaged.
     pub fn read_many(
         trace: &TraceFile,
         launch: u32,
@@ -71,7 +66,6 @@ impl WarpRuns {
         }
     }
 
-    /// Takes an item. Expands only the runs that are kept.
     fn take(&mut self, mut found: WarpItem<'_>) {
         let (body, times) = (found.item.body(), u64::from(found.item.times()));
         let (Some(&first), Some(&last)) = (body.first(), body.last()) else { return };
@@ -96,7 +90,6 @@ impl WarpRuns {
     }
 }
 
-/// Adds a run to `first`. Breaks when it has `limit` runs.
 fn push(first: &mut Vec<WarpRun>, run: EventRun, limit: usize) -> ControlFlow<()> {
     let Event { location, mask } = run.event;
     first.push(WarpRun { location, mask, times: run.count });

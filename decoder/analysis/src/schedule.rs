@@ -1,11 +1,8 @@
-//! Run times of launches, computed from their blocks, in nanoseconds of the global timer, which advances in
-//! steps.
+//! Run times of launches, from their blocks, in nanoseconds of the global timer, which advances in steps.
 //!
 //! A multiprocessor is *busy* while a block runs on it. It *waits* from the end of its last block to the end
-//! of the launch: the *tail* of the launch.
-//!
-//! Only blocks with recorded and selected warps count, and only if each warp that began is known to have
-//! ended.
+//! of the launch: the *tail* of the launch. Only blocks with recorded and selected warps count, and only if
+//! each warp that began is known to have ended.
 
 use std::cmp::Reverse;
 
@@ -47,16 +44,14 @@ pub struct LaunchSchedule {
     pub launch: u32,
     /// Name of its kernel.
     pub kernel: String,
-    /// Start time of the first warp, by the global timer. A string in JSON, because many JSON readers keep
-    /// only 53 bits of a number.
+    /// Start of the first warp, by the global timer. A string in JSON: readers may keep only 53 bits.
     #[serde(serialize_with = "as_text")]
     pub begin: u64,
     /// Time from then to the last known end of a warp.
     pub nanoseconds: u64,
     /// Outcome: `completed`, `failed`, `interrupted` or `unknown`.
     pub ended: &'static str,
-    /// Time from the end of all earlier launches to the start of this one. 0 for the first, or if they
-    /// overlap.
+    /// Time from the end of all earlier launches to this start; 0 for the first, or if they overlap.
     pub gap_nanoseconds: u64,
     /// Time during which launches that began earlier were still running.
     pub overlap_nanoseconds: u64,
@@ -120,9 +115,8 @@ pub struct Schedule {
     pub gap_nanoseconds: u64,
     /// Time with more than one running launch, counted once for each additional one.
     pub overlap_nanoseconds: u64,
-    /// Step of the global timer, as measured at the start of the recording, otherwise computed: the greatest
-    /// common divisor of all differences between times. 0 if fewer than 8 times differ from the first,
-    /// because few times can have a larger divisor.
+    /// Step of the global timer: measured at the start of the recording, otherwise the greatest common
+    /// divisor of all differences between times, or 0 if fewer than 8 times differ from the first.
     pub timer_step_nanoseconds: u64,
 }
 
@@ -151,8 +145,7 @@ pub struct SpanSummary {
 }
 
 impl SpanSummary {
-    /// Reads the spans of all launches; `None` if they were not recorded. Damaged spans count as unknown.
-    /// Fails if reading exceeds the work limit.
+    /// Reads the recorded spans of all launches. Damaged ones are unknown. Fails above the work limit.
     pub(crate) fn new(trace: &TraceFile) -> Result<Option<Self>, DecodeError> {
         if !trace.has_spans() {
             return Ok(None);
@@ -170,10 +163,8 @@ impl SpanSummary {
 }
 
 /// Reads the run times of the warps of these launches, and sets them in `warps`, which must be in order.
-/// Returns them with the number of selected warps without a run time. Omits damaged spans.
-///
-/// Takes 32 bytes for each block of one launch at a time, and 8 for each of its warps. Fails if reading exceeds
-/// the work limit.
+/// Returns them with the number of selected warps without a run time. Omits damaged spans. Memory: 32 bytes
+/// for each block of one launch, and 8 for each of its warps. Fails if reading exceeds the work limit.
 pub(crate) fn read<'a>(
     trace: &TraceFile,
     launches: impl Iterator<Item = &'a LaunchInfo>,
@@ -203,7 +194,6 @@ pub(crate) fn read<'a>(
     Ok((schedule, untimed))
 }
 
-/// Computes the schedule of a launch from its blocks; `None` if there are none.
 fn of_blocks(
     trace: &TraceFile,
     info: &LaunchInfo,

@@ -24,7 +24,7 @@ pub struct Selection {
     /// Only the warp with this number in its block.
     pub warp: Option<u32>,
     /// Restricts the figures of single warps to visits of this location, and omits warps without such visits.
-    /// The sums of locations, lines and edges are not affected.
+    /// Does not affect the sums of locations, lines and edges.
     pub focus: Option<u16>,
 }
 
@@ -35,10 +35,8 @@ impl Selection {
         self.kernel.is_none() && self.launch.is_none() && self.block.is_none() && self.warp.is_none()
     }
 
-    /// Returns the selected launches, and filters for their warps, which ignore [`warp`](Self::warp).
-    ///
-    /// # Errors
-    /// The trace does not have the selected kernel, launch, block or warp.
+    /// Returns the selected launches, and filters for their warps, which ignore [`warp`](Self::warp). Fails
+    /// if the trace does not have the selected kernel, launch, block or warp.
     pub fn launches(&self, trace: &TraceFile) -> Result<Vec<(LaunchInfo, WarpFilter)>, AnalysisError> {
         if let Some(launch) = self.launch
             && trace.launch(launch).is_none()
@@ -125,10 +123,7 @@ impl Selection {
         }
     }
 
-    /// Returns the losses of the selected warps on a track, in order. Filters [`TraceFile::lossy_warps`].
-    ///
-    /// # Errors
-    /// As for [`TraceFile::lossy_warps`].
+    /// Returns the losses of the selected warps on a track, as [`TraceFile::lossy_warps`] for all warps.
     pub fn lacking<'a>(
         &self,
         trace: &'a TraceFile,
@@ -150,10 +145,7 @@ impl Selection {
         Ok(all.filter_map(move |lossy| lossy.map(&of_selected).transpose()))
     }
 
-    /// Counts the addresses and values that the selected warps of a launch lost, as far as known.
-    ///
-    /// # Errors
-    /// As [`lacking`](Self::lacking).
+    /// Counts the accesses that the selected warps of a launch lost. Fails as [`lacking`](Self::lacking).
     pub fn lost_accesses(&self, trace: &TraceFile, info: &LaunchInfo) -> Result<u64, DecodeError> {
         self.lacking(trace, info, trace.data_track())?
             .try_fold(0_u64, |lost, lossy| Ok(lost.saturating_add(lossy?.total().unwrap_or(0))))

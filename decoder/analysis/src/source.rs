@@ -18,7 +18,6 @@ const SOURCES: [&str; 36] = [
     "hip", "hpp", "hxx", "inc", "inl", "ipp", "jl", "ll", "mlir", "mojo", "nv", "ptx", "py", "pyi", "pyx",
     "rs", "slang", "tcc", "ttir", "ttgir",
 ];
-/// Limit of the components of a path.
 const MAX_PARTS: usize = 64;
 
 /// Reason why a source is not available.
@@ -57,15 +56,12 @@ impl SourceCode {
     }
 }
 
-/// Reads a source that a trace names, from the trace if it keeps the text, otherwise from a file.
-///
-/// Looks up the path in the current directory. In each of `folders`, looks up the path as it is, and then
-/// without its first components, removed one at a time. A trace is untrusted: only files inside these folders
-/// are read, for any `..`, link or absolute path, and only if they are not hidden, not in a hidden folder,
-/// and sources by their name and text.
-///
-/// # Errors
-/// No source was found, or a text or file is refused, for example because it exceeds 4 MiB or 262,144 lines.
+/// Reads a source that a trace names, from the trace if it keeps the text, otherwise from a file. Looks up
+/// the path in the current directory. In each of `folders`, looks up the path as it is, and then without its
+/// first components, removed one at a time. A trace is untrusted: for any `..`, link or absolute path, only
+/// files inside these folders are read, and only if they are not hidden, not in a hidden folder, and sources
+/// by their name and text. Fails if no source was found, or one is refused, for example above 4 MiB or
+/// 262,144 lines.
 pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result<SourceCode, NoSource> {
     let kept = match trace.text(file, MAX_FILE_BYTES as usize) {
         Ok(KeptText::Whole(kept)) => match lines(&kept.text) {
@@ -86,7 +82,6 @@ pub fn source_code(trace: &TraceFile, file: &str, folders: &[PathBuf]) -> Result
     Ok(SourceCode { lines: lines(&text)?, is_compiled, path: Some(path) })
 }
 
-/// Splits a text into lines that are escaped for display.
 fn lines(text: &str) -> Result<Vec<String>, NoSource> {
     let shown = |line: &str| shown(&line.replace('\t', "    ")).into_owned();
     let lines: Vec<String> = text.lines().take(MAX_LINES + 1).map(shown).collect();
@@ -96,7 +91,6 @@ fn lines(text: &str) -> Result<Vec<String>, NoSource> {
     Ok(lines)
 }
 
-/// Reads a file from the places that [`source_code`] describes.
 fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoSource> {
     let path = Path::new(file);
     if !is_source(path) {
@@ -108,7 +102,6 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoS
     found.ok_or_else(|| refused.or_else(hidden).unwrap_or(NoSource::NotFound))
 }
 
-/// Searches the folders for a source. Calls `refused` for files that are not read.
 fn find_source(
     path: &Path,
     folders: &[PathBuf],
@@ -193,7 +186,6 @@ mod tests {
         assert_eq!(found("workspace/kernels/src/k.rs", folder.path()), lines);
         assert_eq!(found("k.rs", &below), lines);
         assert_eq!(found(&below.join("k.rs").display().to_string(), folder.path()), lines);
-        // Parent components, absolute paths and links do not lead outside.
         assert_eq!(found("../../secret", &below), None);
         assert_eq!(found(&folder.path().join("secret").display().to_string(), &below), None);
         #[cfg(unix)]
@@ -227,7 +219,6 @@ mod tests {
             ("large.c", &large, "not read: it has more than 4 MiB"),
         ] {
             let look = || read_source(name, &[folder.path().to_owned()]);
-            // A file that may not be read is refused, whether or not it exists.
             let before = look().expect_err("it is not there").to_string();
             write(name, bytes);
             assert_eq!(look().map_or_else(|error| error.to_string(), |_| String::new()), why, "{name}");
@@ -243,7 +234,6 @@ mod tests {
 
     #[test]
     fn the_current_directory_is_looked_in() {
-        // Tests run in the package's folder.
         assert!(read_source("src/source.rs", &[]).is_ok());
         assert_eq!(read_source("elsewhere/src/source.rs", &[]), Err(NoSource::NotFound));
     }

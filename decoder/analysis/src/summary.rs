@@ -199,18 +199,12 @@ impl LossRow {
 }
 
 impl<'a> Summary<'a> {
-    /// Reads the accounts of all launches. Reads no events.
-    ///
-    /// # Errors
-    /// The trace is damaged.
+    /// Reads the accounts of all launches. Reads no events. Fails if the trace is damaged.
     pub fn new(trace: &'a TraceFile) -> Result<Self, DecodeError> {
         Self::with(trace, |_, _, _| ())
     }
 
     /// Like [`new`](Self::new), but also calls `each` with the losses of every launch and track.
-    ///
-    /// # Errors
-    /// The trace is damaged.
     pub fn with(
         trace: &'a TraceFile,
         mut each: impl FnMut(u32, u32, &LaunchLosses),

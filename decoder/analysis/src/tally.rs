@@ -1,6 +1,5 @@
 //! Sums of one thread. Receives classes of warps one after another, and the items of each class in order.
-//!
-//! The warps of a class have the same events, which are counted once and multiplied by the number of warps.
+//! Warps of a class have the same events, which are counted once and multiplied by the number of warps.
 
 use std::ops::{ControlFlow, Range};
 
@@ -30,7 +29,6 @@ const PUBLISHED_AT_ONCE: usize = 1 << 16;
 /// Runs that are counted together. They fit into the L1 cache.
 const RUNS_AT_ONCE: usize = 128;
 
-/// Data about a launch that is known before its events are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) launch: &'a LaunchInfo,
@@ -73,17 +71,13 @@ pub(crate) struct WarpSums {
     pub(crate) waits: Option<Waits>,
     /// Figures of single warps, in any order.
     pub(crate) warps: WarpTable,
-    /// Warps with events, independent of the focus.
     pub(crate) warps_with_events: u64,
 }
 
-/// The class that is being counted.
 struct Current {
     class: WarpClass,
     first: u32,
-    /// Lanes of each warp.
     lanes: u32,
-    /// Number of these lanes.
     width: u32,
     path: PathDigest,
     last: u16,
@@ -112,11 +106,9 @@ struct TallyRun {
     times: u32,
     /// Start time, first as recorded, then as adjusted by [`Clocks`]; `None` if unknown.
     time: Option<u64>,
-    /// True if the lanes come from several events.
     is_meeting: bool,
 }
 
-/// Counts of one thread for one launch.
 pub(crate) struct Tally<'a> {
     context: Context<'a>,
     sums: WarpSums,
@@ -124,13 +116,9 @@ pub(crate) struct Tally<'a> {
     clocks: Option<Clocks>,
     /// For each line with several locations: 1 plus the first warp of the last class that visited it.
     line_visitors: Vec<u64>,
-    /// Runs of the current class that are not counted yet.
     runs: Vec<TallyRun>,
-    /// Reused memory for renamed events.
     body: Vec<Event>,
-    /// Items that the watch has not received.
     unpublished: usize,
-    /// True if the processor supports AVX2, BMI1 and POPCNT.
     #[cfg(target_arch = "x86_64")]
     has_avx2: bool,
 }
@@ -203,7 +191,6 @@ impl<'a> Tally<'a> {
         self.count_runs_portably();
     }
 
-    /// Counts the pending runs, in one pass for each kind of figure.
     #[inline(always)]
     fn count_runs_portably(&mut self) {
         let Self { current: Some(current), runs, sums, .. } = self else { return };
@@ -272,7 +259,6 @@ impl<'a> Tally<'a> {
         sums.causes.cycle(body, times);
     }
 
-    /// Publishes the counts that the watch has not received.
     fn publish(&mut self, watch: &Watch) {
         self.unpublished = 0;
         let (width, warps) =
@@ -302,7 +288,6 @@ impl<'a> Tally<'a> {
         self.sums.causes.begin(lanes, warps);
     }
 
-    /// Ends the current class. Returns its list of locations, so that the memory is reused.
     fn end_class(&mut self) -> Vec<u16> {
         self.count_runs();
         let Some(Current { class, first, width, path, last, locations, .. }) = self.current.take() else {
@@ -343,7 +328,6 @@ impl<'a> Tally<'a> {
         locations
     }
 
-    /// Counts warps that visited a line. `first` is the first of these warps.
     fn visit_line(&mut self, line: usize, first: u32, warps: u64) {
         if self.line_visitors.len() <= line {
             self.line_visitors.resize(line + 1, 0);
@@ -409,7 +393,6 @@ impl WarpSums {
         found.filter_map(|(id, location)| Some((id, location.as_deref()?)))
     }
 
-    /// Returns the locations of a launch, with the numbers in their blocks of the warps that visited them.
     pub(crate) fn came(&self) -> Vec<Came> {
         let came = |(location, at): (u16, &AtLocation)| Came {
             location,
@@ -423,7 +406,6 @@ impl WarpSums {
         self.locations.get(usize::from(id)).is_some_and(Option::is_some)
     }
 
-    /// Counts the warps that visited a line with several locations.
     pub(crate) fn line_warps(&self, line: u32) -> u64 {
         self.line_warps.get(line as usize).copied().unwrap_or(0)
     }

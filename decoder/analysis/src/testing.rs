@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use warptrace_format::Event;
 use warptrace_format::codec::Item;
 
-/// Bodies and their repetitions.
 pub(crate) type Stream = Vec<(Vec<Event>, u32)>;
 
 /// Generates runs and cycles over few locations, with masks that overlap in arbitrary ways.

@@ -1,11 +1,9 @@
 //! Time of lanes and warps at each location, computed from the start times of runs.
 //!
 //! A run is a sequence of equal events of a warp. The trace has the start time of each run and no end times:
-//!
-//! - *Lane-cycles*: the time from the start of a lane's run to the start of its next run counts for the first
-//!   of the two, independent of other lanes.
-//! - *Warp-cycles*: the time from the start of a warp's run to the start of its next run counts for the first
-//!   of the two, independent of the lanes. Each cycle of a warp thus counts once.
+//! the time from the start of a run to the start of the next run counts for the first of the two.
+//! *Lane-cycles* count from run to run of a lane, independent of other lanes; *warp-cycles* from run to run
+//! of a warp, independent of the lanes, so that each cycle of a warp counts once.
 //!
 //! The time after the last run of a lane or warp is unknown and not counted. A run with an earlier start time
 //! than the previous run gets the start time of that run.
@@ -73,15 +71,12 @@ pub struct WarpTime {
 struct Last {
     event: Event,
     visits: u64,
-    /// Start time in the trace.
     begin: u64,
 }
 
-/// Attributes the time of warps, one warp after another.
 #[derive(Default)]
 pub(crate) struct Clocks {
     lanes: u32,
-    /// Adjusted start time of the last run.
     now: u64,
     last: Option<Last>,
 }
@@ -91,7 +86,6 @@ fn at(locations: &mut Locations, location: u16) -> Option<&mut AtLocation> {
     locations.get_mut(usize::from(location))?.as_deref_mut()
 }
 
-/// Adds lane-cycles to the location that lanes came from.
 #[inline(always)]
 pub(crate) fn spend_lanes(locations: &mut Locations, location: u16, cycles: u64) {
     if let Some(at) = at(locations, location) {

@@ -2,10 +2,10 @@
 //!
 //! Lanes with the same last event form a [`Group`]. An event removes its lanes from their groups, which gives
 //! the edges, and makes a new group of them. An event is split if the lanes of its group go to different
-//! locations. A group also has the start time of its event's run, if known, for the lanes' time there.
+//! locations. For the lanes' time there, a group has the start time of its event's run, if known.
 //!
-//! A cycle is processed in two passes. Each later iteration counts the same as the second one, because by
-//! then each lane of the body has its last event inside the body.
+//! A cycle is processed in two passes: later iterations count the same as the second one, because each lane
+//! of the body then has its last event inside the body.
 
 use warptrace_format::Event;
 
@@ -14,7 +14,6 @@ use crate::pairs::{Pairs, Sum};
 /// Where a lane comes from before its first event, and goes to when it ends. No trace point has this id.
 pub(crate) const OUTSIDE: u16 = 0;
 
-/// Lanes with the same last event.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     lanes: u32,
@@ -24,12 +23,10 @@ struct Group {
     since: u64,
 }
 
-/// Destination of the lanes that left a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Went {
     Nowhere,
     To(u16),
-    /// Several locations.
     Split,
 }
 
@@ -37,16 +34,13 @@ const UNTIMED: u64 = u64::MAX;
 /// Number of groups at which empty ones are removed. At most 32 groups have lanes.
 const MANY_GROUPS: usize = 64;
 
-/// Counts edges and splits of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions {
-    /// Warps of the current class.
     warps: u64,
     /// Groups in the order of their events. A group is empty after all of its lanes left.
     groups: Vec<Group>,
     /// Edges: pairs of events with lanes that went directly from one to the other, and these lanes.
     edges: Pairs,
-    /// Events whose lanes went to different locations, by location.
     splits: Vec<u64>,
     /// Lanes whose later events are unknown, by the location of their last event.
     cut: Vec<u64>,
@@ -78,8 +72,8 @@ impl Transitions {
     }
 
     /// Takes the next `times` equal events, which started at `now`, if known. Calls `spent` with the
-    /// locations of the lanes' last runs, and the lane-cycles from the start of each to `now`. Returns true
-    /// if lanes come from several events.
+    /// locations of the lanes' last runs, and the lane-cycles since their starts. Returns true if lanes come
+    /// from several events.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
@@ -105,7 +99,6 @@ impl Transitions {
         }
     }
 
-    /// Takes an event that counts `weight` times. Returns true if its lanes come from several events.
     #[inline(always)]
     fn step(
         &mut self,
@@ -139,7 +132,7 @@ impl Transitions {
                 break;
             }
         }
-        // One check instead of a loop, whose number of iterations the branch predictor cannot predict.
+        // One check, because the branch predictor cannot predict the number of iterations of a loop.
         if self.groups.last().is_some_and(|group| group.lanes == 0) {
             self.groups.pop();
         }
@@ -160,8 +153,7 @@ impl Transitions {
         self.edges.count(from, to, Sum { times: weight, amount: weight.saturating_mul(u64::from(lanes)) });
     }
 
-    /// Ends the warp. If `is_whole`, its lanes have ended and no event is missing. Otherwise their
-    /// destinations are unknown.
+    /// Ends the warp. If not `is_whole`, the destinations of its lanes are unknown.
     pub(crate) fn end(&mut self, is_whole: bool) {
         let mut groups = std::mem::take(&mut self.groups);
         for mut group in groups.drain(..) {
@@ -181,17 +173,14 @@ impl Transitions {
         self.groups = groups;
     }
 
-    /// Returns the edges, sorted by source and destination; `None` if there are too many.
     pub(crate) fn edges(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.edges.sorted()
     }
 
-    /// Counts the events at `location` whose lanes went to different locations.
     pub(crate) fn splits(&self, location: u16) -> u64 {
         self.splits.get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Counts the lanes whose last known event is at `location` and whose destination is unknown.
     pub(crate) fn cut(&self, location: u16) -> u64 {
         self.cut.get(usize::from(location)).copied().unwrap_or(0)
     }
@@ -205,7 +194,6 @@ impl Transitions {
 }
 
 impl Group {
-    /// Notes that lanes of the group go to `location`. Returns true if this splits its event.
     fn goes_to(&mut self, location: u16) -> bool {
         match self.went {
             Went::Nowhere => self.went = Went::To(location),

@@ -10,7 +10,6 @@ use super::*;
 use crate::testing::{expand, items, repeated};
 
 impl Transitions {
-    /// Takes the warp's next events, without start times.
     fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times } => {
@@ -23,10 +22,8 @@ impl Transitions {
 
 type FoundTransitions = (BTreeMap<(u16, u16), (u64, u64)>, BTreeMap<u16, u64>, BTreeMap<u16, u64>);
 
-/// Returns edges, splits and cut lanes, computed lane by lane.
 fn naive(events: &[Event], lanes: u32, is_whole: bool) -> FoundTransitions {
     let (mut edges, mut splits, mut cut) = FoundTransitions::default();
-    // For each pair of events: the lanes that went from one to the other. `None` is outside.
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), u64> = BTreeMap::new();
     let mut next: BTreeMap<usize, BTreeSet<u16>> = BTreeMap::new();
     for lane in 0..32 {
@@ -88,7 +85,6 @@ proptest! {
         }
         let edges = transitions.edges().unwrap();
         let edges = edges.into_iter().map(|(ends, steps)| (ends, (steps.times, steps.amount))).collect();
-        // Lanes without events have no first edge.
         prop_assert_eq!((edges, by_location(&transitions.splits), by_location(&transitions.cut)), expected);
     }
 }

@@ -1,7 +1,6 @@
 //! Visits of one location by lanes that have it on their stacks, and the trips of lanes that left it.
 //!
-//! The counts of the 32 lanes are bit-sliced, so that one addition counts for all lanes: one word has digit
-//! `k` of all of them.
+//! The counts of the 32 lanes are bit-sliced: a word has digit `k` of all lanes. One addition counts for all.
 
 use crate::distribution::Distribution;
 
@@ -9,7 +8,6 @@ const DIGITS: usize = u64::BITS as usize;
 /// Numbers of trips below this have a counter each.
 const SMALL: usize = 64;
 
-/// A location and its state on the stacks of the lanes.
 #[derive(Debug)]
 pub(crate) struct Visited {
     pub(crate) location: u16,
@@ -17,13 +15,10 @@ pub(crate) struct Visited {
     on_stack: u32,
     /// Lanes that returned to the location. All others on the stack have a count of 1.
     came_back: u32,
-    /// Number of digits that any count has used so far.
     used: usize,
     /// Bit i of word k is digit k of the count of lane i.
     digits: [u32; DIGITS],
-    /// Lanes that left, by number of trips.
     small: [u64; SMALL],
-    /// Trips of at least [`SMALL`].
     large: Distribution,
 }
 
@@ -33,7 +28,6 @@ impl Visited {
         Self { location, on_stack: 0, came_back: 0, used: 0, digits, small, large: Distribution::default() }
     }
 
-    /// Returns the lanes of a mask that have the location on their stacks.
     #[inline]
     pub(crate) fn of_stacks(&self, mask: u32) -> u32 {
         mask & self.on_stack
@@ -47,7 +41,6 @@ impl Visited {
         self.add(lanes, times);
     }
 
-    /// Counts `times` more visits of lanes that have the location on their stacks.
     #[inline]
     pub(crate) fn add(&mut self, lanes: u32, times: u64) {
         if times == 1 {
@@ -117,7 +110,6 @@ impl Visited {
         self.came_back &= !lanes;
     }
 
-    /// Returns true if a lane that left made more than one trip.
     pub(crate) fn is_head(&self) -> bool {
         self.large.count() > 0 || self.small[2..].iter().any(|times| *times > 0)
     }

@@ -1,7 +1,6 @@
 //! Visits of one location, and the time of warps there, as counted by one thread.
 //!
-//! Events count for one warp of the current class, until its end multiplies by the number of warps. A class
-//! with times has one warp.
+//! Events count for one warp of the current class, until its end multiplies by the number of warps.
 
 use crate::counts::Counts;
 use crate::distribution::Distribution;
@@ -16,31 +15,24 @@ pub(crate) type Locations = Vec<Option<Box<AtLocation>>>;
 
 pub(crate) struct AtLocation {
     current: Current,
-    /// Visits by number of active lanes.
     pub(crate) active: [u64; LANE_COUNTS],
     /// Idle lanes, summed over the visits of warps that have ended.
     idle: u64,
     /// Instructions that a visit stands for, or 1.
     weight: u64,
-    /// Visits by each warp with visits.
     pub(crate) warp_visits: Distribution,
-    /// Time spent here; `None` if unknown.
     pub(crate) time: Option<TimeAt>,
     /// Bit i is set if a warp with the number i in its block visited it, in this launch.
     pub(crate) numbers: u32,
-    /// Counts that the watch already has.
     published: Counts,
 }
 
-/// Counts of each warp of the current class at a location.
 #[derive(Default)]
 struct Current {
     visits: u64,
-    /// Active lanes of the warp, summed over visits. `others` are active lanes that only malformed traces
-    /// have.
+    /// Active lanes of the warp, summed over visits. `others` are lanes that only malformed traces have.
     lanes: u64,
     others: u64,
-    /// True if any time is known.
     has_time: bool,
     /// As in [`Time`].
     lane_cycles: u64,
@@ -59,7 +51,6 @@ pub(crate) struct TimeAt {
 }
 
 impl TimeAt {
-    /// Counts `times` visits of `cycles` warp-cycles each.
     #[inline(always)]
     fn visit(&mut self, cycles: u64, times: u64) {
         if self.recent.is_empty() {
@@ -111,8 +102,7 @@ impl AtLocation {
         }
     }
 
-    /// Counts visits by the lanes in `mask`, for each of `warps` warps with `lanes`. Returns true if they are
-    /// the first of this class.
+    /// Counts visits by `mask`, for each of `warps` warps with `lanes`. Returns true for the class's first.
     #[inline(always)]
     pub(crate) fn visit(&mut self, mask: u32, lanes: u32, times: u64, warps: u64) -> bool {
         let active = &mut self.active[mask.count_ones() as usize];
@@ -135,7 +125,6 @@ impl AtLocation {
         self.current.lane_cycles = self.current.lane_cycles.saturating_add(cycles);
     }
 
-    /// Adds the warp-cycles of a run of `visits` visits by the lanes in `mask`, in a warp with `lanes`.
     #[inline(always)]
     pub(crate) fn spend(&mut self, mask: u32, lanes: u32, visits: u64, cycles: u64) {
         let current = &mut self.current;
@@ -158,7 +147,7 @@ impl AtLocation {
     }
 
     /// Ends the current class: `warps` warps of `width` lanes with visits, whose numbers in their blocks are
-    /// the bits of `numbers`. Returns the counts and the warp-cycles of each warp.
+    /// bits of `numbers`. Returns the counts and the warp-cycles of each warp.
     pub(crate) fn end_class(&mut self, width: u32, numbers: u32, warps: u64) -> (Counts, u64) {
         let width = u64::from(width);
         let current = std::mem::take(&mut self.current);
@@ -185,7 +174,6 @@ impl AtLocation {
         more
     }
 
-    /// Returns the counts of the warps that have ended.
     pub(crate) fn counts(&self) -> Counts {
         self.counts_with(self.idle)
     }
@@ -215,7 +203,6 @@ impl AtLocation {
 }
 
 impl Current {
-    /// Returns the idle lanes, summed over the visits of a warp of `width` lanes.
     const fn idle(&self, width: u64) -> u64 {
         self.visits.saturating_mul(width).saturating_sub(self.lanes)
     }

@@ -2,7 +2,7 @@
 //!
 //! Lanes that arrive at a wait together form a group until they continue. The arrivals of a block's warps at
 //! a barrier are comparable, because they share a multiprocessor and its clock. The n-th arrivals are
-//! compared if no other arrivals have more warps, and all warps arrive with all of their lanes at once.
+//! compared if no others have more warps, and all warps arrive with all of their lanes at once.
 
 use std::collections::BTreeMap;
 
@@ -16,9 +16,7 @@ use crate::distribution::Distribution;
 use crate::figures::Point;
 use crate::points::Points;
 
-/// Maximum number of warps in a block.
 const WARPS: usize = 32;
-/// Maximum number of arrivals that are compared in a block.
 const MAX_ARRIVALS: usize = 1 << 18;
 
 /// Waits at a location, in cycles of the multiprocessor's clock.
@@ -75,7 +73,6 @@ pub struct Wait {
 /// Open waits of a warp.
 #[derive(Debug, Default)]
 pub struct OpenWaits {
-    /// Kinds of wait locations, by location id.
     kinds: Vec<Option<LocationKind>>,
     now: u64,
     waits: Vec<Wait>,
@@ -92,8 +89,8 @@ impl OpenWaits {
         (!kinds.is_empty()).then(|| Self { kinds, ..Self::default() })
     }
 
-    /// Takes the warp's next event and its start time, in any unit. An earlier time counts as equal to the
-    /// previous one. Calls `over` for each wait that is over. Returns the kind of a location with a wait.
+    /// Takes the warp's next event and its start time, in any unit; times do not decrease. Calls `over` for
+    /// each wait that is over. Returns the kind of a location with a wait.
     pub fn push(&mut self, event: Event, begin: u64, over: &mut impl FnMut(Wait)) -> Option<LocationKind> {
         self.now = self.now.max(begin);
         let kind = self.kinds.get(usize::from(event.location)).copied().flatten()?;
@@ -150,10 +147,8 @@ struct WaitsAt {
     alone: [u64; WARPS],
 }
 
-/// The n-th arrivals of a block's warps.
 #[derive(Clone, Copy)]
 struct Arrival {
-    /// Times of the last arrival and the one before it.
     last: u64,
     before: u64,
     warp: u32,
@@ -169,7 +164,6 @@ struct Barrier {
 
 type Block = BTreeMap<u16, Barrier>;
 
-/// Sums of warps, one warp after another.
 #[derive(Default)]
 pub(crate) struct Waits {
     open: OpenWaits,
@@ -183,12 +177,10 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Creates the sums; `None` if the location table has no waits.
     pub(crate) fn new(points: &Points<'_>) -> Option<Self> {
         OpenWaits::new(points).map(|open| Self { open, ..Self::default() })
     }
 
-    /// Begins a warp, with its block, its number in the block, and its lanes.
     pub(crate) fn begin(&mut self, block: u32, warp: u32, lanes: u32) {
         self.end();
         if self.warp.0 != block && self.first.is_some_and(|first| first != self.warp.0) {
@@ -230,7 +222,6 @@ impl Waits {
         *number += 1;
     }
 
-    /// Sums the arrivals of a block after all of its warps.
     fn fold(&mut self, block: u32) {
         for (location, barrier) in self.blocks.remove(&block).into_iter().flatten() {
             let at = self.at.entry(location).or_default();
@@ -266,7 +257,6 @@ impl Waits {
         }
     }
 
-    /// Ends the launch. Its blocks have no more warps.
     pub(crate) fn end_launch(&mut self) {
         self.end();
         let blocks: Vec<u32> = self.blocks.keys().copied().collect();
@@ -294,7 +284,6 @@ impl Waits {
         }
     }
 
-    /// Returns the figures, by lane-cycles, descending.
     pub(crate) fn figures(self, points: &Points<'_>) -> Vec<WaitFigures> {
         let figures = |(location, at): (u16, WaitsAt)| WaitFigures {
             point: points.point(location),

@@ -6,23 +6,20 @@ use warptrace_decoder::WarpClass;
 use crate::counts::median_of_counted;
 use crate::figures::WarpFigures;
 
-/// Consecutive warps of a launch with equal figures.
 #[derive(Clone, Copy, Debug)]
 struct FiguresRun {
     launch: u32,
     first: u32,
     warps: u32,
-    /// Index into the figures.
     at: u32,
 }
 
-/// Figures of warps, by launch and index. Warps of a launch with equal figures share one entry; only the warp
-/// index differs. Takes 136 bytes for each class of a launch, and 16 for each run of its warps.
+/// Figures of warps, by launch and index. Warps of a launch with equal figures share an entry. Memory: 136
+/// bytes for each class of a launch, and 16 for each run of its warps.
 #[derive(Clone, Debug, Default)]
 pub struct WarpTable {
     /// Distinct figures, each with the index of the first warp that has them.
     figures: Vec<WarpFigures>,
-    /// Number of warps for each entry of `figures`.
     counts: Vec<u64>,
     runs: Vec<FiguresRun>,
     warps: u64,
@@ -118,7 +115,6 @@ impl WarpTable {
         }
     }
 
-    /// Splits runs and figures, so that all warps with one entry have the same role.
     fn split(&mut self, role: impl Fn(u32) -> Option<u8>) {
         let all = std::mem::take(self);
         let mut known = FxHashMap::default();
@@ -131,7 +127,7 @@ impl WarpTable {
         }
     }
 
-    /// Appends a warp whose figures are at index `at`. Adds the figures if `at` is the next index.
+    /// Appends a warp. Adds its figures if `at` is the next index.
     fn add(&mut self, figures: WarpFigures, at: u32) {
         let WarpFigures { launch, warp, .. } = figures;
         if at as usize == self.figures.len() {

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::counts::Counts;
 use crate::figures::Losses;
 
-/// Intermediate counts of an analysis, with a means to stop it. One thread analyses, others read. A watch
-/// serves one analysis and takes 2 MiB.
+/// Intermediate counts of one analysis, which other threads can read and stop. Memory: 2 MiB.
 #[derive(Debug)]
 pub struct Watch {
     is_stopped: AtomicBool,

@@ -37,9 +37,7 @@ pub use self::waits::{barrier, copies};
 use crate::counts::share;
 use crate::figures::Point;
 
-/// Default width limit of names in a table.
 const NAME_WIDTH: usize = 24;
-/// Width limit of names in a sentence.
 const SAID_WIDTH: usize = 48;
 
 const FILE_WIDTH: usize = 120;
@@ -50,7 +48,6 @@ pub struct Names {
     points: BTreeMap<u16, Named>,
     /// Files that are shown as their last component, because it is unique.
     short: BTreeMap<String, String>,
-    /// Width limit of names in a table.
     width: usize,
 }
 
@@ -157,7 +154,6 @@ pub fn cut(text: &str, width: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns the last `width` characters. The first one is an ellipsis if the text is longer.
 fn end(text: &str, width: usize) -> Cow<'_, str> {
     match text.char_indices().rev().nth(width) {
         None => text.into(),

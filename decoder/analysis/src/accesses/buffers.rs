@@ -16,7 +16,6 @@ use super::unwritten::TouchedBy;
 
 /// Parts of a buffer with separate access counts.
 pub const HEAT_PARTS: usize = 64;
-/// Maximum number of parts of a buffer whose use is tracked.
 const CELLS: u64 = 4096;
 /// Buffers with numbers below this have heat and touched parts. The limit bounds memory.
 const HEAT_BUFFERS: u32 = 1 << 14;
@@ -56,8 +55,7 @@ pub struct BufferFigures {
     pub sectors: u64,
     /// Minimum number of sectors that could hold the used bytes.
     pub least_sectors: u64,
-    /// Bytes of each tracked part; the last one can be smaller. `None`, as `touched_bytes` and `heat`, if the
-    /// number of the buffer is 2^14 or more.
+    /// Bytes of each tracked part. `None`, as for `touched_bytes` and `heat`, for buffer numbers from 2^14.
     pub part_bytes: Option<u64>,
     /// Bytes of the parts that were accessed, an upper bound of the accessed bytes.
     pub touched_bytes: Option<u64>,
@@ -114,12 +112,10 @@ struct Tally {
     requests: u64,
     sectors: u64,
     least_sectors: u64,
-    /// First launch, warp and site that accessed the buffer.
     first: (u32, u32, u16),
     heat: Option<Box<Heat>>,
 }
 
-/// First access outside of all buffers, with the nearest buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct First {
     launch: u32,
@@ -142,7 +138,6 @@ pub(super) struct Of<'m> {
     pub(super) warp: u32,
 }
 
-/// Returns the size of the parts whose use is tracked.
 fn cell_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(CELLS).next_power_of_two().max(SECTOR_BYTES)
 }
@@ -284,7 +279,6 @@ impl BufferSums {
         };
         *count += 1;
         let nearest = match place {
-            // The access begins inside the buffer.
             AddressPlace::In(buffer, offset) => {
                 let beyond = i128::from(offset) + i128::from(bytes) - i128::from(buffer.bytes);
                 Some((buffer.number, clamped(beyond)))
@@ -312,7 +306,6 @@ impl BufferSums {
         self.unknown += other.unknown;
     }
 
-    /// Returns buffers by accesses, descending; accesses outside of buffers; the number of unknown accesses.
     pub(super) fn finish(self, trace: &TraceFile) -> (Vec<BufferFigures>, Vec<OutsideFigures>, u64) {
         let figures = |(number, tally): (u32, Tally)| {
             let info = trace.buffer(number)?;
@@ -365,7 +358,6 @@ impl BufferSums {
 }
 
 impl First {
-    /// Returns true if this access is not after an access of a lane.
     const fn is_before(&self, of: &Of<'_>, lane: u32) -> bool {
         let (a, b) = ((self.launch, self.warp, self.lane), (of.launch, of.warp, lane));
         a.0 < b.0 || a.0 == b.0 && (a.1 < b.1 || a.1 == b.1 && a.2 <= b.2)
@@ -373,7 +365,6 @@ impl First {
 }
 
 impl Tally {
-    /// Adds a run inside the buffer. `run.base` is an offset.
     fn add(&mut self, run: LaneRun, kind: SiteKind, each: u64, bytes: u64) {
         let of_kind = match kind {
             SiteKind::Load | SiteKind::CopyFrom => &mut self.loads,
@@ -413,7 +404,6 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// Compares the heat of a run with the heat of its single accesses.
     fn check(run: LaneRun, each: u64, bytes: u64) {
         let (mut at_once, mut singly) = (Heat::new(), Heat::new());
         at_once.add(run, each, bytes);

@@ -48,8 +48,7 @@ pub struct AccessCounts {
     pub moved_bytes: u64,
     /// Bytes in these sectors that lanes used.
     pub used_bytes: u64,
-    /// Passes through the banks of shared memory. 0 in other memory, for atomics, and above 16 bytes per
-    /// lane.
+    /// Passes through the banks of shared memory; 0 for other memory, atomics, and above 16 bytes per lane.
     pub passes: u64,
     /// Minimum number of passes.
     pub least_passes: u64,
@@ -114,10 +113,9 @@ pub struct SiteFigures {
     pub counts: AccessCounts,
     /// Most frequent difference between neighbouring lanes, and the number of affine requests with it.
     pub stride: Option<(i64, u64)>,
-    /// Events of the site's location in the same warps. `None` if there is no location, if the site has a
-    /// predicate, or if data was lost.
+    /// Events of the site's location in the same warps; `None` without location, with predicate or losses.
     pub events: Option<u64>,
-    /// True if these events have as many lanes as the site has accesses. `None` if `events` is `None`.
+    /// True if these events have as many lanes as the site has accesses; `None` as for `events`.
     pub fits_events: Option<bool>,
 }
 
@@ -170,9 +168,8 @@ impl Accesses {
         self.lost == 0 && self.left_out == 0 && self.unmatched == 0 && self.damaged == 0
     }
 
-    /// Returns true if all sites have as many requests as events. Otherwise, some requests, sectors and
-    /// passes are estimates: lanes whose runs of equal steps end together are assumed to access memory
-    /// together.
+    /// Returns true if all sites have as many requests as events. Otherwise, requests, sectors and passes are
+    /// partly estimated: lanes whose runs of equal steps end together are assumed to access together.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.sites.iter().all(|site| site.events == Some(site.counts.requests))
@@ -265,7 +262,6 @@ impl Tally {
 struct AccessSums {
     sites: BTreeMap<u16, Tally>,
     buffers: BufferSums,
-    /// Spans of a launch, if unwritten reads were requested.
     spans: Option<Spans>,
     found: Accesses,
 }
@@ -316,22 +312,15 @@ fn sum_events(mut a: BTreeMap<u16, (u64, u64)>, b: BTreeMap<u16, (u64, u64)>) ->
     a
 }
 
-/// Computes the accesses of the sites of a trace, without expanding vectors that are affine or have equal
-/// steps.
-///
-/// # Errors
-/// The trace does not have a selected item, cannot be read, or exceeds the work limit for its length.
+/// Computes the accesses of the sites of a trace, without expanding affine vectors or equal steps. Fails if
+/// the trace lacks a selected item, cannot be read, or exceeds the work limit for its length.
 pub fn accesses(trace: &TraceFile, selection: &Selection) -> Result<Accesses, AnalysisError> {
     Ok(walk(trace, selection, None)?.0)
 }
 
-/// Like [`accesses`], with reads of bytes that no access in the trace had written.
-///
-/// Memory: for one launch, up to 2^20 spans of addresses per thread, each of a warp and a site, and 2^20
-/// written ranges. Beyond these limits, reads are [incomplete](UnwrittenReads::incomplete_from).
-///
-/// # Errors
-/// As [`accesses`].
+/// Like [`accesses`], with reads of bytes that no access in the trace had written. Memory: for one launch, up
+/// to 2^20 spans of addresses per thread, each of a warp and a site, and 2^20 written ranges. Beyond these
+/// limits, reads are [incomplete](UnwrittenReads::incomplete_from).
 pub fn accesses_with_unwritten(
     trace: &TraceFile,
     selection: &Selection,

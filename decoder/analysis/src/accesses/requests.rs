@@ -9,11 +9,9 @@ pub const SECTOR_BYTES: u64 = 32;
 const BANKS: u64 = 32;
 const WORD_BYTES: u64 = 4;
 
-/// Lanes and addresses of a request.
 pub(super) type Request = [(u32, u64)];
 
-/// Counts the sectors that a request with `bytes` bytes per lane touches, and the distinct bytes that it
-/// uses.
+/// Counts the sectors that a request with `bytes` bytes per lane touches, and the distinct bytes used.
 #[must_use]
 pub fn sectors(request: &Request, bytes: u64) -> (u64, u64) {
     let mut parts: Vec<(u64, u64)> =
@@ -34,8 +32,8 @@ pub fn sectors(request: &Request, bytes: u64) -> (u64, u64) {
 }
 
 /// Counts the passes of a request with `bytes` bytes per lane through the banks of shared memory, and their
-/// minimum. Requests of 8 bytes are processed in halves of a warp, requests of 16 bytes in quarters. Each
-/// part takes as many passes as the greatest number of distinct words in a bank.
+/// minimum. Requests of 8 bytes are processed in halves of a warp, of 16 bytes in quarters. Each part takes
+/// as many passes as the greatest number of distinct words in a bank.
 #[must_use]
 pub fn passes(request: &Request, bytes: u64) -> (u64, u64) {
     let lanes = match bytes {
@@ -59,9 +57,8 @@ pub fn passes(request: &Request, bytes: u64) -> (u64, u64) {
     (passes, phases)
 }
 
-/// Calls `each` with the distinct requests of a run of vectors, and the number of requests with the same
-/// cost. If all lanes have the same step, the cost repeats when they have moved by a multiple of `period`
-/// bytes, which must be a power of two.
+/// Calls `each` with the distinct requests of a run of vectors, and how many cost the same. If all lanes have
+/// one step, the cost repeats after moves by multiples of `period` bytes, a power of two.
 pub(super) fn each_request(vector: &VectorRun<'_>, period: u64, mut each: impl FnMut(&Request, u64)) {
     let runs: Vec<(u32, LaneRun)> =
         lanes(vector.group.mask).filter_map(|lane| Some((lane, vector.run(lane)?))).collect();
@@ -126,7 +123,6 @@ mod tests {
         assert_eq!(of(&|lane| 8 * lane, 4), (2, 1));
         assert_eq!(of(&|_| 64, 4), (1, 1), "one word for all");
         assert_eq!(of(&|lane| lane, 1), (1, 1), "bytes of one word");
-        // Doubles in halves, four floats in quarters: no extra passes.
         assert_eq!(of(&|lane| 8 * lane, 8), (2, 2));
         assert_eq!(of(&|lane| 16 * lane, 16), (4, 4));
         assert_eq!(of(&|lane| 16 * lane, 8), (4, 2));
@@ -152,11 +148,9 @@ mod tests {
         assert_eq!(count(&line, &[run(0, 4, 100)], 32), (8, 100, 13 * 4 + 87 * 5));
         assert_eq!(count(&line, &[run(0, 0, 9)], 32), (1, 9, 36));
         assert_eq!(count(&line, &[run(0, -12, 3)], 32), (3, 3, 14));
-        // Lanes as in a sparse matrix: rows end one after another.
         let runs: Vec<LaneRun> = (0..32).map(|lane| run(1000 * lane, 4, 1 + lane as u32)).collect();
         let (looked_at, all, _) = count(&group(None), &runs, 32);
         assert_eq!((looked_at, all), (32, 32));
-        // Different steps: each request is processed.
         let runs: Vec<LaneRun> = (0..32).map(|lane| run(0, lane, 40)).collect();
         assert_eq!(count(&group(None), &runs, 32).0, 40);
     }

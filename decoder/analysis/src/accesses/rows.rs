@@ -61,11 +61,10 @@ pub struct AccessRow {
     pub warp: u32,
     /// Number of the site.
     pub site: u16,
-    /// End of the last access in the group's runs, in units of 16 cycles since the warp's first group. In
-    /// tables by lane, only for the last request of the group.
+    /// End of the group's last access, in units of 16 cycles since the warp's first group. In tables by lane,
+    /// only for the last request of the group.
     pub time: Option<u64>,
-    /// Number of the request, or of the run's first one, at the site in this warp. Equal in all rows of a
-    /// group.
+    /// Number of the request, or of the run's first, at the site in this warp. Equal in all rows of a group.
     pub request: u64,
     /// Lanes of the group.
     pub mask: u32,
@@ -73,8 +72,7 @@ pub struct AccessRow {
     pub lane: Option<u32>,
     /// First access. The access of the lowest lane if the row is for all lanes.
     pub base: u64,
-    /// Difference from the lowest lane's base to the highest lane's; `None` if bases are not affine in the
-    /// lane.
+    /// Difference from the lowest lane's base to the highest lane's; `None` if bases are not affine.
     pub spread: Option<i32>,
     /// Difference between successive accesses.
     pub step: i32,
@@ -105,12 +103,8 @@ pub struct AccessLacks {
 }
 
 /// Calls `sink` with the rows of the selected warps of a launch, by warp and then by time, until it returns
-/// `Break`. A trace without accesses has no rows.
-///
-/// Takes the memory of [`TraceFile::accesses_in_order`].
-///
-/// # Errors
-/// The trace does not have the launch, is damaged, or exceeds the work limit for its length.
+/// `Break`. Memory: as for [`TraceFile::accesses_in_order`]. Fails if the trace does not have the launch, is
+/// damaged, or exceeds the work limit for its length.
 pub fn access_rows(
     trace: &TraceFile,
     info: &LaunchInfo,
@@ -193,10 +187,7 @@ fn each_access(
     ControlFlow::Continue(())
 }
 
-/// Returns the selected launches with missing accesses, and their known accesses.
-///
-/// # Errors
-/// As [`accesses`].
+/// Returns the selected launches with missing accesses, and their known accesses. Fails as [`accesses`].
 pub fn access_losses(
     trace: &TraceFile,
     selection: &Selection,

@@ -9,7 +9,7 @@ use super::buffers::Of;
 
 /// Limit of spans in a launch, which bounds memory.
 const MAX_SPANS: usize = 1 << 20;
-/// Spans of a warp at a site at which adjacent ones are first merged.
+/// Spans of a warp at a site at which adjacent spans are first merged.
 const MAX_APART: usize = 1 << 14;
 /// Limit of single accesses that are processed for a trace, which bounds time.
 pub(super) const MAX_STEPS: u64 = 1 << 28;
@@ -71,7 +71,6 @@ impl Spans {
         self.bound(self.spans.len());
     }
 
-    /// Merges spans that overlap or touch each other.
     fn join_from(&mut self, begin: usize) {
         self.spans[begin..].sort_unstable();
         let mut last = begin;
@@ -102,8 +101,7 @@ impl Spans {
     }
 }
 
-/// Calls `each` with runs that cover the bytes of a run of vectors, and their bytes. Adjacent lanes are
-/// merged.
+/// Calls `each` with runs that cover the bytes of a run of vectors, and their bytes. Merges adjacent lanes.
 fn each_stretch(vector: &VectorRun<'_>, bytes: u64, mut each: impl FnMut(LaneRun, u64)) {
     let mask = vector.group.mask;
     if let (Some(spread), Some(run)) = (vector.group.spread, vector.run(vector.group.leader())) {

@@ -96,7 +96,6 @@ impl Ranges {
         }
     }
 
-    /// Calls `each` for every gap in the range.
     fn gaps(&self, low: u64, high: u64, mut each: impl FnMut(u64, u64)) {
         let mut next = Some(low);
         let before = self.0.range(..low).next_back();
@@ -153,8 +152,7 @@ impl<'t> Writes<'t> {
         }
     }
 
-    /// Finds bytes of later buffers that are read and not yet written. Returns false above the limit of
-    /// steps.
+    /// Finds bytes of later buffers that are read and not yet written. Returns false above the step limit.
     fn read(&mut self, launch: u32, map: &BufferMap<'_>, spans: &[Span]) -> bool {
         let Some(unwritten) = &mut self.unwritten else { return true };
         while let Some(buffer) = self.later.get(self.come).filter(|buffer| buffer.first <= launch) {
@@ -186,7 +184,6 @@ impl<'t> Writes<'t> {
                 first.get_or_insert(from);
             });
             let Some(first) = first else { continue };
-            // Each byte is counted once.
             self.written.insert(low, high);
             let found = match unwritten.entry(buffer.number) {
                 Entry::Occupied(entry) => entry.into_mut(),

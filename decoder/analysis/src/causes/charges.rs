@@ -14,16 +14,14 @@ const MOST: u64 = 1 << 29;
 
 type ChargeTable = [[u32; PLACES]; COUNTERS];
 
-/// Sums of charges.
-///
-/// Each location has a *place*, numbered from 1 in the order of first use. Place 0 stands for active lanes.
+/// Sums of charges. Each location has a *place*, from 1 in the order of first use; 0 is for active lanes.
 #[derive(Debug)]
 pub(super) struct Charges {
     /// Place by location id; 0 if it has none.
     places: Vec<u32>,
     locations: Vec<u16>,
-    /// One table for each place of active lanes: lane slots by counter and by place of the cause. The sum
-    /// over the counters is the number of idle slots; cause 0 is active lanes.
+    /// For each place of active lanes: lane slots by counter and by place of the cause. The sum over the
+    /// counters is the number of idle slots; cause 0 is active lanes.
     tables: Vec<Option<Box<ChargeTable>>>,
     events: u64,
     /// Charges that are not in the tables: amounts, but not counts.
@@ -58,7 +56,6 @@ impl Charges {
         place
     }
 
-    /// Charges `times` events at a place to the cause of each idle lane.
     #[inline(always)]
     pub(super) fn charge(&mut self, latest: &Latest, at: u32, times: u64) {
         if self.locations.len() > PLACES || times >= FEW {
@@ -105,8 +102,6 @@ impl Charges {
         }
     }
 
-    /// Returns idle lane slots by cause and location of active lanes, in order; `None` if there are too many
-    /// pairs.
     pub(super) fn sorted(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.empty_tables();
         self.sums.sorted()

@@ -2,8 +2,7 @@
 //!
 //! Shared events have increasing numbers. Each lane has a row with the number of the last event that it
 //! shared with each other lane. An event reads the rows of its active lanes once: their maxima are the last
-//! events shared with the idle lanes. It then writes its number for its lanes. An event of all lanes is newer
-//! than all rows, so it writes nothing.
+//! events shared with the idle lanes. It then writes its number for its lanes, unless all lanes are active.
 //!
 //! A row fits into two vector registers because numbers are small. 32 lanes form 496 pairs: when the numbers
 //! run out, those in use are renumbered in the same order.
@@ -24,10 +23,8 @@ pub(super) struct Latest {
     rows: [LaneRow; LANES],
     /// For each idle lane of the last event: the number of the last event shared with an active lane.
     found: LaneRow,
-    /// The last event of all lanes, or the start. Pairs without a later shared event have at most this
-    /// number.
+    /// The last event of all lanes, or the start. Pairs without a later one have at most this number.
     of_all: i16,
-    /// The greatest number in use.
     newest: i16,
     /// Place of each event, as defined by the caller, by number. 0 for none.
     places: [u32; NUMBERS],
@@ -54,8 +51,7 @@ impl Latest {
         self.found = share(&mut self.rows, mask, idle, self.of_all, number);
     }
 
-    /// Takes an event without lanes of the warp, which only malformed traces have. `place` is the cause for
-    /// `idle`.
+    /// Takes an event without lanes of the warp, from a malformed trace. `place` is the cause for `idle`.
     #[cold]
     pub(super) fn share_none(&mut self, idle: u32, place: u32) {
         let number = self.number(place);
@@ -63,7 +59,6 @@ impl Latest {
         lanes_of(idle).for_each(|lane| self.found.0[lane] = number);
     }
 
-    /// Takes another event of the lanes that shared the last one.
     #[inline]
     pub(super) fn share_again(&mut self, place: u32) {
         self.places[self.newest as usize % NUMBERS] = place;
@@ -86,7 +81,6 @@ impl Latest {
         self.newest
     }
 
-    /// Renumbers the numbers in use, from 1.
     #[cold]
     fn number_anew(&mut self) {
         let mut is_used = [false; NUMBERS];
@@ -141,7 +135,6 @@ mod avx2 {
 
     use super::{LANES, LaneRow};
 
-    /// Like [`share_portably`](super::share_portably).
     #[target_feature(enable = "avx2,bmi1")]
     #[inline]
     pub(super) fn share(

@@ -7,10 +7,8 @@ use super::is_shared;
 use crate::pairs::{Pairs, Sum};
 use crate::transitions::{add_all, add_at};
 
-/// Divergences that are processed together.
 const GROUP: usize = 32;
 
-/// The last event of some lanes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shared {
     pub(super) lanes: u32,
@@ -22,7 +20,6 @@ pub(super) struct Shared {
 /// Lanes that have diverged and not reconverged. Free slots have no lanes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
-    /// Slots in use.
     used: u32,
     /// By slot: the lanes that continued first, and the lanes that stayed.
     ahead: [u32; GROUP],
@@ -31,15 +28,12 @@ struct Group {
     shared: [Shared; GROUP],
 }
 
-/// Finds divergences and reconvergences of warps, one warp after another.
 #[derive(Debug, Default)]
 pub(super) struct Partings {
     /// Events that are still the last event of all of their lanes, except for the newest.
     together: Vec<Shared>,
-    /// At most 16 groups: each open divergence belongs to different pairs of lanes, and 32 lanes form 496
-    /// pairs.
+    /// At most 16 groups: each divergence has different pairs of lanes, and 32 lanes form 496 pairs.
     open: Vec<Group>,
-    /// Events after which lanes diverged, by location.
     partings: Vec<u64>,
     /// Reconvergences by cause and location: their number, and the events in between, without both ends.
     meetings: Pairs,
@@ -53,7 +47,7 @@ impl Partings {
 
     /// Moves from the newest event to the event `next`, which counts `weight` times. `next.time` is the
     /// number of events before it. If `is_meeting` is false, all lanes come from one event and end no
-    /// divergence: they were together there, and each later divergence has lanes that have left that event.
+    /// divergence: each later divergence has lanes that have left that event.
     #[inline(always)]
     pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64, is_meeting: bool) {
         let mask = next.lanes;
@@ -72,7 +66,6 @@ impl Partings {
         }
     }
 
-    /// Closes the divergences whose lanes reconverge.
     #[inline(always)]
     fn meet(&mut self, Shared { lanes, location, time }: Shared, weight: u64) {
         for group in &mut self.open {
@@ -122,7 +115,6 @@ impl Partings {
         group.shared[slot] = shared;
     }
 
-    /// Adds `events` to the times after `before`.
     pub(super) fn put_off(&mut self, before: u64, events: u64) {
         let open = self.open.iter_mut().flat_map(|group| &mut group.shared);
         for shared in open.chain(&mut self.together) {
@@ -130,8 +122,6 @@ impl Partings {
         }
     }
 
-    /// Returns reconvergences and the events in between, by cause and location; `None` if there are too many
-    /// pairs.
     pub(super) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.meetings.sorted()
     }
@@ -140,7 +130,6 @@ impl Partings {
         &self.partings
     }
 
-    /// Adds the sums of another thread. No warp may be open.
     pub(super) fn merge(&mut self, other: Self) {
         self.meetings.merge(other.meetings);
         add_all(&mut self.partings, &other.partings);
@@ -148,7 +137,6 @@ impl Partings {
 }
 
 impl Shared {
-    /// Adds `events` to the time if it is after `before`.
     pub(super) fn put_off(&mut self, before: u64, events: u64) {
         if self.time > before {
             self.time = self.time.saturating_add(events);

@@ -13,7 +13,6 @@ type Meetings = BTreeMap<(u16, u16), (u64, u64)>;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChargeSums {
-    /// Idle lane slots by cause and location of the active lanes.
     pub(crate) charges: BTreeMap<(u16, u16), u64>,
     pub(crate) meetings: Meetings,
     pub(crate) partings: BTreeMap<u16, u64>,
@@ -79,10 +78,7 @@ impl ChargeSums {
 }
 
 /// Compares the causes of a trace with the reference implementation, with and without weights. Skips traces
-/// with events of lanes that do not exist.
-///
-/// # Panics
-/// Panics if they differ.
+/// with events of lanes that do not exist. Panics if they differ.
 pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
     let Some(found) = ChargeSums::new(trace) else { return };
     let weights = points::weights(trace).unwrap_or_default();
@@ -102,7 +98,6 @@ pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
     }
     assert!(rest.is_empty(), "no cause has {rest:?}");
     assert_eq!(meetings, found.meetings);
-    // Idle lane slots of each location, and their sums over all lines and over all kernels.
     let mut idle: BTreeMap<u16, u64> = BTreeMap::new();
     for (&(_, place), lanes) in &found.charges {
         *idle.entry(place).or_default() += lanes;

@@ -25,8 +25,8 @@ pub struct RankOnAxis {
     pub host_clock: u32,
     /// Source of its launch times; `None` if it has none.
     pub clock: Option<RankClock>,
-    /// Offset from its clock to the axis in nanoseconds, 0 for all if no clocks share a launch. `None` if the
-    /// file has no times, or if shared launches align other clocks but not this one.
+    /// Offset from its clock to the axis in nanoseconds; 0 for all if no clocks share a launch. `None` if it
+    /// has no times, or if shared launches align only other clocks.
     pub offset_ns: Option<i64>,
     /// Number of its launches.
     pub launches: u64,
@@ -81,7 +81,7 @@ pub struct Alignment {
     /// Shared launches with ends on several clocks.
     pub shared_launches: u64,
     /// Error in nanoseconds: the bound of the devices' timers and, with several clocks, at least the greatest
-    /// distance between the aligned ends of a shared launch. `None` if several clocks share no launch.
+    /// distance between aligned ends of a shared launch. `None` if several clocks share no launch.
     pub error_ns: Option<u64>,
     /// Median distance between the ends of a shared launch, in nanoseconds. Also known for a single clock.
     pub median_error_ns: u64,
@@ -120,7 +120,6 @@ type Key = (u32, u32);
 
 struct Ranks<'a> {
     files: &'a [RankTimes],
-    /// Clock of each file's host.
     clocks: Vec<u32>,
     names: Vec<&'a str>,
     /// By file and key: the launch, for kernels with the most common number of launches.
@@ -129,8 +128,8 @@ struct Ranks<'a> {
 }
 
 impl Timeline {
-    /// Puts launches of ranks on one axis. `is_shared` returns true for the names of kernels whose launches
-    /// are assumed to end at the same time on all ranks.
+    /// Puts launches of ranks on one axis. Launches of kernels for whose names `is_shared` returns true are
+    /// assumed to end at the same time on all ranks.
     pub fn new(mut files: Vec<RankTimes>, is_shared: &dyn Fn(&str) -> bool) -> Self {
         files.order_by(|a, b| place(a).cmp(&place(b)));
         let mut ranks = Ranks::new(&files);
@@ -139,7 +138,6 @@ impl Timeline {
     }
 }
 
-/// Returns the sort key of a file.
 fn place(file: &RankTimes) -> (u32, u32, &str) {
     let known = |of: fn(&warptrace_format::file::Origin) -> Option<u32>| {
         file.origin.as_deref().and_then(of).unwrap_or(u32::MAX)
@@ -152,7 +150,6 @@ impl<'a> Ranks<'a> {
         let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
         let mut names = Vec::new();
         let mut notes = Vec::new();
-        // By kernel, the launches of each file.
         let mut all: Vec<BTreeMap<usize, Vec<usize>>> = Vec::new();
         for (at, file) in files.iter().enumerate() {
             for (number, launch) in file.launches.iter().enumerate() {
@@ -194,7 +191,6 @@ impl<'a> Ranks<'a> {
     fn align(&mut self, is_shared: &dyn Fn(&str) -> bool) -> (Vec<Option<i128>>, Alignment) {
         let clocks = self.clocks.iter().max().map_or(0, |last| *last as usize + 1);
         let is_shared: Vec<bool> = self.names.iter().map(|name| is_shared(name)).collect();
-        // Ends of each shared launch, by clock.
         let mut ends: BTreeMap<Key, BTreeMap<u32, Vec<i128>>> = BTreeMap::new();
         for ((file, of), clock) in self.files.iter().zip(&self.launches).zip(&self.clocks) {
             for (key, launch) in of.iter().filter(|((kernel, _), _)| is_shared[*kernel as usize]) {
@@ -321,7 +317,6 @@ impl<'a> Ranks<'a> {
         Timeline { files, alignment, notes: self.notes, launches, begin_realtime_ns, slices }
     }
 
-    /// Adds notes about files that cannot be compared, and about differences between files.
     fn note(&mut self, files: &[RankOnAxis]) {
         for file in files {
             if file.clock.is_none() {
@@ -367,9 +362,8 @@ impl<'a> Ranks<'a> {
     }
 }
 
-/// Returns offsets of the clocks that make shared launches end at the same time. Starts at the clock with the
-/// most shared launches, and adds clocks that share launches with earlier ones, each by its median distance.
-/// The first clock with an offset gets 0.
+/// Returns offsets of the clocks that make shared launches end at the same time, 0 for the first. Adds clocks to
+/// the one with the most shared launches, each by its median distance from clocks with common launches.
 fn offsets(ends: &BTreeMap<Key, BTreeMap<u32, Vec<i128>>>, clocks: usize) -> Vec<Option<i128>> {
     let mut offsets: Vec<Option<i128>> = vec![None; clocks];
     let mut shares = vec![0usize; clocks];
@@ -403,7 +397,6 @@ fn offsets(ends: &BTreeMap<Key, BTreeMap<u32, Vec<i128>>>, clocks: usize) -> Vec
     offsets.into_iter().map(|offset| offset.map(|offset| offset - zero)).collect()
 }
 
-/// Returns the lower median.
 fn middle(numbers: &mut [i128]) -> Option<i128> {
     let last = numbers.len().checked_sub(1)?;
     Some(*numbers.select_nth_unstable(last / 2).1)

@@ -5,8 +5,7 @@ use super::RankTimes;
 /// Tolerance for a host's boot time in different files: its real-time clock may be adjusted in between.
 const SAME_START_NANOSECONDS: u64 = 1_000_000_000;
 
-/// Returns the number of each file's clock. Files share a clock if their hosts have the same name and boot
-/// time.
+/// Returns the number of each file's clock. Hosts with equal names and boot times share a clock.
 pub(super) fn clocks_of(files: &[RankTimes]) -> Vec<u32> {
     let mut known: Vec<(Option<(&str, u64)>, u32)> = Vec::new();
     let mut clocks = Vec::new();

@@ -63,7 +63,6 @@ impl Analysis {
     }
 }
 
-/// Returns a key that distinguishes lines without a number.
 pub(super) fn line_id(line: &LineFigures) -> u16 {
     if line.line == 0 { line.locations.first().copied().unwrap_or_default() } else { 0 }
 }
@@ -85,7 +84,6 @@ fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: V, add: impl Fn(&mut 
     }
 }
 
-/// Adds rows to those with the same key. Sorts the result by key.
 fn merge_rows<R, K: Ord>(rows: &mut Vec<R>, more: Vec<R>, key: impl Fn(&R) -> K, add: impl Fn(&mut R, R)) {
     let mut sums = BTreeMap::new();
     for row in std::mem::take(rows).into_iter().chain(more) {

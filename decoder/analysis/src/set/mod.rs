@@ -1,6 +1,6 @@
 //! Figures of several traces: their sums, and the differences between files.
 //!
-//! A limited number of files is analysed at a time. Only sums and a few numbers of each file are kept, so
+//! A limited number of files is analysed at a time, and only sums and a few numbers of each file are kept, so
 //! memory does not grow with the number of events.
 
 mod merge;
@@ -117,13 +117,10 @@ impl SetAnalysis {
     }
 
     /// Analyses files and adds their figures in order. Analyses as many files at a time as rayon's current
-    /// pool has threads; each takes as much memory as a call of [`analyse`](crate::analyse).
-    ///
-    /// Calls `open` with the index of each file in `names`, and `done` after each file. The selection's focus
-    /// is a common id. A file that does not have the selection is [left out](FileFigures::left_out).
-    ///
-    /// # Errors
-    /// The index of the first file that could not be opened or [analysed](crate::analyse), and the error.
+    /// pool has threads; each takes as much memory as a call of [`analyse`](crate::analyse). Calls `open`
+    /// with the index of each file in `names`, and `done` after each file. The selection's focus is a common
+    /// id. A file that does not have the selection is [left out](FileFigures::left_out). Fails with the index
+    /// and the error of the first file that could not be opened or [analysed](crate::analyse).
     pub fn add_all<E: From<AnalysisError> + Send>(
         &mut self,
         names: &[String],
@@ -144,10 +141,7 @@ impl SetAnalysis {
         Ok(())
     }
 
-    /// Analyses a file, to be [added](Self::add). `name` is its name; the selection's focus is a common id.
-    ///
-    /// # Errors
-    /// As [`FilePart::new`].
+    /// Analyses a file `name`, to be [added](Self::add), as [`FilePart::new`]. The focus is a common id.
     pub fn part(
         &self,
         name: &str,
@@ -265,10 +259,7 @@ impl SetAnalysis {
         }
     }
 
-    /// Returns the sums, without figures of single warps and launches.
-    ///
-    /// # Errors
-    /// No file has the selection, or no file was added.
+    /// Returns the sums, without single warps and launches. Fails if no file was added or has the selection.
     pub fn sum(&mut self) -> Result<Analysis, AnalysisError> {
         match (self.sum.take(), self.left_out.take()) {
             (Some(sum), _) => Ok(sum),

@@ -94,7 +94,6 @@ impl SetAnalysis {
         figures.iter().copied().find(|figure| self.has(*figure)).unwrap_or(Figure::Visits)
     }
 
-    /// Returns true if all files have a figure.
     pub(super) fn has(&self, figure: Figure) -> bool {
         let mut files = self.files.iter().filter(|file| file.left_out.is_none());
         files.all(|file| match figure {

@@ -43,9 +43,8 @@ impl FileHead {
     }
 }
 
-/// Figures of one file with its own location ids, to be [added](crate::SetAnalysis::add) to other files.
-///
-/// The size of the borsh encoding does not depend on events or warps. It has no figures of single warps.
+/// Figures of one file with its own location ids, to be [added](crate::SetAnalysis::add) to other files. They
+/// exclude single warps, so the size of the borsh encoding does not depend on events or warps.
 #[derive(Debug)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
 pub struct FilePart {
@@ -62,10 +61,8 @@ pub struct FilePart {
 
 impl FilePart {
     /// Analyses a file that is called `name`. The selection's focus is an id of this file. `lacks_weights` is
-    /// the value of [`SetTable::lacks_weights`](crate::SetTable::lacks_weights) for the set.
-    ///
-    /// # Errors
-    /// As [`analyse`](crate::analyse), except for parts of the selection that the file does not have.
+    /// the value of [`SetTable::lacks_weights`](crate::SetTable::lacks_weights) for the set. Fails as
+    /// [`analyse`](crate::analyse), except for parts of the selection that the file does not have.
     pub fn new(
         name: &str,
         trace: &TraceFile,
@@ -89,7 +86,6 @@ impl FilePart {
     }
 }
 
-/// Encoding of fields without a borsh implementation.
 #[cfg(feature = "bytes")]
 mod bytes {
     use std::io::{Error, ErrorKind, Read, Result, Write};

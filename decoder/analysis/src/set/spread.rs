@@ -62,7 +62,6 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Compares the values of files; `None` if there are none.
     pub(super) fn new(numbers: &[(u32, u64)]) -> Option<Self> {
         let mut values: Vec<u64> = numbers.iter().map(|(_, number)| *number).collect();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);

@@ -9,8 +9,7 @@ use crate::error::AnalysisError;
 use crate::figures::Point;
 use crate::set::part::FileHead;
 
-/// Identity of a location across files: function, name, source with digest, position, and number among
-/// equals.
+/// Identity of a location: function, name, source with digest, position, and number among equals.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: String,
@@ -32,10 +31,7 @@ pub struct SetTable {
 }
 
 impl SetTable {
-    /// Adds the locations of a file. Must be called for all files before the first one is analysed.
-    ///
-    /// # Errors
-    /// The files together have more locations than there are ids.
+    /// Adds the locations of a file, before any file is analysed. Fails if all ids are in use.
     pub fn add(&mut self, file: &FileHead) -> Result<(), AnalysisError> {
         self.lacks_weights |= file.lacks_weights;
         for (key, info) in keys(&file.metadata) {
@@ -85,8 +81,7 @@ impl SetTable {
     }
 }
 
-/// Common id for ids that are missing from their file's table and are already the common id of another
-/// location.
+/// Common id for ids that no table has and that are already the common id of another location.
 const UNKNOWN: u16 = u16::MAX;
 
 fn keys(metadata: &Metadata) -> impl Iterator<Item = (Key, &LocationInfo)> {

@@ -51,7 +51,7 @@ impl ValueChange {
 }
 
 /// Compares values with the same name, type, file and order of lines. Returns all values of either trace, by
-/// change of NaN and infinite values, descending, then changed ones before others.
+/// change of NaN and infinite values, descending; changed ones before others.
 #[must_use]
 pub fn value_changes(found: [&Values; 2]) -> Vec<ValueChange> {
     type Key<'a> = (&'a str, &'a str, &'a str, usize);

@@ -125,7 +125,6 @@ impl Values {
 struct ValueSums {
     sites: BTreeMap<u16, Tally>,
     found: Values,
-    /// Error that stopped the count.
     failed: Option<DecodeError>,
 }
 
@@ -168,13 +167,10 @@ impl ValueSums {
     }
 }
 
-/// Key of a value: name, file, line and type.
 type Name<'t> = (&'t str, &'t str, u32, ValueReading);
 
-/// Computes the figures of values by name and line, without expanding runs of integers with equal steps.
-///
-/// # Errors
-/// The trace does not have a selected item, cannot be read, or exceeds the work limit for its length.
+/// Computes figures of values by name and line, without expanding equal steps of integers. Fails as
+/// [`accesses`](crate::accesses()).
 pub fn values(trace: &TraceFile, selection: &Selection) -> Result<Values, AnalysisError> {
     let mut all = ValueSums::default();
     for (info, filter) in selection.launches(trace)? {

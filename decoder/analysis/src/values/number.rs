@@ -96,7 +96,6 @@ impl ValueReading {
     }
 }
 
-/// Removes the fraction of whole numbers.
 fn short(text: String) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
@@ -128,7 +127,6 @@ impl Progression {
         count * self.first + self.step * (count * (count - 1) / 2)
     }
 
-    /// Counts the numbers from `low` to `high`, inclusive.
     pub(super) fn within(self, low: i128, high: i128) -> u64 {
         let (start, end) = self.ends();
         let (low, high) = (low.max(start), high.min(end));

@@ -9,9 +9,7 @@ use warptrace_format::data::LaneRun;
 use super::number::{Number, Progression, ValueReading, float_text, progressions};
 use super::{Bucket, Odd};
 
-/// Limit of distinct values that are counted.
 pub(super) const MAX_DISTINCT: usize = 1 << 12;
-/// Work steps for each float that is processed separately.
 const STEPS_PER_FLOAT: u64 = 8;
 /// Offset that makes the exponent of a float positive.
 const EXPONENT: i32 = 1100;
@@ -55,7 +53,6 @@ pub(super) struct Tally {
     buckets: BTreeMap<i32, u64>,
     /// Bits of the distinct values. More than [`MAX_DISTINCT`] mean that the number is unknown.
     distinct: FxHashSet<u64>,
-    /// Runs whose values are in `distinct`.
     seen: FxHashSet<(u64, i32, u32)>,
     pub(super) first_nan: Option<Odd>,
     pub(super) first_infinite: Option<Odd>,
@@ -83,9 +80,8 @@ impl Tally {
         }
     }
 
-    /// Counts the values of a group. Returns the work steps for values that are processed separately.
-    /// `before` has each lane's number of earlier values at this site, and is updated. `odd` creates the
-    /// record of a value that is not finite.
+    /// Counts the values of a group. Returns the work steps for values that are processed separately. Updates
+    /// `before`, each lane's number of earlier values here. `odd` records a value that is not finite.
     pub(super) fn push(
         &mut self,
         vector: &VectorRun<'_>,
@@ -131,7 +127,6 @@ impl Tally {
         }
     }
 
-    /// Counts floats. Returns the work steps.
     fn floats(&mut self, run: LaneRun, odd: impl Fn(u32, u64) -> Odd) -> u64 {
         // Equal steps of the bits are not equal steps of the numbers.
         let (different, times) =
@@ -219,7 +214,6 @@ impl Tally {
         }
     }
 
-    /// Returns the number of distinct values by their bits; `None` if there are more than [`MAX_DISTINCT`].
     pub(super) fn different(&self) -> Option<u64> {
         Some(self.distinct.len()).filter(|count| *count <= MAX_DISTINCT).map(|count| count as u64)
     }
@@ -261,14 +255,12 @@ fn bucket_of(number: i128) -> i32 {
     if number < 0 { -bits } else { bits }
 }
 
-/// Returns the lowest and the highest integer of a bucket.
 fn integers_of(bucket: i32) -> (i128, i128) {
     let Some(bits) = bucket.unsigned_abs().checked_sub(1) else { return (0, 0) };
     let (low, high) = (1_i128 << bits, (2_i128 << bits) - 1);
     if bucket < 0 { (-high, -low) } else { (low, high) }
 }
 
-/// Returns the bucket of a finite float by its exponent, including subnormal numbers.
 fn float_bucket(number: f64) -> i32 {
     if number == 0.0 {
         return 0;

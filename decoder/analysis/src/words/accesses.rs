@@ -118,7 +118,6 @@ pub fn unwritten(trace: &TraceFile, names: &Names, found: &UnwrittenFigures) -> 
     )
 }
 
-/// Returns kind and place of an access: `store at k.cu:12`.
 fn touched(names: &Names, by: &TouchedBy) -> String {
     format!("{} at {}", by.kind, access_place(names, &by.file, by.line, Some(by.site)))
 }
@@ -132,7 +131,6 @@ pub fn unwritten_lack(reads: &UnwrittenReads) -> Option<String> {
     ))
 }
 
-/// Returns a note about inexact requests, sectors and passes of a line; empty if they are exact.
 fn doubt(found: &Accesses, line: &AccessLine) -> &'static str {
     if found.sites_of(line).any(|site| site.events.is_some_and(|events| events != site.counts.requests)) {
         " (estimated: there were not as many requests as events)"

@@ -5,7 +5,6 @@ use crate::cause_lines::CauseLine;
 use crate::figures::{Analysis, Edge, Point};
 use crate::order::OrderItems;
 
-/// Number of destinations that are named.
 const WAYS: usize = 3;
 
 /// Names the cause of idle lanes, to complete "idle slots caused by ...".

@@ -7,7 +7,6 @@ use super::sentences::KERNEL_WIDTH;
 use super::{Names, barrier, block, count, cut, many};
 use crate::hangs::{Doing, Hang, HangGroup, HangPlace};
 
-/// Number of groups that a sentence names.
 const GROUPS: usize = 4;
 
 /// Describes in one sentence where the warps of a launch were that failed or had not ended.
@@ -17,7 +16,6 @@ pub fn hang(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
     format!("{launch} of kernel `{kernel}` {verb}: {}", where_warps_were(trace, names, hang))
 }
 
-/// Describes where the warps were, without the launch.
 pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) -> String {
     if hang.unknown == hang.warps {
         return "where its warps were is not known".to_owned();
@@ -90,7 +88,6 @@ fn group(trace: &TraceFile, names: &Names, hang: &Hang, group: &HangGroup) -> St
     said
 }
 
-/// Describes the activity of several lanes or warps.
 fn doing(names: &Names, place: &HangPlace) -> String {
     let at = match names.line(&place.file, place.line).as_str() {
         "-" => names.said(place.location),

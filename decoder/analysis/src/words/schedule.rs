@@ -26,7 +26,7 @@ pub fn nanoseconds(number: u64) -> String {
     }
 }
 
-/// Returns the main findings, most important first: where warps spend their time, if known; the block that
+/// Returns the main findings, most important first: where warps spend their time; the block that
 /// multiprocessors waited for, if for long; why lanes are idle; and further findings about launches.
 pub fn findings(trace: &TraceFile, analysis: &Analysis, names: &Names) -> Vec<String> {
     let dominant = DominantWarp::new(trace, analysis);
@@ -48,7 +48,6 @@ pub fn schedule(trace: &TraceFile, analysis: &Analysis) -> Vec<String> {
     on_device.chain(analysis.host.as_ref().and_then(host)).collect()
 }
 
-/// Describes the sequence of launches by the host's clocks; `None` for fewer than two launches.
 fn host(schedule: &HostSchedule) -> Option<String> {
     let HostSchedule { launches, nanoseconds: all, gap_nanoseconds: gaps, .. } = schedule;
     if launches.len() < 2 {
@@ -67,7 +66,6 @@ fn host(schedule: &HostSchedule) -> Option<String> {
     ))
 }
 
-/// Describes launches by the device's timer.
 fn device(trace: &TraceFile, schedule: &Schedule) -> Vec<String> {
     let worst = schedule.launches.iter().rev().max_by_key(|launch| launch.waiting_nanoseconds);
     let mut said: Vec<String> = worst.map(|launch| tail(trace, launch)).into_iter().collect();
@@ -87,8 +85,7 @@ fn device(trace: &TraceFile, schedule: &Schedule) -> Vec<String> {
     said
 }
 
-/// Describes the end of a launch: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block:
-/// SMs waited 38% of the launch for it`.
+/// Describes the end of a launch: `in launch 0, block 17 on SM 3 ran 4.1 times as long as the median block`.
 pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     let LaunchSchedule { sms, waves, blocks, .. } = *launch;
     let name =
@@ -131,7 +128,6 @@ pub fn tail(trace: &TraceFile, launch: &LaunchSchedule) -> String {
     format!("SMs waited {waited} of the launch for its last block, {}; {ran}", name(last))
 }
 
-/// Describes the sequence of launches; `None` for fewer than two.
 fn launches(schedule: &Schedule) -> Option<String> {
     let number = schedule.launches.len() as u64;
     if number < 2 {

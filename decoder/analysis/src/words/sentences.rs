@@ -17,7 +17,6 @@ use crate::odd::Oddity;
 use crate::recordings::Difference;
 use crate::roles::{KernelRoles, Role};
 
-/// Width limit of kernel names in sentences about a launch.
 pub(super) const KERNEL_WIDTH: usize = 240;
 
 /// Describes missing data and untraced launches; `None` if the trace is whole and all launches were traced.
@@ -153,7 +152,6 @@ pub fn work(analysis: &Analysis, most: usize) -> Vec<String> {
     kernels.order_by_key(|kernel| Reverse(kernel.counts.visits));
     let said = |kernel: &&KernelFigures| {
         let events = &kernel.warp_events;
-        // Approximate values are marked.
         let about = if events.is_exact() { "" } else { "~" };
         format!(
             "{}: {}, {} to {} events, median {about}{}, p95 {about}{}; most over mean {}",
@@ -242,19 +240,17 @@ fn groups_of(paths: &[&PathGroup]) -> String {
     }
 }
 
-/// Returns the warp whose event count is farthest from the median of its launch and role; `None` if none
-/// differs.
+/// Returns the warp whose event count is farthest from the median of its launch and role, if any differs.
 pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
     analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
 }
 
-/// Ratio of a dominant warp to the median warp of its launch.
 const DOMINANT_RATIO: u64 = 3;
 
-/// Returns the warp that dominates a trace, and the events of the longest path: the sum over launches of the
-/// longest warp of each. The warp has at least half of them, and it is far longer than the median warp of its
-/// launch or the only one. `None` if there is none, or the trace is of one warp.
+/// Returns the warp that dominates a trace, and the events of the longest path: the sum of the longest warp
+/// of each launch. The warp has at least half of them, and is far longer than the median warp of its launch
+/// or the only one. `None` if there is none, or the trace is of one warp.
 fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
     let mut longest: BTreeMap<u32, (&WarpFigures, u64)> = BTreeMap::new();
     for (warp, warps) in analysis.warps.distinct() {

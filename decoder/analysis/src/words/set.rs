@@ -5,10 +5,8 @@ use crate::counts::{Weight, share};
 use crate::figures::Analysis;
 use crate::set::{Figure, FileFigures, OddFile, OddRow, SetAnalysis};
 
-/// Number of files that a sentence names.
 const NAMED: usize = 4;
 
-/// Joins the descriptions of some files, and adds the number of further ones.
 fn named(said: &[String]) -> String {
     let more = said.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("and {} more", count(more as u64)));
@@ -20,7 +18,6 @@ fn named(said: &[String]) -> String {
 pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     let number = set.looked_at();
     let lacks = |file: &FileFigures| {
-        // The prefix is not repeated for each file.
         let text = missing(&file.losses)?;
         let said = ["INCOMPLETE trace: ", "NOT ALL LAUNCHES: "];
         let text = said.iter().find_map(|said| text.strip_prefix(said)).unwrap_or(&text);
@@ -72,8 +69,7 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     said
 }
 
-/// Describes the trace that differs most. For two traces, describes the kernels with the greatest
-/// differences.
+/// Describes the trace that differs most; for two traces, the kernels with the greatest differences.
 pub fn odd_file(set: &SetAnalysis) -> String {
     let label = |file: u32| set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let Some(OddFile { file, kernel, line }) = set.odd() else {
@@ -106,7 +102,6 @@ fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the value of a figure with its name.
 fn said(figure: Figure, number: u64) -> String {
     match figure {
         Figure::Nanoseconds => format!("{} of launches", nanoseconds(number)),

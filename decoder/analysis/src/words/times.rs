@@ -45,7 +45,6 @@ fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
     }
     let cycles =
         |waits: &[&WaitFigures]| waits.iter().fold(0_u64, |sum, wait| sum.saturating_add(wait.lane_cycles));
-    // The first of equal lines wins.
     let waits = lines.into_values().rev().max_by_key(|waits| cycles(waits))?;
     if cycles(&waits) < all / 10 {
         return None;
@@ -77,8 +76,7 @@ fn waited(analysis: &Analysis, names: &Names) -> Option<String> {
     Some(text)
 }
 
-/// Returns the warp with the greatest excess over the median cycles of its launch and role, if it took more
-/// than twice as many.
+/// Returns the warp with most cycles above the median of its launch and role, if over twice the median.
 pub fn latest(analysis: &Analysis) -> Option<&WarpFigures> {
     let excess = |warp: &WarpFigures| {
         let time = warp.time?;

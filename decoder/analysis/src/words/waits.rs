@@ -4,7 +4,6 @@ use warptrace_format::file::{CopyPlace, WaitInfo};
 
 use super::{Names, count};
 
-/// Number of copies that a sentence names.
 const COPIES: usize = 4;
 
 /// Returns the barrier where lanes wait, and its phase; `None` if it is unknown, or there is no barrier.
