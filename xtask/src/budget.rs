@@ -1,5 +1,4 @@
-//! Project budget: compares lines of Rust, crates, the size of the tool and hard-to-read phrases with
-//! `results/budget.json`.
+//! Compares lines of Rust, crates, the size of the tool and hard-to-read phrases with `results/budget.json`.
 
 mod lines;
 mod prose;
@@ -28,11 +27,8 @@ struct Limit {
     reason: String,
 }
 
-/// Compares the figures with the file. With `build`, builds the tool first to measure its size.
-///
-/// # Errors
-/// Returns an error if a figure exceeds its limit by more than 2%, a limit was raised without a new reason, or a
-/// folder has more hard-to-read phrases than its limit.
+/// Compares the figures with the file. With `build`, first builds the tool for its size. Fails if a figure is
+/// more than 2% above its limit, a limit was raised without a new reason, or a folder has too many phrases.
 pub(crate) fn check(build: bool) -> anyhow::Result<Outcome> {
     let text =
         fs::read_to_string(workspace::root().join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
@@ -108,8 +104,7 @@ fn raised(previous: &Budget, now: &Budget) -> Vec<String> {
     now.iter().filter(is_unexplained).map(said).collect()
 }
 
-/// Returns the previous version of the file: the last commit if the file was changed since, otherwise the
-/// commit before. Returns `None` if both are the same as now or missing.
+/// Returns the last committed version of the file that differs from `now`, of the last two commits.
 fn previous(now: &str) -> anyhow::Result<Option<String>> {
     for commit in ["HEAD", "HEAD~1"] {
         let mut git = Command::new("git");

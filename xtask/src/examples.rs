@@ -19,7 +19,6 @@ mod tests {
         fs::read_to_string(page).expect("the page can be read")
     }
 
-    /// Runs `git apply` on a patch in a folder.
     fn apply(folder: &Path, option: &str, name: &str) {
         let mut git = Command::new("git");
         // The copy is not a repository. Without the ceiling, git would use a repository above it.

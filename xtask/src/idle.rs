@@ -19,8 +19,7 @@ impl Load {
         Self(read())
     }
 
-    /// Returns the share of processor time since `start` that other processes used, from 0 to 1. Returns
-    /// `None` if the system does not report it.
+    /// Returns the share, from 0 to 1, of processor time since `start` that other processes used, if known.
     pub(crate) fn of_others(&self) -> Option<f64> {
         let (before, now) = (self.0?, read()?);
         let all = now.all.saturating_sub(before.all).max(1);

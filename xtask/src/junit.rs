@@ -21,26 +21,19 @@ pub(crate) struct Test {
     name: String,
     seconds: f64,
     has_failed: bool,
-    /// Whether the time is unreliable: other processes used more than [`IDLE`] of the processor time, or the
-    /// system does not report how much.
+    /// True if other processes used more than [`IDLE`] of the processor time, or an unknown share.
     is_on_busy_machine: bool,
 }
 
 impl Test {
-    /// Returns true if a part of the test's name is `full`, as in a module `full`. Returns false for other
-    /// tests, even if only the full tier has their package.
+    /// Returns true if a part of the test's name is `full`, as in a module `full`.
     fn is_full(&self) -> bool {
         self.name.split([' ', ':']).any(|part| part == "full")
     }
 }
 
 /// Reads the report of nextest's last run with `profile`. `of_others` is the share of processor time that
-/// other processes used during the run, from 0 to 1; `None` if unknown. The times are unreliable if it is
-/// unknown or more than [`IDLE`].
-///
-/// # Errors
-/// Returns an error if the file cannot be read or is not XML, if a test lacks its class name, name or time,
-/// or if a time is not a number.
+/// other processes used, from 0 to 1. The times are unreliable if it is unknown or more than [`IDLE`].
 pub(crate) fn read(profile: &str, of_others: Option<f64>) -> anyhow::Result<Vec<Test>> {
     let path = workspace::target()?.join("nextest").join(profile).join("junit.xml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -82,8 +75,7 @@ fn slow(tests: &[Test]) -> Vec<&Test> {
     by_time(tests).into_iter().filter(|test| test.seconds > LIMIT && !test.is_full()).collect()
 }
 
-/// Returns a nextest filter for the tests outside of modules `full` that exceed the time limit, or `None` if
-/// no test does.
+/// Returns a nextest filter for the tests outside of modules `full` that exceed the time limit, if any.
 pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
     let slow = slow(tests);
     let names = slow.iter().filter_map(|test| test.name.split_once(' '));
@@ -92,7 +84,6 @@ pub(crate) fn slow_filter(tests: &[Test]) -> Option<String> {
     (!each.is_empty()).then(|| each.join(" | "))
 }
 
-/// Replaces tests by the entries of `again` with the same names.
 pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
     for test in tests {
         if let Some(found) = again.iter().find(|found| found.name == test.name) {
@@ -102,9 +93,7 @@ pub(crate) fn replace(tests: &mut [Test], again: &[Test]) {
 }
 
 /// Fails if a test outside of modules `full` exceeded the time limit and its time is reliable. If only
-/// unreliable times exceeded it, the step counts as skipped.
-///
-/// Called only with `--all`; checks tests of all packages.
+/// unreliable times exceeded it, the step counts as skipped. Checks all packages, so it requires `--all`.
 pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
     let slow = slow(tests);
     let list: String = slow.iter().fold(String::new(), |mut list, test| {
@@ -125,9 +114,6 @@ pub(crate) fn check_slow(tests: &[Test]) -> Outcome {
 }
 
 /// Writes steps and tests into a JUnit file in the target folder.
-///
-/// # Errors
-/// Returns an error if the file cannot be written.
 pub(crate) fn write(steps: &Steps, tests: &[Test]) -> anyhow::Result<()> {
     let folder: PathBuf = workspace::target()?.join("test");
     std::fs::create_dir_all(&folder)?;

@@ -6,8 +6,7 @@ use anyhow::bail;
 
 use crate::{process, workspace};
 
-/// Tests of code that dereferences pointers and that Miri can run. Miri cannot run lanes of the simulator,
-/// which switch stacks in assembly, nor CUDA, nor zstd, which is written in C.
+/// Tests of code with pointers that Miri can run: it runs no lanes of the simulator, no CUDA and no zstd.
 const TESTS: [&[&str]; 2] = [
     &["--package", "warptrace-device", "--test", "it", "memory::"],
     &["--package", "warptrace-encode", "--tests"],

@@ -9,7 +9,6 @@ use wait_timeout::ChildExt;
 
 const PIP_LIMIT: Duration = Duration::from_secs(600);
 
-/// Result of [`quietly`].
 pub(crate) struct Quiet {
     pub(crate) success: bool,
     /// Standard output, then standard error.
@@ -23,9 +22,8 @@ impl Quiet {
     }
 }
 
-/// Runs `command` without a terminal, collects its output, and ends it after `limit`.
-///
-/// The limit is necessary because package managers wait for a long time if a network drops packets.
+/// Runs `command` without a terminal, collects its output, and ends it after `limit`. The limit is necessary
+/// because package managers wait for a long time if a network drops packets.
 pub(crate) fn quietly(command: &mut Command, limit: Duration) -> std::io::Result<Quiet> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let outputs = [
@@ -86,7 +84,6 @@ pub(crate) fn pip(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the command as a line of text.
 pub(crate) fn line(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut line = program.to_string_lossy().into_owned();

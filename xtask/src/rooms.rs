@@ -1,7 +1,7 @@
 //! Tests the dependency rules between packages with `cargo metadata`.
 //!
-//! The room of a package is its top folder. Tests of readers do not depend on packages that record: they read
-//! committed traces. Other dependencies of tests are not checked.
+//! The room of a package is its top folder. Tests of readers use committed traces, so they do not depend on
+//! packages that record. Other dependencies of tests are not checked.
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,4 @@
-//! `cargo xtask test`: the checks of a change, in two tiers.
-//!
-//! CI runs the fast tier. `--all` runs every suite in full. `--only` runs single parts.
+//! `cargo xtask test`: the checks of a change. CI runs the fast tier; `--all` runs every suite in full.
 
 use std::process::{Command, ExitCode};
 
@@ -53,15 +51,13 @@ enum Part {
 }
 
 impl Part {
-    /// Returns true if the part belongs to the fast tier.
     fn is_fast(self) -> bool {
         (self as u8) < Part::Lints as u8
     }
 }
 
 /// Packages of the fast tier, with features that only tests need. All commands of a tier use the same list,
-/// because cargo rebuilds a crate for a different set of features. Of the evaluation, the list contains only
-/// the programs, on small inputs, without the feature `evaluation`.
+/// because cargo rebuilds crates for other features. Of the evaluation, it has the programs on small inputs.
 const FAST: [&str; 11] = [
     "--workspace",
     "--exclude",
@@ -85,8 +81,7 @@ const FULL: [&str; 5] = [
     "warptrace-ptx/interpreter,warptrace-analysis/bytes,warptrace-cli/full",
 ];
 
-/// `warptrace-query` and the tool with all features. They are built separately, because DataFusion takes
-/// longer to build than all other packages together.
+/// `warptrace-query` and the tool with all features, built separately because DataFusion takes long.
 const QUERY: [&str; 6] = [
     "--package",
     "warptrace-query",
@@ -180,8 +175,8 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
             suite.add_steps(full, steps, tests);
         }
         Part::Wheel => {
-            // The tests of `query` build the programs of the wheel. Alone, cargo would select other features
-            // of a few dependencies and compile DataFusion again.
+            // The tests of `query` build the wheel's programs. Alone, cargo would select other features of
+            // some dependencies and compile DataFusion again.
             steps.step("wheel", || {
                 process::run(with_compiler(workspace::cargo().args(["test", "--no-run"]).args(QUERY), true))?;
                 wheel::check_debug()
@@ -205,9 +200,8 @@ fn check_format() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Selects the compiler of the workspace's packages: rustc, or Clippy's driver, which also lints. The full
-/// tier uses rustc and has a separate part for lints. The fast tier and `query` use Clippy's driver. All
-/// commands of a tier must use the same compiler; otherwise cargo compiles the packages twice.
+/// Selects the compiler of the workspace's packages: Clippy's driver, which also lints, for the fast tier and
+/// `query`; otherwise rustc. If commands of a tier used different ones, cargo would compile everything twice.
 fn with_compiler(command: &mut Command, lints: bool) -> &mut Command {
     if lints {
         command.args(["--config", "build.rustc-workspace-wrapper='clippy-driver'"]);
@@ -228,8 +222,8 @@ struct Suite<'a> {
 }
 
 impl Suite<'_> {
-    /// Builds and runs the tests, and adds their times to `tests`. Without nextest, `cargo test` runs the
-    /// tests without the filter and without times.
+    /// Builds and runs the tests, and adds their times to `tests`. Without nextest, runs the tests without
+    /// the filter and without times.
     fn add_steps(&self, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Test>) {
         let has_nextest = workspace::has_subcommand("nextest");
         let command = |more: &[&str]| {

@@ -85,8 +85,7 @@ fn maturin() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Installs the wheel into an empty environment and runs the check there, first without other packages, then
-/// with all supported readers.
+/// Installs the wheel into an empty environment and checks it there: alone, then with all supported readers.
 fn check(wheel: &Path) -> anyhow::Result<()> {
     let folder = workspace::target()?.join("wheel-check");
     if folder.exists() {

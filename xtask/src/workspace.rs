@@ -29,11 +29,7 @@ pub(crate) fn target() -> anyhow::Result<PathBuf> {
     Ok(target.to_owned())
 }
 
-/// Returns the files of the repository, relative to its root: tracked files, and new files that git does not
-/// ignore.
-///
-/// # Errors
-/// Returns an error if git cannot be run.
+/// Returns the files of the repository, relative to its root: tracked, or new and not ignored by git.
 pub(crate) fn files() -> anyhow::Result<BTreeSet<String>> {
     let mut command = Command::new("git");
     command.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root());

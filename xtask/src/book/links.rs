@@ -41,10 +41,7 @@ pub(super) fn find() -> Result<String, String> {
     }
 }
 
-/// Runs lychee on files and returns its output.
-///
-/// # Errors
-/// Returns an error if lychee fails, in particular for a broken link.
+/// Runs lychee on files and returns its output. Fails if a link is broken.
 fn lychee(arguments: &[&str], files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<String> {
     let mut command = Command::new(folder()?.join("bin/lychee"));
     command.args(["--offline", "--no-progress"]).args(arguments).args(files).current_dir(workspace::root());
@@ -55,18 +52,12 @@ fn lychee(arguments: &[&str], files: impl IntoIterator<Item: AsRef<OsStr>>) -> a
     Ok(ended.said)
 }
 
-/// Checks links between files, including headings. A link to a folder is broken: a book has no folders.
-///
-/// # Errors
-/// Lists the broken links.
+/// Fails with a list of broken links between files or to headings. Links to folders are broken in a book.
 pub(super) fn check(files: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<()> {
     lychee(&["--include-fragments=anchor-only", "--index-files", ""], files).map(drop)
 }
 
 /// Returns the files that pages link, relative to the root of the workspace.
-///
-/// # Errors
-/// Returns an error if lychee fails.
 pub(super) fn linked(pages: impl IntoIterator<Item: AsRef<OsStr>>) -> anyhow::Result<BTreeSet<String>> {
     let root = format!("file://{}/", workspace::root().display());
     let path = |link: &str| Some(link.strip_prefix(&root)?.split('#').next()?.to_owned());
@@ -79,9 +70,6 @@ const SOURCES: [&str; 5] = [".rs", ".py", ".sh", ".sql", ".html"];
 const MADE_UP: &str = "xtask/src/book/";
 
 /// Lists the missing pages of `docs/` that sources name, with file and line.
-///
-/// # Errors
-/// Returns an error if a source cannot be read.
 pub(super) fn check_sources(root: &Path, files: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
     let mut faults = Vec::new();
     let is_source =

@@ -12,13 +12,8 @@ use crate::workspace;
 const VERSION: &str = "0.5.4";
 const LIMIT: Duration = Duration::from_secs(1200);
 
-/// Installs mdBook if it is missing.
-///
-/// It is installed into the target folder, because changes of `.toolchain/` recompile all kernels. It is
-/// built without optimisation, which takes a third of the time. The book is small.
-///
-/// # Errors
-/// Returns an error if it cannot be installed.
+/// Installs mdBook into the target folder if it is missing: changes of `.toolchain/` recompile all kernels.
+/// It is built without optimisation, which takes a third of the time.
 pub(super) fn set_up() -> anyhow::Result<()> {
     if find().is_ok() {
         return Ok(());
@@ -38,10 +33,7 @@ pub(super) fn set_up() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that mdBook is installed.
-///
-/// # Errors
-/// Returns an error that names the command to install it.
+/// Checks that mdBook is installed. The error names the command to install it.
 pub(super) fn find() -> anyhow::Result<()> {
     let program = program()?;
     if program.is_file() {

@@ -1,8 +1,7 @@
 //! `cargo xtask book`: builds the documentation as a book, and checks all links.
 //!
-//! The pages of the book are `docs/`, README.md and the other pages of the root, and every page of
-//! `results/`. They link each other by their paths in the repository, where they can also be read. mdBook
-//! requires one folder, so [`stage`] copies the pages and the files that they link.
+//! The pages are `docs/`, the pages of the root, and `results/`. They link each other by paths in the
+//! repository. mdBook requires one folder, so [`stage`] copies the pages and the files that they link.
 
 mod links;
 mod mdbook;
@@ -32,9 +31,6 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 /// Checks the links of every page in the repository, and that the pages named in sources exist.
-///
-/// # Errors
-/// Lists the broken links.
 pub(crate) fn check_links() -> anyhow::Result<Outcome> {
     let files = workspace::files()?;
     let faults = links::check_sources(workspace::root(), &files)?;
@@ -47,18 +43,12 @@ pub(crate) fn check_links() -> anyhow::Result<Outcome> {
 }
 
 /// Installs mdBook and lychee if they are missing.
-///
-/// # Errors
-/// Returns an error if one of them cannot be installed.
 pub(crate) fn set_up() -> anyhow::Result<()> {
     set_up_links().map_err(|missing| anyhow!("{}: {}", missing.tried.join("; "), missing.without))?;
     mdbook::set_up()
 }
 
-/// Builds the book and returns its first page.
-///
-/// # Errors
-/// Returns an error if mdBook fails or warns, or if a link in the book is broken.
+/// Builds the book and returns its first page. Fails if mdBook warns, or if a link in the book is broken.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let folder = workspace::target()?.join("book");
     let _ = std::fs::remove_dir_all(&folder);

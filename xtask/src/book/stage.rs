@@ -17,10 +17,7 @@ const SETTINGS: [&str; 2] = ["docs/book.toml", "docs/book.css"];
 const RESULTS: &str = "results/";
 
 /// Turns `folder` into an mdBook book: settings, table of contents, and all pages with the files that they
-/// link, at their paths in the repository. `files` are the files of the repository.
-///
-/// # Errors
-/// Returns an error if a page of `docs/` is in no chapter or if a file cannot be copied.
+/// link, at their paths in the repository. `files` are the repository's. Fails if a page is in no chapter.
 pub(super) fn stage(files: &BTreeSet<String>, folder: &Path) -> anyhow::Result<()> {
     let root = workspace::root();
     let mut wanted = links::linked([SUMMARY])?;

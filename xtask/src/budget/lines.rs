@@ -25,9 +25,6 @@ impl AddAssign for Lines {
 }
 
 /// Counts the lines of all Rust files of the repository.
-///
-/// # Errors
-/// Returns an error if git cannot list the files or if a file cannot be read.
 pub(super) fn count_all() -> anyhow::Result<Lines> {
     let mut sum = Lines::default();
     for name in workspace::files()?.iter().filter(|name| name.ends_with(".rs")) {

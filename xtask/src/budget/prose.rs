@@ -46,7 +46,6 @@ impl Pattern {
     }
 }
 
-/// A line of prose that contains a pattern.
 pub(super) struct Hit {
     file: String,
     line: usize,
@@ -66,9 +65,6 @@ impl Hit {
 }
 
 /// Finds the hits in all files of the repository outside `results/`.
-///
-/// # Errors
-/// Returns an error if git cannot list the files, a file cannot be read, or a pattern is not valid.
 pub(super) fn find_all() -> anyhow::Result<Vec<Hit>> {
     let patterns = parse(PATTERNS)?;
     let mut hits = Vec::new();
@@ -154,7 +150,6 @@ pub(super) fn exceeded(limits: &BTreeMap<String, u64>, hits: &[Hit]) -> Option<S
 mod tests {
     use super::*;
 
-    /// Returns the lines and patterns of the hits in a file.
     fn found(file: &str, text: &str) -> Vec<(usize, &'static str)> {
         let patterns = parse(PATTERNS).expect("the patterns are valid");
         let mark = comment_mark(file).expect("the file has prose");

@@ -93,8 +93,7 @@ pub(super) fn check_untouched(folder: &Path, packages: &[Package]) -> anyhow::Re
     Ok(())
 }
 
-/// Copies `from` to `to`, except names in `except`. Does not write unchanged files and removes files that are
-/// no longer in `from`.
+/// Copies `from` to `to`, except names in `except`: writes changed files, and removes files not in `from`.
 pub(super) fn copy_changed(from: &Path, to: &Path, except: &[&str]) -> anyhow::Result<()> {
     let is_meant = |file: &String| !except.iter().any(|name| file.split('/').next() == Some(name));
     let wanted: BTreeSet<String> = files(from)?.into_iter().filter(is_meant).collect();

@@ -1,5 +1,4 @@
-//! Tests the messages for mistakes that a build finds. Each case changes a small package and builds it with
-//! cargo as a user would.
+//! Tests the messages for mistakes that a build finds. Each case changes a small package and builds it.
 //!
 //! A case is a text. Lines with `#` describe the mistake. The line with `$` is the command. `-- FILE` begins
 //! a file that replaces the correct one; an empty text removes it. The lines after `-- said` must all be
@@ -53,7 +52,6 @@ pub(super) fn check(folders: &Folders) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds one case and compares the output.
 fn run(folders: &Folders, package: &Path, case: &str) -> anyhow::Result<()> {
     let (head, rest) = case.split_once("\n-- ").context("the case has no part")?;
     let command = head.lines().find_map(|line| line.strip_prefix("$ ")).context("the case runs nothing")?;

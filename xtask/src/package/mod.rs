@@ -1,8 +1,6 @@
-//! `cargo xtask package`: packages the workspace for a registry, and builds and runs the examples from the
-//! packages.
+//! `cargo xtask package`: packages the workspace for a registry, and builds and runs the examples with them.
 //!
-//! The packages are unpacked into a folder under `target`. A patch in its cargo settings makes all builds
-//! below it use these packages instead of a registry.
+//! The packages are unpacked below `target`. A patch in cargo's settings there replaces the registry by them.
 
 mod archives;
 mod mistakes;
@@ -21,8 +19,7 @@ use crate::{process, workspace};
 const UNPUBLISHED: [&str; 5] =
     ["xtask", "warptrace-bench", "warptrace-fuzz", "warptrace-random-kernels", "warptrace-python"];
 
-/// A package that is packaged but not built here, because DataFusion takes longer to build than all other
-/// packages together. The part `query` of the tests builds its source.
+/// A package that is not built here, because DataFusion takes long. The part `query` of the tests builds it.
 const BUILDS_LONG: &str = "warptrace-query";
 
 /// Features of cudarc that a user's package may choose. The packages must build with each of them.
@@ -69,7 +66,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packages the workspace, and builds and runs the examples.
 pub(crate) fn check(options: &Options) -> anyhow::Result<()> {
     let root = workspace::target()?.join("package-test");
     let folders =
@@ -115,8 +111,7 @@ fn write_patch(root: &Path, packages: &[archives::Package]) -> anyhow::Result<()
     write(&root.join(".cargo/config.toml"), &text)
 }
 
-/// Checks all packages as a workspace with the profile of this one, so that they share build outputs with the
-/// lints.
+/// Checks all packages as a workspace with this one's profile, so that they share outputs with the lints.
 fn check_all(folders: &Folders, packages: &[archives::Package]) -> anyhow::Result<()> {
     let members: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
     let workspace = read(&workspace::root().join("Cargo.toml"))?;
@@ -187,8 +182,7 @@ fn run_example(folders: &Folders, example: &Path, name: &str) -> anyhow::Result<
     check_device_code(folders, name)
 }
 
-/// Checks that the kernels were compiled for GPUs with all their trace points. Skips the check without a
-/// device compiler or if device code is disabled.
+/// Checks that the kernels were compiled for GPUs with all trace points, if device code can be compiled.
 fn check_device_code(folders: &Folders, name: &str) -> anyhow::Result<()> {
     let skips =
         std::env::var_os("WARPTRACE_NO_DEVICE_CODE").is_some_and(|value| !value.is_empty() && value != "0");
@@ -223,7 +217,7 @@ fn location(line: &str) -> Option<u32> {
     }
 }
 
-/// Returns the manifest of an example with warptrace from a registry.
+/// Returns the manifest of an example, with warptrace from a registry instead of a path.
 fn from_registry(manifest: &str) -> String {
     let lines = manifest.lines().map(|line| match line.split_once(" = { path = \"../../") {
         Some((name, _)) => format!("{name} = \"*\""),

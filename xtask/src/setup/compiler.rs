@@ -58,8 +58,7 @@ fn describe(compiler: &Compiler) -> String {
 /// Description, or the reason of a failure; `Err(None)` if the method does not apply to this machine.
 type Installed = Result<String, Option<String>>;
 
-/// Adds `rust-src` to a recent toolchain of rustup. Skips nightlies: they change from day to day and are used
-/// only if the user has installed `rust-src`.
+/// Adds `rust-src` to a recent toolchain of rustup. Skips nightlies, which change from day to day.
 fn with_rustup() -> Installed {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().map_err(|_| None)?;
     let list = String::from_utf8_lossy(&output.stdout).into_owned();

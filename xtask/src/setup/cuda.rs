@@ -36,12 +36,10 @@ fn find_disassembler() -> Result<String, String> {
     Ok(describe(&found.program))
 }
 
-/// Finds the assembler, or installs both programs into the toolchain folder.
 pub(super) fn set_up_assembler() -> SetUpResult {
     set_up(find_assembler, WITHOUT_ASSEMBLER)
 }
 
-/// Finds the disassembler, or installs both programs into the toolchain folder.
 pub(super) fn set_up_disassembler() -> SetUpResult {
     set_up(find_disassembler, WITHOUT_DISASSEMBLER)
 }

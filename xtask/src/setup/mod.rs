@@ -63,16 +63,12 @@ pub(crate) enum For {
     AllTests,
 }
 
-/// Sets up the tools. Fails if one is missing.
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let whom = if options.tests { For::AllTests } else { For::Users };
     Ok(if all(whom).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Finds or installs the tools for a purpose and prints the result.
-///
-/// # Errors
-/// Returns the names of missing tools.
+/// Finds or installs the tools for a purpose and prints the result. Fails with the names of missing tools.
 pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
     let tools: [(&str, For, SetUp); 5] = [

@@ -1,5 +1,4 @@
-//! Python packages for tests: programs that read files of `warptrace export`, and the header of NVTX for a
-//! test program.
+//! Python packages for tests: readers of files of `warptrace export`, and NVTX's header for a test program.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,8 +10,7 @@ use super::{Missing, SetUpResult};
 use crate::process::quietly;
 use crate::workspace;
 
-/// PyPI wheels: two readers of Parquet, Perfetto's messages, a reader of lcov files and a validator of JSON,
-/// with their dependencies, and NVTX.
+/// PyPI wheels: readers of Parquet, Perfetto and lcov files, a validator of JSON, their dependencies, NVTX.
 const WHEELS: [&str; 14] = [
     "duckdb>=1.3",
     "polars>=1.30",
