@@ -1,5 +1,4 @@
-//! Functions that the program itself may call, through `tracer-host/include/warptrace.h` or the Python
-//! package.
+//! Functions that the program may call, through `tracer-host/include/warptrace.h` or the Python package.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

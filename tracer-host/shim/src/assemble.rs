@@ -48,10 +48,7 @@ impl Image {
 /// An image that the driver has loaded, and a note for the user.
 pub(crate) type Loaded = (Image, Option<String>);
 
-/// Loads a text into the driver with `load`.
-///
-/// # Errors
-/// Returns a sentence with the reasons if the driver loads neither the text nor assembled code.
+/// Loads a text with `load`. Fails with the reasons if the driver loads neither it nor assembled code.
 pub(crate) fn load(
     text: CString,
     assembled: &Assembled,
@@ -146,8 +143,8 @@ fn with_assembler(
     Err(problem)
 }
 
-/// Lists the existing assemblers. If the user names one, lists only that one. Otherwise lists those in the
-/// program's Python packages, then in the toolkit and in `PATH`. Assemblers named `like` come first.
+/// Lists the assemblers: the user's choice alone, or all that exist in the program's Python packages, in the
+/// toolkit and in `PATH`, in this order. Assemblers named `like` come first.
 fn assemblers(like: &str) -> Vec<PathBuf> {
     if let Some(chosen) = std::env::var_os(RUN_PTXAS).filter(|chosen| !chosen.is_empty()) {
         return vec![chosen.into()];
@@ -200,8 +197,7 @@ fn package_folders() -> Vec<PathBuf> {
         0
     }
     let mut found: Vec<PathBuf> = Vec::new();
-    // SAFETY: the callback has the signature that `dl_iterate_phdr` needs, and `found` has the type that it
-    // writes.
+    // SAFETY: the callback has the signature that is needed, and `found` has the type that it writes.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found
 }
@@ -234,8 +230,7 @@ fn assemble(tool: &Path, text: &[u8], options: &[String], architecture: u32) -> 
     Ok(code)
 }
 
-/// Returns the architecture to assemble for: the text's, if it ends in a letter, as in `sm_90a`; otherwise
-/// the device's.
+/// Returns the architecture to assemble for: the text's, if it ends in a letter, or the device's.
 fn target_of(text: &[u8], architecture: u32) -> String {
     let text = String::from_utf8_lossy(text);
     let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
@@ -266,8 +261,8 @@ impl Drop for Folder {
     }
 }
 
-/// Cache entry for assembled code. The file name is a hash of the text, the options, the architecture and the
-/// tool's file (path, size and time). The entry also stores these in full, to detect hash collisions.
+/// Cache entry for assembled code. The file name is a hash of text, options, architecture and tool (path,
+/// size and time). The entry stores these in full, to detect hash collisions.
 struct Kept {
     folder: PathBuf,
     name: String,

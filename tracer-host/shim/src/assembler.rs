@@ -45,16 +45,14 @@ fn start_again() -> Option<()> {
     let arguments: Vec<CString> = arguments.into_iter().map(to_c).collect::<Option<_>>()?;
     let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|argument| argument.as_ptr()).collect();
     pointers.push(std::ptr::null());
-    // SAFETY: both arguments are C strings, or a list of C strings that ends in null. The process has one
-    // thread. If `execv` fails, the process continues unchanged.
+    // SAFETY: C strings, and a list of C strings that ends in null. The process has one thread.
     unsafe {
         libc::execv(program.as_ptr(), pointers.as_ptr());
     }
     None
 }
 
-/// Adds the option to the arguments of an assembler, each ended by a zero byte. Returns `None` for other
-/// programs and for calls that stay unchanged.
+/// Adds the option to an assembler's arguments, each ended by a zero byte; `None` if nothing is to change.
 fn with_lines(program: &Path, arguments: &[u8]) -> Option<Vec<OsString>> {
     if !program.file_name()?.as_bytes().starts_with(NAME) {
         return None;

@@ -1,8 +1,8 @@
 //! Traced copies of kernels. Each copy has a separate module, made at the first launch of its kernel.
 //!
-//! The program's image and its untraced kernels do not change. The exception is code that uses variables of
-//! its module, since a second module would have separate variables. For such code the driver gets one text
-//! with kernels and copies instead of the image, at load time ([`crate::hooks`]).
+//! The program's image and its untraced kernels do not change, unless the code uses variables of its module:
+//! a second module would have separate variables. Then the driver gets one text with kernels and copies
+//! instead of the image, at load time ([`crate::hooks`]).
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -21,8 +21,7 @@ use crate::state::{Code, Function, Owner, lock, state};
 /// If making a copy takes at least this long, the summary has a note about it.
 const LONG: Duration = Duration::from_millis(250);
 
-/// Most kernels of a module for which copies are made at load time, where the driver loads functions eagerly.
-/// Copies of larger modules are made at launch: all of them would take too long, and use up the location ids.
+/// Most kernels of a module for which copies are made at load time: more take too long and use up the ids.
 const MAX_EAGER: usize = 64;
 
 /// The PTX from which copies of a module's kernels are made.
@@ -40,7 +39,6 @@ impl CopySource {
         Self { found, names: OnceLock::new(), made: Mutex::default() }
     }
 
-    /// Returns the demangled kernel names, by name in the PTX.
     pub(crate) fn names(&self) -> &HashMap<String, String> {
         self.names.get_or_init(|| exchange::kernel_names(&self.found.ptx))
     }
@@ -53,14 +51,12 @@ impl CopySource {
     }
 }
 
-/// A traced copy in a separate module.
 #[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) code: Arc<Code>,
     pub(crate) owner: Owner,
 }
 
-/// Applies to a copy a setting that the program has applied to its kernel.
 type Setting = Box<dyn Fn(&Function) + Send>;
 
 /// Settings that the program applied to a kernel before the kernel had a copy.
@@ -86,10 +82,8 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Makes the copies of all kernels of a loaded module or library, if the driver loads functions eagerly.
-///
-/// A program may rely on eager loading. If one kernel waits for another, loading the second kernel's copy
-/// would wait for the first kernel, and both would hang.
+/// Makes the copies of all kernels of a module or library, if the driver loads functions eagerly. Otherwise,
+/// if a kernel waits for another one whose copy is loaded at its launch, both would hang.
 pub(crate) fn make_all(owner: Owner) -> Option<()> {
     let state = state().filter(|_| driver::loads_eagerly())?;
     let mut names = lock(&state.registry).kernel_names(owner);
@@ -117,7 +111,6 @@ pub(crate) fn make_all(owner: Owner) -> Option<()> {
 pub(crate) struct Fitting<'a> {
     /// The first copy. The second copy uses the same location ids.
     pub(crate) first: &'a Code,
-    /// Registers per thread, at most.
     pub(crate) registers: u32,
 }
 
@@ -129,10 +122,7 @@ pub(crate) fn usable(unusable: Option<Owner>) -> Answer {
     })
 }
 
-/// Makes the traced copy of a kernel and loads it.
-///
-/// # Errors
-/// Returns the reason why no copy can be made.
+/// Makes the traced copy of a kernel and loads it, or returns the reason why it cannot.
 pub(crate) fn make(
     source: &CopySource,
     function: &Function,

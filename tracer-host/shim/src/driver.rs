@@ -16,7 +16,6 @@ pub(crate) const SUCCESS: Answer = 0;
 pub(crate) const INVALID: Answer = 1;
 /// Returned by a hook if the driver has no such function: `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
 pub(crate) const NOT_FOUND: Answer = 302;
-/// Handle of the per-thread default stream.
 pub(crate) const PER_THREAD_STREAM: *mut c_void = std::ptr::without_provenance_mut(2);
 
 fn ok(answer: sys::CUresult) -> bool {
@@ -29,7 +28,6 @@ fn handle<T>(call: impl FnOnce(*mut *mut T) -> sys::CUresult) -> Option<*mut c_v
     (ok(call(&raw mut found)) && !found.is_null()).then_some(found.cast())
 }
 
-/// Returns the number that a driver call writes; `None` if the call fails.
 fn number(call: impl FnOnce(*mut c_int) -> sys::CUresult) -> Option<c_int> {
     let mut found = 0;
     ok(call(&raw mut found)).then_some(found)
@@ -93,8 +91,7 @@ pub(crate) fn primary_context(device: c_int) -> Option<*mut c_void> {
     (!context.is_null()).then_some(context.cast())
 }
 
-/// Returns the lowest architecture of all devices, 90 for `sm_90`: a library may run on any of them. Returns
-/// 0 if the driver does not say.
+/// Returns the lowest architecture of all devices, 90 for `sm_90`: libraries run on any. 0 if it is unknown.
 pub(crate) fn architecture() -> u32 {
     use sys::CUdevice_attribute as A;
     let of = |device: c_int| {
@@ -112,10 +109,8 @@ const MORE_STACK: usize = 4;
 /// Stack size that [`grow_stack`] set last, in bytes, by context.
 static STACKS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// Grows the thread stacks of the current context, unless it has done so for the current limit.
-///
-/// The stack need of recursive functions is unknown: the driver reserves the context's limit. The program
-/// chose that limit for untraced functions.
+/// Grows the thread stacks of the current context, once for each limit that the program sets. For recursive
+/// functions the driver reserves this limit, which the program chose for untraced functions.
 pub(crate) fn grow_stack() {
     const LIMIT: sys::CUlimit = sys::CUlimit::CU_LIMIT_STACK_SIZE;
     let Some(context) = current_context() else { return };
@@ -134,11 +129,9 @@ pub(crate) fn grow_stack() {
     }
 }
 
-/// Returns true if a stream captures launches into a graph.
 pub(crate) fn is_capturing(stream: *mut c_void) -> bool {
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the program's stream. An error means that the capture of another stream forbids the use of this
-    // one.
+    // SAFETY: the program's stream. An error means that the capture of another stream forbids its use.
     let answer = unsafe { sys::cuStreamIsCapturing(stream.cast(), &raw mut status) };
     !ok(answer) || status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
 }
@@ -187,7 +180,6 @@ pub(crate) fn load_like(like: Owner, image: *const c_void, loaded: &mut Option<O
     }
 }
 
-/// Unloads a module or library that [`load_like`] has loaded.
 pub(crate) fn unload(owner: Owner) {
     // SAFETY: no longer in use: the program has unloaded the code from which it was made.
     let _ = unsafe {
@@ -202,7 +194,7 @@ pub(crate) fn unload(owner: Owner) {
     };
 }
 
-/// Returns true if the driver loads all functions of a module with it, and not each at its first use.
+/// Returns true if the driver loads all functions of a module at once, not each at its first use.
 pub(crate) fn loads_eagerly() -> bool {
     let mut mode = sys::CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING;
     // SAFETY: writes a number.
@@ -229,8 +221,7 @@ pub(crate) fn in_context(owner: Owner, found: *mut c_void) -> Option<*mut c_void
 /// Returned by a hook if code was loaded but cannot be used: `CUDA_ERROR_INVALID_PTX`.
 pub(crate) const UNUSABLE: Answer = 218;
 
-/// Returns true if a kernel of a module or library can be used. With lazy loading, the driver may compile
-/// code only when the kernel is looked up or loaded.
+/// Returns true if a kernel is usable. With lazy loading, the driver may compile it only when it is loaded.
 pub(crate) fn is_usable(owner: Owner, name: &CStr) -> bool {
     if current_context().is_none() {
         // Libraries can be loaded before a context exists.
@@ -271,8 +262,7 @@ pub(crate) fn function_name(function: *mut c_void) -> Option<String> {
     }
 }
 
-/// Raises a function's limit of dynamic shared memory to at least `bytes`. Returns false if the driver
-/// refuses.
+/// Raises a function's limit of dynamic shared memory to at least `bytes`. Returns false on failure.
 pub(crate) fn allow_shared(function: *mut c_void, bytes: u64) -> bool {
     static LOCK: Mutex<()> = Mutex::new(());
     let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -286,8 +276,7 @@ pub(crate) fn allow_shared(function: *mut c_void, bytes: u64) -> bool {
     is_allowed || ok(unsafe { sys::cuFuncSetAttribute(function.cast(), attribute, bytes) })
 }
 
-/// Returns how many blocks of a function a multiprocessor can hold at once; `None` if the driver does not
-/// say.
+/// Returns how many blocks of a function a multiprocessor can hold at once; `None` if it is unknown.
 pub(crate) fn blocks_at_once(function: *mut c_void, threads: u64, shared: u64) -> Option<u64> {
     let (threads, shared) = (c_int::try_from(threads).ok()?, usize::try_from(shared).ok()?);
     // SAFETY: a loaded function.
@@ -297,8 +286,7 @@ pub(crate) fn blocks_at_once(function: *mut c_void, threads: u64, shared: u64) -
     blocks.map(|blocks| u64::try_from(blocks).unwrap_or(0))
 }
 
-/// Returns true if the current context's device can access pageable host memory, or if the driver does not
-/// say.
+/// Returns false if the current context's device cannot access pageable host memory.
 pub(crate) fn reaches_pageable() -> bool {
     let pageable = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
     current_device().and_then(|device| attribute(device, pageable)) != Some(0)
@@ -322,14 +310,14 @@ pub(crate) fn variable(owner: Owner, name: &CStr) -> Option<(u64, u64)> {
     ok(answer).then_some((address, bytes as u64))
 }
 
-/// Returns the registers of a multiprocessor of the current context's device; 0 if the driver does not say.
+/// Returns the registers of a multiprocessor of the current context's device; 0 if they are unknown.
 pub(crate) fn registers_per_multiprocessor() -> u64 {
     let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR;
     let count = current_device().and_then(|device| attribute(device, count));
     count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
 }
 
-/// Returns the multiprocessors of the current context's device; 0 if the driver does not say.
+/// Returns the multiprocessors of the current context's device; 0 if they are unknown.
 pub(crate) fn multiprocessors() -> u64 {
     let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
     let count = current_device().and_then(|device| attribute(device, count));

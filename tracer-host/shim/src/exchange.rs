@@ -19,10 +19,8 @@ use crate::image::ImagePtx;
 use crate::names;
 use crate::settings::Settings;
 
-/// Characters of a reason that are kept.
 const MAX_REASON_CHARS: usize = 200;
-/// Bytes of PTX above which a module is traced only if `--kernel` is given. The driver takes long to compile
-/// larger texts, such as a library with thousands of kernels.
+/// Bytes of PTX above which `--kernel` is required: the driver takes long to compile larger texts.
 const MAX_PTX_BYTES: usize = 8 << 20;
 /// The reason for kernels that the user excluded.
 pub(crate) const NOT_ASKED: &str = UnrecordedLaunches::NOT_ASKED_FOR;
@@ -30,13 +28,10 @@ pub(crate) const NOT_ASKED: &str = UnrecordedLaunches::NOT_ASKED_FOR;
 /// Part of the name of every device runtime function that launches a kernel.
 pub(crate) const LAUNCHES_KERNELS: &str = "LaunchDevice";
 
-/// A module whose kernels can be traced.
 #[derive(Debug)]
 pub(crate) struct TracedModule {
     kernels: Vec<Kernel>,
-    /// Descriptions of the module's trace points.
     pub(crate) locations: Vec<LocationInfo>,
-    /// The recorded memory access sites.
     pub(crate) sites: Vec<SiteInfo>,
     /// Names of functions without points, with the reason.
     pub(crate) skipped: Vec<(String, String)>,
@@ -47,7 +42,6 @@ pub(crate) struct TracedModule {
     /// Names of the variables in global memory, and whether the code may allocate memory.
     pub(crate) variables: Vec<String>,
     pub(crate) allocates: bool,
-    /// Time that making the module took.
     pub(crate) made_in: Duration,
 }
 
@@ -62,7 +56,6 @@ impl TracedModule {
         self.remarks.iter().map(|(function, remark)| format!("{}: {remark}", names::readable(function)))
     }
 
-    /// Returns the kernel with a name in the PTX.
     pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
         let found = self.kernels.binary_search_by(|kernel| (*kernel.name).cmp(name)).ok()?;
         self.kernels.get(found)
@@ -84,14 +77,12 @@ impl Functions {
     }
 }
 
-/// A kernel with a traced copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     /// The name in the PTX.
     pub(crate) name: String,
     /// The demangled name, used in the trace file. It lives as long as the process.
     pub(crate) readable: &'static str,
-    /// The copy's name in the PTX.
     pub(crate) traced_name: CString,
     /// Bytes of dynamic shared memory for each warp of a block.
     pub(crate) shared_bytes: u32,
@@ -107,10 +98,7 @@ pub(crate) struct Kernel {
     pub(crate) is_deep: bool,
 }
 
-/// Checks that kernels of a text can be traced in separate modules.
-///
-/// # Errors
-/// Returns the reason if they cannot.
+/// Fails with the reason if kernels of a text cannot be traced in separate modules.
 pub(crate) fn may_stand_alone(ptx: &str) -> Result<(), String> {
     let module = Module::parse(ptx).map_err(|error| error.to_string())?;
     stands_alone(&module).map_err(|error| error.to_string())
@@ -127,12 +115,9 @@ pub(crate) fn kernel_names(ptx: &str) -> HashMap<String, String> {
 /// A kernel whose copy gets a separate module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alone<'a> {
-    /// The name in the PTX.
     pub(crate) name: &'a str,
-    /// The demangled name.
     pub(crate) readable: &'a str,
-    /// Limit on the copy's registers per thread. If set, the copy also uses no shared memory, so that as many
-    /// of its blocks fit on the device as of the untraced kernel.
+    /// Limit on registers per thread. If set, the copy also uses no shared memory, so that more blocks fit.
     pub(crate) registers: Option<u32>,
 }
 
@@ -152,10 +137,7 @@ fn launches_kernels(text: &str, kernel: &str) -> bool {
 }
 
 /// Makes the text for the driver and describes it. The text has all kernels with their copies, or only the
-/// copy of one kernel.
-///
-/// # Errors
-/// Returns a sentence with the reason if the text cannot be parsed or no kernel of it is to be traced.
+/// copy of `alone`. Fails with a sentence if the text cannot be parsed or no kernel of it is to be traced.
 pub(crate) fn exchange(
     found: &ImagePtx,
     alone: Option<Alone<'_>>,
@@ -355,8 +337,7 @@ fn marked(
     Ok((text.map_err(|error| error.to_string())?, module))
 }
 
-/// Returns the kernels with unknown call depth: a function that they reach calls itself or makes indirect
-/// calls.
+/// Returns the kernels with unknown call depth: they reach a recursive function or an indirect call.
 fn deep_kernels(ptx: &str) -> HashSet<String> {
     if !ptx.contains("call") {
         return HashSet::new();
@@ -384,7 +365,7 @@ fn wanted_kernels(ptx: &str, settings: &Settings) -> Result<Option<Vec<String>>,
     Ok(Some(wanted.map(str::to_owned).collect()))
 }
 
-/// Adds to each location's description the blocks without locations that lanes always execute next, together.
+/// Adds to each location's description the blocks without locations that lanes always execute next.
 fn with_followers(
     mut locations: Vec<LocationInfo>,
     followers: &HashMap<u16, Vec<u16>>,

@@ -13,8 +13,8 @@
 //!                40     8  flags: 0x2000 LZ4, 0x8000 zstd, 0x100000 for one architecture only (sm_90a)
 //!                56     8  bytes of the uncompressed payload
 //! ```
-//! All numbers are little-endian. NVIDIA does not document the container. The layout is what nvcc of CUDA 11
-//! to 13 writes and what public readers agree on.
+//! All numbers are little-endian. NVIDIA does not document the container: this is the layout that nvcc of
+//! CUDA 11 to 13 writes and that public readers agree on.
 
 use std::ffi::c_void;
 use std::io::Read;
@@ -40,28 +40,23 @@ const FLAG_SPECIFIC: u64 = 0x10_0000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum FatbinError {
-    /// The magic number is wrong.
     #[error("it begins with {found:#010x}, not with the magic number of a fatbin")]
     Magic {
         /// The first four bytes.
         found: u32,
     },
-    /// An entry extends past the end of the container.
     #[error("entry {entry} at byte {offset} passes the fatbin's end")]
     Truncated {
         /// Number of the entry, from 0.
         entry: usize,
-        /// Offset of the entry in bytes.
         offset: usize,
     },
-    /// A compressed image is damaged.
     #[error("the compressed PTX of entry {entry} cannot be read: {problem}")]
     Compressed {
         entry: usize,
         /// Description of the problem.
         problem: String,
     },
-    /// An image exceeds the size limit.
     #[error("the PTX of entry {entry} has {bytes} bytes, more than the {MAX_TEXT_BYTES} that are read")]
     Long {
         entry: usize,
@@ -90,15 +85,12 @@ pub(crate) struct Entry<'a> {
     plain_bytes: u64,
 }
 
-/// Finds the container, from the address of a wrapper or of the container.
-///
 /// # Safety
 /// `image` is the address of a wrapper or a container. All bytes that the headers describe are readable and
 /// do not change during `'a`.
 pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], FatbinError> {
     let mut container = image.cast::<u8>();
-    // SAFETY: both begin with a magic number of four bytes. A wrapper has the container's address at offset
-    // 8.
+    // SAFETY: both begin with a magic number of 4 bytes. A wrapper has the container's address at byte 8.
     let magic = unsafe {
         if container.cast::<u32>().read_unaligned() == WRAPPER_MAGIC {
             container = container.add(WRAPPER_POINTER).cast::<*const u8>().read_unaligned();
@@ -117,10 +109,7 @@ pub(crate) unsafe fn container_at<'a>(image: *const c_void) -> Result<&'a [u8], 
     }
 }
 
-/// Returns the entries of a container.
-///
-/// # Errors
-/// Returns an error if the magic number is wrong, or an entry extends past the end.
+/// Returns the entries of a container. Fails if the magic number is wrong or an entry passes the end.
 pub(crate) fn entries(container: &[u8]) -> Result<Vec<Entry<'_>>, FatbinError> {
     let magic = container.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
     if magic != CONTAINER_MAGIC || container.len() < CONTAINER_HEADER_BYTES {
@@ -175,10 +164,7 @@ impl Entry<'_> {
         format!("{}{}", self.architecture, if self.is_specific() { "a" } else { "" })
     }
 
-    /// Returns the text of a PTX entry, without the zero bytes at its end.
-    ///
-    /// # Errors
-    /// Returns an error if the text is damaged, exceeds the size limit, or is not UTF-8.
+    /// Returns a PTX entry's text, up to a zero byte. Fails if it is damaged, too long, or not UTF-8.
     pub(crate) fn text(&self) -> Result<String, FatbinError> {
         let mut plain = self.bytes()?;
         let end = plain.iter().position(|&byte| byte == 0).unwrap_or(plain.len());
@@ -190,10 +176,7 @@ impl Entry<'_> {
         String::from_utf8(plain).map_err(damaged)
     }
 
-    /// Returns the uncompressed image of an entry.
-    ///
-    /// # Errors
-    /// Returns an error if the image is damaged or exceeds the size limit.
+    /// Returns the uncompressed image of an entry. Fails if it is damaged or exceeds the size limit.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, FatbinError> {
         let Self { number: entry, plain_bytes: bytes, .. } = *self;
         let damaged = |problem: String| FatbinError::Compressed { entry, problem };

@@ -1,8 +1,8 @@
 //! Executable graphs of the program, and their kernel nodes.
 //!
-//! Before a graph is launched, each kernel node gets its traced copy and its logs. The driver identifies
-//! nodes of an executable graph by the nodes of the graph from which it was instantiated. Therefore that
-//! graph is kept as long as the executable graph exists, even if the program destroys it.
+//! Before a launch, each kernel node gets its traced copy and its logs. The driver identifies nodes of an
+//! executable graph by the nodes of its source graph. Therefore the source graph is kept as long as the
+//! executable graph exists, even if the program destroys it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::c_void;
@@ -19,11 +19,10 @@ use crate::state::{Function, State, lock};
 
 type Handle = *mut c_void;
 
-/// The driver's node types with kernels: kernel, child graph, conditional.
+/// The driver's types of kernel, child graph, conditional and memory allocation nodes.
 const KERNEL: u32 = 0;
 const CHILD: u32 = 4;
 const CONDITIONAL: u32 = 13;
-/// The driver's type of memory allocation nodes.
 const ALLOCATES: u32 = 10;
 
 #[derive(Debug, Default)]
@@ -41,7 +40,6 @@ pub(crate) struct Executable {
     pub(crate) nodes: Vec<Node>,
     /// Kernels that run untraced, by node.
     skipped: BTreeMap<usize, Skipped>,
-    /// Nodes that the program has disabled.
     disabled: HashSet<usize>,
 }
 
@@ -50,7 +48,6 @@ pub(crate) struct Executable {
 pub(crate) struct Skipped {
     pub(crate) kernel: Arc<str>,
     pub(crate) reason: String,
-    /// `None` if the shape is unknown.
     pub(crate) shape: Option<LaunchShape>,
 }
 
@@ -80,13 +77,11 @@ impl Graphs {
         self.executable.get(&(handle as usize)).cloned()
     }
 
-    /// Registers a graph that belongs to a node of another graph.
     pub(crate) fn add_child(&mut self, graph: Handle) {
         self.children.insert(graph as usize);
     }
 
-    /// Returns true if a graph belongs to a node of another. Only graphs that the program has got from the
-    /// driver are known.
+    /// Returns true if the program has got this graph from a node of another graph.
     pub(crate) fn is_of_node(&self, graph: Handle) -> bool {
         self.children.contains(&(graph as usize))
     }
@@ -135,8 +130,6 @@ impl Graphs {
 }
 
 impl Executable {
-    /// Reads the kernels of a graph.
-    ///
     /// # Safety
     /// `graph` is a graph of the program.
     pub(crate) unsafe fn read(state: &State, graph: Handle) -> Self {
@@ -191,7 +184,6 @@ impl Executable {
         self.nodes.iter().enumerate().filter(|(_, node)| !self.disabled.contains(&node.handle))
     }
 
-    /// Returns the untraced kernels of enabled nodes.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = &Skipped> {
         self.skipped.iter().filter(|(node, _)| !self.disabled.contains(node)).map(|(_, skipped)| skipped)
     }
@@ -218,7 +210,7 @@ impl Executable {
         }
     }
 
-    /// Makes a node, or all nodes, untraced, after the program changed them in a way that is not read.
+    /// Makes a node, or all nodes, untraced after a change that the shim does not read.
     pub(crate) fn changed(&mut self, node: Option<Handle>) {
         let is_it = |known: &Node| node.is_none_or(|node| known.handle == node as usize);
         let (gone, left) = std::mem::take(&mut self.nodes).into_iter().partition(is_it);
@@ -239,8 +231,7 @@ impl Executable {
         }
     }
 
-    /// Restores the program's kernels in all nodes whose index is `wanted`. Returns true if all of these
-    /// nodes have them.
+    /// Restores the program's kernels in nodes with a `wanted` index. Returns true if this succeeds for all.
     ///
     /// # Safety
     /// `handle` is this executable graph.
@@ -256,8 +247,6 @@ impl Executable {
 }
 
 impl Node {
-    /// Makes a node with these parameters.
-    ///
     /// # Safety
     /// The driver has written or read the parameters.
     unsafe fn new(
@@ -273,8 +262,7 @@ impl Node {
         };
         let skipped = |reason: String| (Arc::clone(function.readable()), reason);
         let kernel = function.kernel().map_err(skipped)?;
-        // SAFETY: guaranteed by the caller: the parameters have an address for each argument, or a list with
-        // a buffer.
+        // SAFETY: guaranteed by the caller: each argument has an address, or all are in a buffer.
         let arguments = unsafe { arguments_of(kernel, parameters) }
             .ok_or_else(|| skipped("its node's arguments cannot be read".to_owned()))?;
         let own = NodeParameters { kernelParams: null_mut(), extra: null_mut(), ..*parameters };
@@ -297,8 +285,8 @@ impl Node {
         })
     }
 
-    /// Puts a kernel into the node of an executable graph: the traced copy with its dynamic shared memory in
-    /// bytes and its logs, or the program's own kernel.
+    /// Puts the traced copy into the node of an executable graph, with its dynamic shared memory in bytes and
+    /// its logs. For `None`, puts the program's own kernel.
     ///
     /// # Safety
     /// The node belongs to the graph from which `graph` was instantiated. The copy is a copy of its kernel.
@@ -339,16 +327,13 @@ pub(crate) fn shape(parameters: &NodeParameters) -> LaunchShape {
 /// `node` is a kernel node.
 unsafe fn has_attribute(node: Handle, attribute: sys::CUlaunchAttributeID) -> bool {
     let mut value = std::mem::MaybeUninit::<sys::CUkernelNodeAttrValue>::zeroed();
-    // SAFETY: guaranteed by the caller. The value is the union that the driver writes; it is zeroed, so all
-    // its bits are initialized.
+    // SAFETY: guaranteed by the caller. The value is the union that the driver writes, zeroed before.
     unsafe {
         let answer = sys::cuGraphKernelNodeGetAttribute(node.cast(), attribute, value.as_mut_ptr());
         answer as u32 == SUCCESS && value.assume_init().cooperative != 0
     }
 }
 
-/// Copies the arguments of a node.
-///
 /// # Safety
 /// Same as [`Node::new`].
 unsafe fn arguments_of(kernel: &Kernel, parameters: &NodeParameters) -> Option<Vec<u8>> {

@@ -9,13 +9,11 @@ use crate::cubin::{self, Assembled, Embedded, NoText};
 use crate::exchange::LAUNCHES_KERNELS;
 use crate::fatbin::{self, CONTAINER_MAGIC, Entry, FatbinError, Kind, WRAPPER_MAGIC};
 
-/// Cubins are ELF files.
 const ELF_MAGIC: u32 = u32::from_le_bytes(*b"\x7fELF");
 
 /// The PTX of an image, with the data needed to trace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImagePtx {
-    /// The PTX text.
     pub(crate) ptx: String,
     /// The source lines, if the text has no `.loc` directives for them.
     pub(crate) lines: Option<LineTable>,
@@ -27,8 +25,7 @@ pub(crate) struct ImagePtx {
     pub(crate) other: Option<OtherArchitecture>,
 }
 
-/// The architectures of an image's PTX and cubin, where they differ. The source may compile differently for
-/// each.
+/// Architectures of an image's PTX and cubin that differ. The source may compile differently for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OtherArchitecture {
     /// Number and letter, as in `90a`.
@@ -47,7 +44,6 @@ impl fmt::Display for OtherArchitecture {
 }
 
 impl OtherArchitecture {
-    /// Returns the reason why a kernel is not traced.
     pub(crate) fn refusal(&self) -> String {
         let code = &self.code;
         format!(
@@ -81,7 +77,6 @@ impl ImagePtx {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum NoPtx {
-    /// The image has machine code only.
     #[error(
         "only machine code; build with -gencode arch=compute_{architecture},code=compute_{architecture} or with -lineinfo, or ask NVRTC for compute_{architecture}{}{}",
         hint(),
@@ -93,29 +88,23 @@ pub(crate) enum NoPtx {
         /// True if kernels of the image may launch kernels.
         launches: bool,
     },
-    /// The PTX embedded in the cubin cannot be read.
     #[error("{0}")]
     Embedded(NoText),
-    /// All PTX is for later devices.
     #[error(
         "its PTX is for {found}, and the device is sm_{architecture}: build for compute_{architecture} too"
     )]
     Architecture {
         /// The architectures of the PTX, as a list.
         found: String,
-        /// The device's architecture: 90 for `sm_90`.
         architecture: u32,
     },
-    /// The fatbin cannot be parsed.
     #[error("its fatbin cannot be read: {0}")]
     Fatbin(#[from] FatbinError),
-    /// The image has an unknown format.
     #[error("its image begins with {found:#010x}: neither PTX, machine code nor a fatbin")]
     Unknown {
         /// The image's first four bytes.
         found: u32,
     },
-    /// The PTX is not UTF-8.
     #[error("its PTX is no text")]
     Text,
 }
@@ -140,12 +129,8 @@ fn hint() -> &'static str {
 
 /// Returns the image's PTX that suits a device best. [`in_fatbin`] has the rules for fatbins.
 ///
-/// # Errors
-/// Returns [`NoPtx`] if the image has no PTX that can be traced.
-///
 /// # Safety
-/// `image` is null or valid for the driver: PTX that ends in a zero byte, a cubin, a fatbin, or a fatbin
-/// wrapper.
+/// `image` is null or valid for the driver: PTX that ends in a zero byte, a cubin, a fatbin, or its wrapper.
 pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<ImagePtx, NoPtx> {
     if image.is_null() {
         return Err(NoPtx::Unknown { found: 0 });
@@ -168,9 +153,6 @@ pub(crate) unsafe fn ptx_at(image: *const c_void, architecture: u32) -> Result<I
 }
 
 /// Like [`ptx_at`], for an image of known size, such as a file's contents.
-///
-/// # Errors
-/// Returns [`NoPtx`] if the image has no PTX that can be traced.
 pub(crate) fn ptx_in(image: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let mut first = [0; 4];
     for (to, from) in first.iter_mut().zip(image) {
@@ -206,8 +188,7 @@ unsafe fn first_word(image: *const u8) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// Returns true if a text may begin with these bytes: ASCII graphic characters and whitespace, up to a zero
-/// byte.
+/// Returns true if a text may begin with these bytes: printable ASCII or whitespace, up to a zero byte.
 fn is_text(magic: u32) -> bool {
     let mut bytes = magic.to_le_bytes().into_iter().take_while(|byte| *byte != 0).peekable();
     bytes.peek().is_some() && bytes.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
@@ -216,9 +197,8 @@ fn is_text(magic: u32) -> bool {
 /// Environment variables that make the driver compile PTX even if the image has a cubin for the device.
 const FORCE_PTX: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 
-/// Chooses one of a fatbin's PTX texts. The order of preference is: the text for the architecture of the
-/// cubin that the device would run, the text embedded in that cubin, the text for the highest architecture
-/// that the device runs.
+/// Chooses a fatbin's PTX: the text for the architecture of the cubin that the device would run, or the text
+/// in that cubin, or the text for the highest architecture that the device runs.
 fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     let all = fatbin::entries(container)?;
     let mut found: Vec<Entry<'_>> = all.iter().copied().filter(|entry| entry.kind == Kind::Ptx).collect();
@@ -259,8 +239,7 @@ fn in_fatbin(container: &[u8], architecture: u32) -> Result<ImagePtx, NoPtx> {
     }
 }
 
-/// Returns the cubin that a device would run: the highest architecture of the device's generation that is not
-/// above the device's architecture.
+/// Returns the cubin that a device would run: the highest of its generation, up to its own architecture.
 fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&'e Entry<'f>> {
     let suits = |entry: &&Entry<'_>| {
         entry.kind == Kind::Elf
@@ -268,7 +247,7 @@ fn machine_code<'e, 'f>(entries: &'e [Entry<'f>], architecture: u32) -> Option<&
             && entry.architecture / 10 == architecture / 10
             && (!entry.is_specific() || entry.architecture == architecture)
     };
-    // Architecture-specific code takes precedence over code that later architectures run, too.
+    // Code for one architecture takes precedence over code that later architectures run, too.
     entries.iter().filter(suits).max_by_key(|entry| (entry.architecture, entry.is_specific()))
 }
 
@@ -286,8 +265,7 @@ impl fmt::Display for Target<'_> {
 }
 
 impl Target<'_> {
-    /// Returns true if a device runs the target. `sm_90a` runs on that architecture only, `sm_100f` on its
-    /// family only.
+    /// Returns true if a device runs the target. `sm_90a` runs only on sm_90, `sm_100f` only on its family.
     fn runs_on(self, architecture: u32) -> bool {
         match self.letter {
             "" => self.number <= architecture,
@@ -298,7 +276,6 @@ impl Target<'_> {
     }
 }
 
-/// Returns the target of a PTX text.
 fn target_of(text: &str) -> Option<Target<'_>> {
     let target = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
     let name = target.split([',', ' ', '\t']).find_map(|word| word.strip_prefix("sm_"))?;
@@ -330,7 +307,6 @@ mod tests {
     /// The target of a PTX text, such as `sm_80`, or a cubin; its architecture; its flags.
     type TestImage<'a> = (&'a [u8], u32, u64);
 
-    /// Builds a fatbin container.
     fn fatbin_of(images: &[TestImage<'_>]) -> Vec<u8> {
         let mut body = Vec::new();
         for (image, architecture, flags) in images {
@@ -355,8 +331,7 @@ mod tests {
         let code = fatbin::entries(fatbin).unwrap()[0].bytes().unwrap();
         let (code, with_ptx) = (&*code, include_bytes!("../tests/data/triton/collatz.cubin").as_slice());
         const SPECIFIC: u64 = 0x10_0000;
-        // For an H100 (sm_90): the images, the target of the chosen PTX, and the reported difference from the
-        // cubin.
+        // For an H100 (sm_90): images, target of the chosen PTX, reported difference from the cubin.
         let ways: &[(&[TestImage<'_>], &str, Option<&str>)] = &[
             (&[(b"sm_90", 90, 0), (code, 90, 0)], "sm_90", None),
             (

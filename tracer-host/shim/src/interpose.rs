@@ -32,8 +32,7 @@ extern "C" fn replacement(handle: *mut c_void, name: *const c_char) -> *mut c_vo
     hook.replace(found)
 }
 
-/// Returns true if a handle denotes several libraries (`RTLD_DEFAULT`, `RTLD_NEXT`). Such a look-up finds the
-/// exported hooks.
+/// Returns true if a handle denotes several libraries: such a look-up finds the exported hooks.
 fn is_pseudo(handle: *mut c_void) -> bool {
     handle == libc::RTLD_DEFAULT || handle == libc::RTLD_NEXT
 }

@@ -1,5 +1,4 @@
-//! The library that `warptrace run` loads into a CUDA program. It records the program's kernels. The program
-//! does not need to know it.
+//! The library that `warptrace run` loads into an unchanged CUDA program to record its kernels.
 //!
 //! ```text
 //!  program ── dlsym, cuGetProcAddress ──▶ shim: returns hooks instead of the driver's functions
@@ -22,9 +21,8 @@
 //! - `assembler`: changes the options of assemblers that the program starts.
 //!
 //! Loading the library has no other effect: a program without CUDA runs unchanged. Errors in the library must
-//! not break the program, so each hook falls back to the program's own call.
-//!
-//! The library needs Linux on x86-64 with the GNU C library. It is empty on other targets.
+//! not break the program, so each hook falls back to the program's own call. The library is empty on targets
+//! other than Linux on x86-64 with the GNU C library.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests do not stand in for the system's functions"))]
 

@@ -75,8 +75,6 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
     c_int::from(guarded(install).flatten().is_some())
 }
 
-/// Returns the text at an address, up to [`MAX_CHARACTERS`] bytes.
-///
 /// # Safety
 /// `text` is null or a C string.
 unsafe fn narrow(text: *const c_char) -> Option<String> {
@@ -88,8 +86,6 @@ unsafe fn narrow(text: *const c_char) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_CHARACTERS)]).into_owned())
 }
 
-/// Returns the wide text at an address, up to [`MAX_CHARACTERS`] characters.
-///
 /// # Safety
 /// `text` is null or ends in a zero character.
 unsafe fn wide(text: *const libc::wchar_t) -> Option<String> {
@@ -106,8 +102,6 @@ fn message(text: Option<String>) -> Message {
     text.map_or(Message::Missing, Message::Text)
 }
 
-/// Returns the message in a range's attributes.
-///
 /// # Safety
 /// `attributes` is null or has as many bytes as its size field says.
 unsafe fn described(attributes: *const Attributes) -> Message {

@@ -1,14 +1,13 @@
 //! Python call stacks of launching threads.
 //!
-//! A launch is made without the interpreter lock: PyTorch and Triton release it first. Therefore the stack is
-//! read from memory, with no call into the interpreter that needs the lock. Only the launching thread itself
-//! changes its chain of frames, and it is in the launch. Its frames keep their code objects alive, and these
-//! keep their names and tables, which never change.
+//! PyTorch and Triton release the interpreter lock before a launch. Therefore the stack is read from memory,
+//! without calls that need the lock. Only the launching thread changes its chain of frames, and it is in the
+//! launch. Frames keep their code objects alive, which keep their names and tables. These never change.
 //!
-//! Layouts are those of CPython 3.11 to 3.14 on 64-bit Linux (`Include/internal/pycore_frame.h`,
-//! `Include/cpython/code.h`, `Include/cpython/unicodeobject.h`). Other interpreters, builds without the lock,
-//! and interpreters that do not export their symbols give no stacks. Neither does an interpreter that ends,
-//! since it frees the frames of other threads.
+//! Layouts are from CPython 3.11 to 3.14 on 64-bit Linux (`Include/internal/pycore_frame.h`,
+//! `Include/cpython/code.h`, `Include/cpython/unicodeobject.h`). Other versions, free-threaded builds, and
+//! interpreters without exported symbols give no stacks. Neither does an interpreter that is finalizing:
+//! it frees the frames of other threads.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,7 +19,7 @@ use warptrace_format::file::limits::{MAX_STACK_DEPTH, MAX_STACKS};
 use crate::real;
 use crate::state::lock;
 
-/// `_PyInterpreterFrame::owner` from which a frame has no Python code: it separates calls through C.
+/// Least `_PyInterpreterFrame::owner` of frames without Python code, which separate calls through C.
 const OWNED_BY_INTERPRETER: u8 = 3;
 /// Offset of `ob_type` in `PyObject`.
 const OBJECT_TYPE: usize = 8;
@@ -30,11 +29,9 @@ const LENGTH: usize = 16;
 const BYTES: usize = 32;
 /// Offset of `state` in `PyASCIIObject`. Bits 2 to 4 are the kind, bit 6 says whether the text is ASCII.
 const TEXT_STATE: usize = 32;
-/// Offset of `co_filename` in `PyCodeObject`.
+/// Offsets of `co_filename`, `co_qualname` and `co_linetable` in `PyCodeObject`.
 const CODE_FILE: usize = 112;
-/// Offset of `co_qualname`.
 const CODE_NAME: usize = 128;
-/// Offset of `co_linetable`.
 const CODE_LINES: usize = 136;
 
 /// Offsets that differ between versions.
@@ -56,7 +53,6 @@ struct Layout {
     texts: [usize; 2],
 }
 
-/// Layout of CPython 3.12, from which later versions differ little.
 const LAYOUT_3_12: Layout = Layout {
     frame: (56, Some(0)),
     code: 0,
@@ -70,7 +66,7 @@ const LAYOUT_3_12: Layout = Layout {
 };
 
 impl Layout {
-    /// Returns the layout of a version `0xMMmm____`; `None` if it is not known.
+    /// Returns the layout for a `Py_Version` of `0xMMmm____`; `None` if it is unknown.
     const fn of(version: u32) -> Option<Self> {
         Some(match version >> 16 {
             0x030b => Self {
@@ -92,7 +88,6 @@ impl Layout {
     }
 }
 
-/// The interpreter in this process.
 struct Python {
     layout: Layout,
     /// Address of `PyCode_Type`.
@@ -101,16 +96,14 @@ struct Python {
     is_finalizing: unsafe extern "C" fn() -> c_int,
 }
 
-/// A frame: code object, its version, offset of the instruction in bytes, first line of the function. No two
-/// code objects of an interpreter have one version; it is 0 where there is none.
+/// A frame: code object, its version (unique, or 0 for none), byte offset of the instruction, first line.
 type Call = (usize, u32, usize, u32);
 
-/// Stacks that were read, by their frames.
 type Stacks = FxHashMap<Box<[Call]>, Arc<[StackFrame]>>;
 
 static STACKS: Mutex<Option<Stacks>> = Mutex::new(None);
 
-/// Returns the Python stack of this thread, innermost frame first; `None` if it has none that can be read.
+/// Returns the Python stack of this thread, innermost frame first; `None` if none can be read.
 pub(crate) fn stack() -> Option<Arc<[StackFrame]>> {
     static PYTHON: OnceLock<Option<Python>> = OnceLock::new();
     let python = PYTHON.get_or_init(Python::find).as_ref()?;
@@ -119,14 +112,14 @@ pub(crate) fn stack() -> Option<Arc<[StackFrame]>> {
     let calls = unsafe { python.calls(&mut calls) }?;
     let mut stacks = lock(&STACKS);
     let stacks = stacks.get_or_insert_default();
-    // Another code object may have taken the place of one that had no version.
+    // Without a version, a new code object may have the address of an earlier one.
     let are_versioned = calls.iter().all(|(_, version, ..)| *version != 0);
-    // SAFETY: the code objects are those of this thread's frames.
+    // SAFETY: the code objects belong to this thread's frames.
     let is_known = |known: &&Arc<[_]>| are_versioned || unsafe { python.are_named(calls, known) };
     if let Some(known) = stacks.get(calls).filter(is_known) {
         return Some(Arc::clone(known));
     }
-    // SAFETY: as before.
+    // SAFETY: this thread's frames keep the code objects alive.
     let frames: Arc<[_]> = calls.iter().map(|call| unsafe { python.frame(*call) }).collect();
     if stacks.len() < MAX_STACKS {
         stacks.insert(calls.into(), Arc::clone(&frames));
@@ -135,7 +128,6 @@ pub(crate) fn stack() -> Option<Arc<[StackFrame]>> {
 }
 
 impl Python {
-    /// Finds the interpreter by its exported symbols.
     fn find() -> Option<Self> {
         let find = |name: &CStr| {
             // SAFETY: the handle stands for all global symbols.
@@ -170,7 +162,7 @@ impl Python {
     /// Reads this thread's frames, innermost first.
     ///
     /// # Safety
-    /// This thread must not be in the middle of a change of its frames: it must be in a call of a C function.
+    /// This thread must be in a call of a C function, so that it is not changing its frames.
     unsafe fn calls<'a>(&self, calls: &'a mut [Call]) -> Option<&'a [Call]> {
         // SAFETY: both functions only read the runtime's state and the thread's own storage.
         let state = unsafe {
@@ -183,8 +175,7 @@ impl Python {
         let Layout { code: code_at, previous, owner, instruction, version, first_line, instructions, .. } =
             self.layout;
         let mut count = 0;
-        // SAFETY: these are the thread's own frames, and offsets of its interpreter's version. A code object is
-        // told from other objects by its type.
+        // SAFETY: the thread's own frames and its interpreter's offsets. The type identifies code objects.
         unsafe {
             let (at, inner) = self.layout.frame;
             let mut frame = read::<usize>(state + at);
@@ -209,7 +200,7 @@ impl Python {
         (count > 0).then_some(&calls[..count])
     }
 
-    /// Returns true if code objects still have the names that were read: one may have taken another's place.
+    /// Returns true if the code objects still have these names. Another object may be at the same address.
     ///
     /// # Safety
     /// The code objects must be alive.
@@ -223,8 +214,6 @@ impl Python {
         })
     }
 
-    /// Describes a frame.
-    ///
     /// # Safety
     /// The code object must be alive.
     unsafe fn frame(&self, (code, _, offset, first_line): Call) -> StackFrame {
@@ -243,7 +232,7 @@ impl Python {
         }
     }
 
-    /// Returns where a text's characters are, how many, bytes of each, and whether they are ASCII.
+    /// Returns a text's address, number of characters, bytes per character, and whether it is ASCII.
     ///
     /// # Safety
     /// `text` must be a compact `PyUnicodeObject` that is alive.
@@ -269,8 +258,6 @@ impl Python {
         }
     }
 
-    /// Reads a text.
-    ///
     /// # Safety
     /// As for [`characters`](Self::characters).
     unsafe fn text(&self, text: usize) -> String {
@@ -282,7 +269,7 @@ impl Python {
                 2 => u32::from(read::<u16>(at + 2 * index)),
                 _ => read(at + 4 * index),
             };
-            // Names that are not UTF-8 have surrogates for their bytes.
+            // Names that are not UTF-8 contain surrogates.
             let text = (0..length).map(|index| char::from_u32(character(index)).unwrap_or('\u{fffd}'));
             text.collect()
         }
@@ -293,23 +280,20 @@ fn known(address: usize) -> Option<usize> {
     (address != 0).then_some(address)
 }
 
-/// Reads a value of the interpreter.
-///
 /// # Safety
-/// The address must hold such a value.
+/// The address must hold a `T`.
 unsafe fn read<T: Copy>(address: usize) -> T {
     // SAFETY: the caller's promise.
     unsafe { std::ptr::with_exposed_provenance::<T>(address).read_unaligned() }
 }
 
-/// Finds the line of an instruction in a location table (`InternalDocs/code_objects.md`); 0 if it has none.
+/// Returns the line of an instruction from a location table (`InternalDocs/code_objects.md`); 0 for none.
 fn line_at(table: &[u8], offset: usize, first_line: u32) -> u32 {
     let (mut line, mut end) = (i64::from(first_line), 0);
     let mut bytes = table.iter().copied();
     while let Some(first) = bytes.next() {
         let code = first >> 3 & 15;
         end += 2 * (usize::from(first & 7) + 1);
-        // Columns follow, which begin with a byte below 128.
         let columns = match code {
             15 => 0,
             13 | 14 => {
@@ -334,7 +318,7 @@ fn line_at(table: &[u8], offset: usize, first_line: u32) -> u32 {
     0
 }
 
-/// Reads a number of six bits per byte, lowest first.
+/// Reads a number with six bits per byte, lowest first.
 fn varint(bytes: &mut impl Iterator<Item = u8>) -> u64 {
     let (mut value, mut shift) = (0, 0);
     for byte in bytes {

@@ -22,7 +22,6 @@ const MAX_KNOWN: usize = 1 << 16;
 /// Limit on the ranges that the summary names if launches are not recorded.
 const MAX_SEEN: usize = 8;
 
-/// True once a range was opened.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 /// Domains and registered strings. Numbers begin at 1.
 static DOMAINS: Names = Names(RwLock::new(None));
@@ -119,8 +118,7 @@ pub(crate) fn push(domain: usize, message: Message) -> usize {
     OPEN.try_with(push).unwrap_or_default()
 }
 
-/// Closes the thread's innermost range of a domain. Returns how many of its ranges of this domain are open
-/// now; `None` if none was.
+/// Closes the thread's innermost range of a domain. Returns how many remain open; `None` if none was open.
 pub(crate) fn pop(domain: usize) -> Option<usize> {
     let pop = |open: &RefCell<Stack>| {
         let Stack { ranges, deeper } = &mut *open.borrow_mut();
@@ -154,7 +152,7 @@ pub(crate) fn end(number: u64) {
     STARTED_COUNT.store(started.len(), Ordering::Relaxed);
 }
 
-/// Returns label and Python stack of a launch that this thread makes.
+/// Returns the label and the Python stack of this thread's launch.
 pub(crate) fn name() -> LaunchName {
     LaunchName { label: label(), stack: python::stack() }
 }

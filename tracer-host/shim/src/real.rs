@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use libc::{Elf64_Addr, Elf64_Phdr, Elf64_Sym, c_char, c_int, dl_phdr_info, size_t};
 
-/// The system's `dlsym`; null until it is found. The replacement jumps to it.
+/// The system's `dlsym` and `dlvsym`; null until they are found. The replacements jump to them.
 pub(crate) static DLSYM: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-/// The system's `dlvsym`; null until it is found.
 pub(crate) static DLVSYM: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Libraries with these functions: the C library, and `libdl` before glibc 2.34.
@@ -19,8 +18,6 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// Looks up a name with the system's `dlsym`.
-///
 /// # Safety
 /// `handle` is valid for `dlsym`.
 pub(crate) unsafe fn dlsym(handle: *mut c_void, name: &CStr) -> *mut c_void {
@@ -78,8 +75,6 @@ unsafe extern "C" fn look(info: *mut dl_phdr_info, _: size_t, _: *mut c_void) ->
 }
 
 impl Symbols {
-    /// Finds the symbol tables of a loaded library.
-    ///
     /// # Safety
     /// The library stays loaded.
     unsafe fn new(info: &dl_phdr_info) -> Option<Self> {

@@ -14,17 +14,13 @@ pub(crate) struct Settings {
     pub(crate) spec: RunSpec,
 }
 
-/// Returns the folder for reports of processes and for reservations of files; `None` if no report is
-/// requested.
+/// Returns the folder for reports and for reservations of files; `None` if no report is requested.
 pub(crate) fn report_folder() -> Option<PathBuf> {
     std::env::var_os(RUN_REPORT).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 impl Settings {
-    /// Reads the environment; `None` if nothing is to be traced.
-    ///
-    /// # Errors
-    /// Returns a sentence with the variable, its value, and the allowed values.
+    /// Reads the environment; `None` if nothing is to be traced. Errors name variable, value, allowed values.
     pub(crate) fn read() -> Result<Option<Self>, String> {
         Self::new(|name| std::env::var_os(name))
     }
@@ -50,9 +46,7 @@ impl Settings {
     }
 
     /// Returns the path of the trace of this process and a device. `asked` is the program's own choice.
-    ///
-    /// # Errors
-    /// Returns an error if the name has an unknown placeholder, or one without a value.
+    /// Fails if the name has an unknown placeholder, or one without a value.
     pub(crate) fn file(&self, asked: Option<&Path>, parts: NameParts) -> Result<PathBuf, FileNameError> {
         file_name(asked.unwrap_or(&self.file), parts)
     }

@@ -76,19 +76,17 @@ extern "C" fn at_exit() {
 }
 
 impl State {
-    /// Returns true if traces have memory accesses.
     pub(crate) fn records_accesses(&self) -> bool {
         self.settings.spec.recording.spaces() != warptrace_spec::Spaces::NONE
     }
 
-    /// Counts an untraced launch in the current context. Returns the entry, in which the caller can count
-    /// more launches.
+    /// Counts an untraced launch in the current context. Returns its entry, for counting more launches.
     pub(crate) fn untraced(&self, kernel: &str, reason: &str) -> Arc<Untraced> {
         let context = driver::current_context().map_or(0, |context| context as usize);
         lock(&self.summary).untraced(context, kernel, reason)
     }
 
-    /// Returns true if ranges allow recording a launch of this thread. Counts the launch.
+    /// Counts a launch of this thread. Returns true if ranges allow recording it.
     pub(crate) fn is_within(&self) -> bool {
         let window = &self.settings.spec.recording.window;
         self.asked.as_ref().is_none_or(|asked| asked.has_launch(window))
@@ -109,8 +107,7 @@ pub(crate) struct Code {
     source: Option<CopySource>,
     /// The image passed to the driver, which may still read it.
     _image: Option<Image>,
-    /// A unique number. A second copy of a kernel shares the number of the first, since both have the same
-    /// locations.
+    /// A unique number. A second copy of a kernel has the number of the first: both have the same locations.
     pub(crate) number: usize,
 }
 
@@ -122,7 +119,6 @@ impl Code {
         (first, module.sites.first().map_or(1, |site| site.number))
     }
 
-    /// Unloads the copies in separate modules.
     pub(crate) fn unload_copies(&self) {
         if let Some(source) = &self.source {
             source.unload();
@@ -203,15 +199,11 @@ impl Function {
         }
     }
 
-    /// Returns the demangled name.
     pub(crate) fn readable(&self) -> &Arc<str> {
         self.readable.get_or_init(|| names::readable(&self.name).into())
     }
 
-    /// Checks that the recorded launches, plus `more` that are about to be recorded, are fewer than `most`.
-    ///
-    /// # Errors
-    /// Returns [`NOT_ASKED`] if they are not.
+    /// Fails with [`NOT_ASKED`] unless the recorded launches, plus `more` that follow, are fewer than `most`.
     pub(crate) fn check_launches(&self, most: Option<u64>, more: u64) -> Result<(), String> {
         let is_over = most.is_some_and(|most| self.recorded.load(Ordering::Relaxed) + more >= most);
         if is_over { Err(NOT_ASKED.to_owned()) } else { Ok(()) }
@@ -238,7 +230,6 @@ impl Function {
         }
     }
 
-    /// Returns true if the function is known to stay untraced.
     pub(crate) fn is_untraced(&self) -> bool {
         self.reason.get().is_some()
     }
@@ -253,16 +244,12 @@ impl Function {
         self.recorded.load(Ordering::Relaxed) == 0
     }
 
-    /// Counts a recorded launch.
     pub(crate) fn was_recorded(&self) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the code with the copy, and the copy's module or library. Makes the copy at first use. The
-    /// registry must not be locked.
-    ///
-    /// # Errors
-    /// Returns the reason why there is no copy.
+    /// Returns the code with the copy, and its owner, or the reason why there is none. Makes the copy at
+    /// first use. The registry must not be locked.
     fn traced_in(&self) -> Result<(&Arc<Code>, Owner), String> {
         let Some(source) = &self.code.source else { return Ok((&self.code, self.owner)) };
         let mut is_new = false;
@@ -277,11 +264,8 @@ impl Function {
         Ok((&copied.code, copied.owner))
     }
 
-    /// Returns a copy that is limited to `registers` registers per thread and uses no shared memory. Makes it
-    /// at first use. The registry must not be locked.
-    ///
-    /// # Errors
-    /// Returns the reason why there is no such copy.
+    /// Returns a copy with at most `registers` registers per thread and no shared memory, or the reason why
+    /// there is none. Makes it at first use. The registry must not be locked.
     pub(crate) fn fitting(&self, registers: u32) -> Result<FittingCopy, String> {
         if self.is_set.load(Ordering::Relaxed) {
             return Err("the program has set attributes on it, which a smaller copy would lack".to_owned());
@@ -300,8 +284,7 @@ impl Function {
         fitting.entry(registers).or_insert_with(make).clone()
     }
 
-    /// Returns true if the copy exists, if making it has failed, or if the function's module needs no
-    /// separate copy.
+    /// Returns true if the copy exists, if making it has failed, or if no separate copy is needed.
     pub(crate) fn has_copy(&self) -> bool {
         self.code.source.is_none() || self.copied.get().is_some()
     }
@@ -318,20 +301,14 @@ impl Function {
         }
     }
 
-    /// Returns the code with the copy. The registry must not be locked.
-    ///
-    /// # Errors
-    /// Returns the reason why there is no copy.
+    /// Returns the code with the copy, or the reason why there is none. The registry must not be locked.
     pub(crate) fn traced_code(&self) -> Result<&Code, String> {
         self.traced_in().map(|(code, _)| &**code)
     }
 
-    /// Returns the kernel, if it is traced. The registry must not be locked.
-    ///
-    /// # Errors
-    /// Returns the reason why it is not traced.
+    /// Returns the kernel, or the reason why it is not traced. The registry must not be locked.
     pub(crate) fn kernel(&self) -> Result<&Kernel, String> {
-        // A kernel that the user has not named is no gap, whatever keeps it from being traced.
+        // If the user has not asked for the kernel, this is the reason, whatever else prevents tracing.
         let is_asked = || state().is_none_or(|state| state.settings.wants(&self.name, self.readable()));
         self.find_kernel().map_err(|reason| if is_asked() { reason } else { NOT_ASKED.to_owned() })
     }
@@ -364,7 +341,6 @@ impl Function {
     }
 }
 
-/// Converts a driver handle to a pointer.
 fn pointer(handle: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(handle)
 }
@@ -387,25 +363,21 @@ impl Registry {
         u16::try_from(self.next_id.max(1)).ok()
     }
 
-    /// Returns the number for the next module's first site. If all numbers are taken, accesses are not
-    /// recorded.
+    /// Returns the number for the next module's first site. When numbers run out, accesses are not recorded.
     pub(crate) fn first_site(&self) -> u16 {
         self.last_site.saturating_add(1)
     }
 
-    /// Marks the ids of a module's locations and sites as taken.
     pub(crate) fn take_ids(&mut self, module: &TracedModule) {
         let last = module.locations.last().map_or(0, |location| u32::from(location.id));
         self.next_id = self.next_id.max(last + 1);
         self.last_site = self.last_site.max(module.sites.last().map_or(0, |site| site.number));
     }
 
-    /// Returns true if a module or library has traced copies.
     pub(crate) fn is_traced(&self, owner: Owner) -> bool {
         self.owners.get(&owner).is_some_and(|code| code.traced.is_ok())
     }
 
-    /// Adds a loaded module or library.
     pub(crate) fn add(&mut self, owner: Owner, traced: Result<TracedModule, String>, image: Option<Image>) {
         let code = self.numbered(traced, None, image);
         self.owned(owner, &code);
@@ -446,8 +418,7 @@ impl Registry {
         }
     }
 
-    /// Sets the code of a module or library. If the driver has reused the handle, removes the functions of
-    /// the former owner, which was destroyed with its context.
+    /// Sets the owner's code. If the driver has reused its handle, removes the functions of the former owner.
     fn owned(&mut self, owner: Owner, code: &Arc<Code>) {
         let before = self.owners.insert(owner, Arc::clone(code));
         if before.is_some_and(|before| !Arc::ptr_eq(&before, code)) {
@@ -503,7 +474,6 @@ impl Registry {
         found.map(|(handle, function)| (pointer(*handle), function.clone())).collect()
     }
 
-    /// Returns the function with a handle.
     pub(crate) fn function(&self, handle: usize) -> Option<&Arc<Function>> {
         self.functions.get(&handle)
     }

@@ -1,5 +1,4 @@
-//! The process's report for `warptrace run`: a file of lines. The shim rewrites the file
-//! as lines are added, and at exit.
+//! The process's report for `warptrace run`: a file of lines, rewritten as lines are added, and at exit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +24,6 @@ pub(crate) const MAX_NAME_CHARS: usize = 100;
 /// The first panic of the tracer. Needs no lock, since the panic may have happened under one.
 static PANIC: OnceLock<String> = OnceLock::new();
 
-/// Stores the tracer's first panic. A panic in the tracer must not break the program.
 pub(crate) fn note_panic(what: &str) {
     let _ = PANIC.set(what.split_whitespace().collect::<Vec<_>>().join(" "));
 }
@@ -37,7 +35,6 @@ pub(crate) struct Counts {
     pub(crate) traced: AtomicU64,
 }
 
-/// The report of one process.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     /// Folder of the report; `None` if no report is requested.
@@ -48,14 +45,12 @@ pub(crate) struct Summary {
     /// One line for each trace, with its file.
     traces: Vec<(PathBuf, String)>,
     pub(crate) counts: Arc<Counts>,
-    /// Untraced kernels, with reasons and launch counts.
     untraced: Vec<Arc<Untraced>>,
     notes: Vec<String>,
     /// Notes for trace files, with their contexts.
     remarks: Vec<(usize, String)>,
     /// Number of traces that show a hang.
     hangs: usize,
-    /// The ranges that are recorded.
     pub(crate) asked: Option<Arc<Asked>>,
 }
 
@@ -71,7 +66,6 @@ pub(crate) struct Untraced {
 }
 
 impl Untraced {
-    /// Adds launches to the count.
     pub(crate) fn count(&self, launches: u64) {
         self.launches.fetch_add(launches, Ordering::Relaxed);
     }
@@ -122,7 +116,6 @@ impl Summary {
         claimed
     }
 
-    /// Sets the line of a trace.
     pub(crate) fn trace(&mut self, file: &Path, line: String) {
         match self.traces.iter_mut().find(|(known, _)| known == file) {
             Some((_, old)) if *old == line => return,
@@ -171,8 +164,7 @@ impl Summary {
         self.note(format!("nothing was traced: {problem}"));
     }
 
-    /// Counts an untraced launch of a kernel; `context` is 0 if it is unknown. Returns the entry, in which
-    /// the caller can count more launches.
+    /// Counts an untraced launch; `context` is 0 if unknown. Returns its entry, for counting more launches.
     pub(crate) fn untraced(&mut self, context: usize, kernel: &str, reason: &str) -> Arc<Untraced> {
         let kernel = &*match kernel.char_indices().nth(MAX_NAME_CHARS) {
             None => kernel.to_owned(),
@@ -269,7 +261,6 @@ impl Summary {
     }
 }
 
-/// Formats a number of launches.
 fn launch_count(launches: u64) -> String {
     if launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches") }
 }

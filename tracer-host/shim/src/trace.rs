@@ -33,8 +33,7 @@ use crate::state::{Code, State, lock};
 /// How long the end of a process or context waits for launches that are being recorded.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The reason for launches that are not recorded, if the process's report has already given the actual
-/// reason.
+/// The reason for unrecorded launches if the process's report already has the actual reason.
 pub(crate) const SAID: &str = "nothing was traced";
 
 #[derive(Clone, Copy)]
@@ -64,7 +63,6 @@ pub(crate) struct Traces {
     begun_unasked: HashMap<PathBuf, usize>,
     /// The file name that the program has chosen.
     asked: Option<PathBuf>,
-    /// True if the program has paused recording.
     is_paused: bool,
     memory: ProgramMemory,
     /// True if the exit handler is registered.
@@ -73,20 +71,14 @@ pub(crate) struct Traces {
     closed: bool,
 }
 
-/// The state of a context's recording: active, or ended for a reason.
 enum Context {
     Recording(Arc<Recorder>),
     Ended(String),
 }
 
-/// Recorders to end, by context.
 type Ending = Vec<(usize, Arc<Recorder>)>;
 
-/// Records a launch.
-///
-/// # Errors
-/// Returns the reason why the launch was not recorded. It may have been made nevertheless; `request.launch`
-/// knows.
+/// Records a launch, or returns the reason why not. `request.launch` knows whether it was made nevertheless.
 pub(crate) fn record<L>(state: &'static State, request: Request<'_, L>) -> Result<(), String>
 where
     L: FnOnce(&[Option<LaunchLogs>]) -> Answer,
@@ -173,10 +165,7 @@ impl Traces {
         Self { is_paused, ..Self::default() }
     }
 
-    /// Returns the recorder of a context. Starts it if necessary.
-    ///
-    /// # Errors
-    /// Returns the reason why nothing is recorded in this context.
+    /// Returns a context's recorder, started if necessary, or the reason why nothing is recorded there.
     fn recorder(&mut self, state: &'static State, context: *mut c_void) -> Result<Arc<Recorder>, String> {
         if self.closed {
             return Err("the process was ending".to_owned());
@@ -263,7 +252,6 @@ impl Traces {
         all.collect()
     }
 
-    /// Like [`Self::take`], at the end of the process.
     fn close(&mut self) -> Ending {
         self.closed = true;
         self.take()

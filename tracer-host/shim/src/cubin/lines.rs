@@ -1,5 +1,4 @@
-//! Line tables of machine code. `.debug_line` maps instructions to source lines, `.nv_debug_line_sass` to PTX
-//! lines.
+//! Line tables of machine code: `.debug_line` for source lines, `.nv_debug_line_sass` for PTX lines.
 //!
 //! NVIDIA's tables are DWARF 2 with one more instruction, for inlined functions. Its operands are the number,
 //! from 1, of the table row with the call, and the offset of the function's name in `.debug_str`. Row 0 ends
@@ -10,10 +9,8 @@ use gimli::{DebugLine, DebugLineOffset, DwLne, EndianSlice, LineInstruction, Lin
 use super::Cubin;
 
 const INLINED_CALL: DwLne = DwLne(0x90);
-/// Limit on the depth of inlined calls.
 const MAX_CALLS: usize = 64;
 
-/// A line table, by code address.
 #[derive(Default)]
 pub(super) struct AddressTable {
     /// File names, by number, for each table of the section.
@@ -31,8 +28,7 @@ struct AddressRow {
     /// 0 if the line is unknown.
     line: u32,
     file: u64,
-    /// While a table is read: number of the row with the call, from 1, or 0. Afterwards: index of this row's
-    /// place.
+    /// While a table is read: number of the row with the call, from 1, or 0. Then: index of the place.
     call: usize,
     /// Offset of the called function's name in `.debug_str`.
     function: u64,
@@ -48,8 +44,7 @@ pub(super) struct CodePlace {
 }
 
 impl AddressTable {
-    /// Reads a section. Returns the table and the source place of each row. Stops at the first table that
-    /// cannot be read. The result is empty without such a section.
+    /// Reads a section, up to the first table that cannot be read. Also returns the place of each row.
     pub(super) fn read(cubin: &Cubin<'_>, name: &str) -> (Self, Vec<CodePlace>) {
         let (mut table, mut places) = (Self::default(), Vec::new());
         let Some(bytes) = cubin.placed(name) else { return (table, places) };
@@ -64,8 +59,7 @@ impl AddressTable {
         (table, places)
     }
 
-    /// Reads one table of a section, and appends the places of its rows to `places`. Returns the offset of
-    /// the next table.
+    /// Reads one table of a section. Appends its rows' places to `places`. Returns the next table's offset.
     fn read_unit(
         &mut self,
         section: &DebugLine<EndianSlice<'_, LittleEndian>>,
@@ -106,8 +100,7 @@ impl AddressTable {
         Some(end)
     }
 
-    /// Returns the row for an address: its first address, its line, and the index of its place. Returns
-    /// `None` if the line is unknown.
+    /// Returns the first address, the line and the place of an address's row; `None` for unknown lines.
     pub(super) fn at(&self, address: u64) -> Option<(u64, u32, usize)> {
         let after = self.rows.partition_point(|row| row.address <= address);
         let row = self.rows.get(after.checked_sub(1)?)?;

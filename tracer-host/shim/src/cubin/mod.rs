@@ -1,5 +1,4 @@
-//! Reads cubins as the program passes them to the driver: the registers of functions, and the PTX that the
-//! assembler embedded.
+//! Reads cubins as the program passes them to the driver: the registers of functions, and the embedded PTX.
 //!
 //! A cubin is an ELF file. NVIDIA documents only how programs use it. This module reads what `cuobjdump -elf`
 //! and `nvdisasm` show for cubins of CUDA 11 to 13.
@@ -24,14 +23,11 @@ const INFO: &[u8] = b".nv.info";
 const FORMAT_LONG: u8 = 4;
 /// The attribute with the index of a function's symbol and the function's number of registers.
 const REGISTERS: u8 = 0x2f;
-/// Bytes of the ELF file header.
 const HEADER_BYTES: usize = size_of::<FileHeader64<Little>>();
-/// Limit on the bytes of a cubin.
 const MAX_BYTES: u64 = 1 << 30;
 /// Shift that places code sections, which all begin at address 0, at distinct addresses.
 const SECTION_SHIFT: u32 = 40;
 
-/// A parsed cubin.
 struct Cubin<'a> {
     data: &'a [u8],
     sections: SectionTable<'a, FileHeader64<Little>>,
@@ -51,8 +47,7 @@ impl<'a> Cubin<'a> {
         section.data(Little, self.data).ok()
     }
 
-    /// Returns all sections whose name is `name`, or `name` with a suffix that begins with a dot. Items have
-    /// the full name and the bytes.
+    /// Returns the full names and bytes of all sections named `name`, or `name` and a suffix after a dot.
     fn sections_of(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         self.sections.iter().filter_map(move |section| {
             let known = self.sections.section_name(Little, section).ok()?;
@@ -63,8 +58,7 @@ impl<'a> Cubin<'a> {
         })
     }
 
-    /// Returns a section of debug tables with relocated code addresses. Code sections all begin at address 0,
-    /// so each gets a base address computed from its index.
+    /// Returns a section of debug tables, with code addresses relocated as [`SECTION_SHIFT`] says.
     fn placed(&self, name: &str) -> Option<Vec<u8>> {
         let (index, section) = self.sections.section_by_name(Little, name.as_bytes())?;
         let mut bytes = section.data(Little, self.data).ok()?.to_vec();
@@ -97,7 +91,6 @@ pub(crate) fn assembled(cubin: &[u8]) -> Assembled {
     Cubin::parse(cubin).map(|cubin| Assembled::new(&cubin)).unwrap_or_default()
 }
 
-/// Returns true if the name of any symbol contains `text`.
 pub(crate) fn names_any(cubin: &[u8], text: &str) -> bool {
     Cubin::parse(cubin).is_some_and(|cubin| {
         let strings = cubin.symbols.strings();
@@ -106,8 +99,7 @@ pub(crate) fn names_any(cubin: &[u8], text: &str) -> bool {
     })
 }
 
-/// Returns the functions of a cubin with their numbers of registers. The list is empty if the cubin cannot be
-/// read.
+/// Returns the functions of a cubin with their numbers of registers; none if the cubin cannot be read.
 pub(crate) fn registers(cubin: &[u8]) -> Vec<(String, u32)> {
     read_registers(cubin).unwrap_or_default()
 }
@@ -133,15 +125,12 @@ fn read_registers(cubin: &[u8]) -> Option<Vec<(String, u32)>> {
     Some(found)
 }
 
-/// Returns the bytes of a cubin at an address. Computes the size from the header and the section table.
-/// Returns `None` if a header is invalid or the size exceeds [`MAX_BYTES`].
+/// Returns the cubin at an address; `None` if a header is invalid or the size exceeds [`MAX_BYTES`].
 ///
 /// # Safety
-/// `image` is the address of an ELF file. All bytes that its tables describe are readable and do not change
-/// during `'a`.
+/// `image` is the address of an ELF file. All that its tables describe is readable and constant for `'a`.
 pub(crate) unsafe fn at<'a>(image: *const c_void) -> Option<&'a [u8]> {
-    // SAFETY: guaranteed by the caller: the header is readable, and so is everything that the tables
-    // describe.
+    // SAFETY: guaranteed by the caller: the header and everything that the tables describe are readable.
     unsafe {
         let start = image.cast::<u8>();
         let header = std::slice::from_raw_parts(start, HEADER_BYTES);

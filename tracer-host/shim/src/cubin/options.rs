@@ -6,8 +6,7 @@ use super::{Cubin, number};
 const NOTE: &str = ".note.nv.tkinfo";
 /// Bytes of a note's header: length of the name, length of the content, and a type.
 const NOTE_HEADER_BYTES: usize = 12;
-/// Offsets in the note's content of four numbers: the string offsets of the tool's name, its version, its
-/// build and its options.
+/// Offsets in a note's content of string offsets: the tool's name, its version, its build, its options.
 const STRINGS: [usize; 4] = [8, 12, 16, 20];
 /// Bytes of the content before the strings.
 const CONTENT_BYTES: usize = 24;
@@ -20,7 +19,6 @@ const HARMLESS: [&str; 6] =
     ["-v", "-lineinfo", "-suppress-debug-info", "--verbose", "--generate-line-info", "-c"];
 const HARMLESS_WITH_VALUE: [&str; 6] = ["-arch", "--gpu-name", "-o", "--output-file", "-m", "--machine"];
 
-/// The tool and options with which a cubin was assembled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Assembled {
     /// The assembler's name, such as `ptxas-blackwell`; empty if the cubin has no note.
@@ -30,9 +28,8 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// Reads the notes of a cubin, except the linker's. If any part was assembled with line info, only such
-    /// parts count, since only they have PTX. If the counted parts have different options, `options` is
-    /// empty.
+    /// Reads a cubin's notes, except the linker's. If any part was assembled with line info, only such parts
+    /// count, since only they have PTX. If the counted parts have different options, `options` is empty.
     pub(super) fn new(cubin: &Cubin<'_>) -> Self {
         let mut notes = cubin.section(NOTE).unwrap_or_default();
         let mut found = Vec::new();
@@ -61,7 +58,6 @@ fn note(notes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((notes.get(content..end.min(notes.len()))?, notes.get(end..).unwrap_or_default()))
 }
 
-/// Returns the tool and the options in a note's content.
 fn tool_and_options(content: &[u8]) -> Option<(&str, &str)> {
     let strings = content.get(CONTENT_BYTES..)?;
     let string = |at: usize| {
@@ -72,7 +68,6 @@ fn tool_and_options(content: &[u8]) -> Option<(&str, &str)> {
     Some((tool?, options?))
 }
 
-/// Returns the options that may change the code.
 fn code_options(options: &str) -> Vec<String> {
     let mut words = options.split_whitespace();
     let mut found: Vec<String> = Vec::new();

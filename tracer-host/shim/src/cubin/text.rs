@@ -1,15 +1,14 @@
-//! Reads the PTX that the assembler embeds in cubins. `ptxas` writes section `.nv_debug_ptx_txt` if line info
-//! is on (`-lineinfo`, or `.loc` in the PTX).
+//! Reads the PTX that `ptxas` embeds in cubins, in section `.nv_debug_ptx_txt`, if line info is on
+//! (`-lineinfo`, or `.loc` in the PTX).
 //!
-//! Zero bytes separate the lines. Comments and `.loc` are removed, but leave empty lines, so lines keep their
-//! numbers. Two line tables ([`super::lines`]) map each instruction of machine code to a line of the PTX and
-//! to a line of the source.
+//! Zero bytes separate the lines. Removed comments and `.loc` leave empty lines, so lines keep their numbers.
+//! Two line tables ([`super::lines`]) map each instruction of machine code to a line of the PTX and to a line
+//! of the source.
 //!
-//! Between two empty lines the original had no `.loc`, so all instructions of such a run share one source
-//! line. The reader takes the line from any instruction of the run with a known line. An instruction without
-//! a source line has no row in the table, and seems to have the line of the instruction before it. So a line
-//! counts as known only if a row begins at the instruction, or at another instruction of the same run. If a
-//! run has no known line, its lines are left out. Columns are lost.
+//! Between two empty lines the original had no `.loc`, so all lines of such a run share one source line: that
+//! of any instruction of the run with a known line. An instruction without a source line has no row in the
+//! table, and seems to have the line of the instruction before it. So a line counts as known only if its row
+//! begins at an instruction of the same run. Runs without a known line are left out. Columns are lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,29 +19,23 @@ use warptrace_ptx::{LinkError, link};
 use super::lines::{AddressTable, CodePlace};
 use super::{Assembled, Cubin};
 
-/// The section of an unlinked cubin. A linked cubin has one such section for each part with PTX, with a
-/// number appended to the name.
+/// Section of the PTX. A linked cubin has one for each part with PTX, with a number appended to the name.
 const TEXT: &str = ".nv_debug_ptx_txt";
 const SOURCE_LINES: &str = ".debug_line";
 const PTX_LINES: &str = ".nv_debug_line_sass";
 const STRINGS: &str = ".debug_str";
-/// Limit on the bytes of a text that is read.
 const MAX_TEXT_BYTES: usize = 1 << 28;
 /// Reasons why a cubin has no readable PTX.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoText {
-    /// The cubin has no PTX section.
     #[error("there is none")]
     Missing,
-    /// The section is no PTX text, or is too long.
     #[error("the PTX in its machine code cannot be read: {0}")]
     Damaged(&'static str),
-    /// The PTX of a linked cubin's parts cannot be linked.
     #[error("the PTX of the parts that its machine code was linked of cannot be put together: {0}")]
     Parts(#[from] LinkError),
 }
 
-/// The PTX embedded in a cubin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Embedded {
     pub(crate) text: String,
@@ -52,9 +45,6 @@ pub(crate) struct Embedded {
 }
 
 /// Reads the PTX of a cubin. Links the texts if the cubin has several.
-///
-/// # Errors
-/// Returns [`NoText`] if there is no PTX, or if it cannot be read or linked.
 pub(crate) fn ptx(cubin: &[u8]) -> Result<Embedded, NoText> {
     let cubin = Cubin::parse(cubin).ok_or(NoText::Missing)?;
     let (mut names, mut texts) = (Vec::new(), Vec::new());

@@ -10,14 +10,11 @@ use super::{Handle, List};
 use crate::driver::{Answer, INVALID};
 use crate::exchange::Kernel;
 
-/// Marks in the list of a launch whose arguments are in a buffer: the buffer's address or its size follows. 0
-/// ends the list.
+/// Marks in the list of a launch with buffered arguments: the buffer's address or size follows. 0 ends it.
 const BUFFER: usize = 1;
 const BUFFER_SIZE: usize = 2;
-/// Limit on the bytes of a kernel's arguments.
 const MAX_ARGUMENT_BYTES: usize = 1 << 16;
 
-/// The three launch calls, each with the driver's function.
 #[derive(Clone, Copy)]
 pub(super) enum DriverCall {
     Plain(PlainLaunch),
@@ -59,7 +56,6 @@ pub(super) struct Launch {
     pub(super) grid: [c_uint; 3],
     pub(super) block: [c_uint; 3],
     pub(super) shared: c_uint,
-    /// The stream handle that the program passed.
     pub(super) stream: Handle,
     /// The stream that the handle denotes: a null handle may denote the per-thread default stream.
     pub(super) true_stream: Handle,
@@ -91,8 +87,6 @@ impl Launch {
         }
     }
 
-    /// Makes the program's call unchanged.
-    ///
     /// # Safety
     /// It is the program's own launch.
     pub(super) unsafe fn own(&self) -> Answer {
@@ -107,8 +101,6 @@ impl Launch {
         }
     }
 
-    /// Launches the traced copy with its logs.
-    ///
     /// # Safety
     /// `traced` is the copy of the function that the program launches.
     pub(super) unsafe fn traced(
@@ -168,9 +160,8 @@ impl Launch {
 
     /// Returns true if the launch has an attribute whose value, a number, is not 0.
     fn has_attribute(&self, config: *const CUlaunchConfig, wanted: CUlaunchAttributeID) -> bool {
-        // SAFETY: the program's configuration, with as many attributes as it says. The id is read as a
-        // number, since a driver may have others. The values of the requested attributes begin with an
-        // integer.
+        // SAFETY: the program's configuration with its attributes. The id is read as a number: a driver may
+        // have others. The values of the requested attributes begin with an integer.
         unsafe {
             let CUlaunchConfig { attrs, numAttrs: count, .. } = *config;
             (0..count as usize).filter(|_| !attrs.is_null()).any(|at| {

@@ -13,7 +13,6 @@ use crate::trace;
 /// Counts how often the program retains each device's primary context. The last release destroys it.
 static RETAINED: Mutex<Option<HashMap<c_int, u64>>> = Mutex::new(None);
 
-/// Changes and returns the count of a device.
 fn count(device: c_int, change: impl FnOnce(u64) -> u64) -> u64 {
     let mut retained = lock(&RETAINED);
     let count = retained.get_or_insert_with(HashMap::new).entry(device).or_default();

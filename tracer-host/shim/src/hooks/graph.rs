@@ -19,8 +19,6 @@ use crate::trace::{self, Item, Request};
 /// The flag of graphs that are instantiated for device launch.
 const DEVICE_LAUNCH: u64 = 4;
 
-/// Registers an instantiated graph.
-///
 /// # Safety
 /// If `answer` is success, the driver has instantiated `exec` from `graph`.
 pub(super) unsafe fn instantiated(answer: Answer, exec: *mut Handle, graph: Handle, flags: u64) -> Answer {
@@ -55,10 +53,8 @@ pub(super) unsafe fn flags_in(parameters: *const u64) -> u64 {
     if parameters.is_null() { 0 } else { unsafe { *parameters } }
 }
 
-/// The driver's graph launch function.
 type RealLaunch = unsafe extern "C" fn(Handle, Handle) -> Answer;
 
-/// The program's graph launch.
 #[derive(Clone, Copy)]
 struct GraphLaunch {
     real: RealLaunch,
@@ -67,8 +63,6 @@ struct GraphLaunch {
 }
 
 impl GraphLaunch {
-    /// Calls the driver with the program's arguments.
-    ///
     /// # Safety
     /// It is the program's own launch.
     unsafe fn own(self) -> Answer {
@@ -222,8 +216,7 @@ unsafe fn recorded(
     issued
 }
 
-/// Prepares a node for a launch with logs. `before` counts the nodes of the same kernel chosen earlier in
-/// this graph.
+/// Prepares a node for a launch with logs, after `before` nodes of the same kernel in this graph.
 fn choose(state: &State, context: Handle, node: &Node, before: u64) -> Result<Chosen, String> {
     let kernel: &Kernel = node.function.kernel()?;
     node.function.check_launches(state.settings.spec.recording.window.first, before)?;
@@ -270,8 +263,8 @@ pub(super) unsafe fn child(answer: Answer, graph: *const Handle) -> Answer {
     answer
 }
 
-/// Removes a node that the program destroys. Executable graphs instantiated before keep the node's kernel,
-/// and the driver can no longer update it, so their own kernels are restored first.
+/// Removes a node that the program destroys. Executable graphs keep its kernel, but the driver can no longer
+/// update it there. Therefore their own kernels are restored first.
 pub(super) fn destroy_node(node: Handle) {
     guarded(|| {
         let state = state()?;

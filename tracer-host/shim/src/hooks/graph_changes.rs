@@ -39,8 +39,6 @@ pub(super) fn note(answer: Answer, exec: Handle, change: impl FnOnce(&mut Execut
     changed(answer, exec, |_, executable| change(executable))
 }
 
-/// Registers new parameters of a node, in version 1 of the layout.
-///
 /// # Safety
 /// The driver has read the parameters.
 pub(super) unsafe fn set_parameters(
@@ -73,8 +71,6 @@ pub(super) unsafe fn set_parameters(
     })
 }
 
-/// Registers new parameters of a node.
-///
 /// # Safety
 /// The driver has read the parameters.
 pub(super) unsafe fn set_parameters_v2(

@@ -1,5 +1,4 @@
-//! Hooks for kernel launches. For a traced kernel the hook launches its copy, with the logs as an extra
-//! argument.
+//! Hooks for kernel launches. A traced kernel is launched as its copy, with the logs as an extra argument.
 
 use std::cell::OnceCell;
 use std::ffi::c_uint;
@@ -20,14 +19,12 @@ use crate::inside::guarded;
 use crate::state::{FittingCopy, Function, State, lock, state};
 use crate::trace::{self, Item, Request};
 
-/// Bounds on registers per thread. With 32, a multiprocessor can hold its maximum number of warps; 255 is the
-/// limit of the hardware.
+/// Bounds on registers per thread: 32 allow the maximum number of warps; 255 is the hardware's limit.
 const MIN_REGISTERS: u32 = 32;
 const MAX_REGISTERS: u32 = 255;
 /// Bytes of dynamic shared memory above which the copy's limit is raised first.
 const ASKED_FOR_ABOVE: u64 = 16 << 10;
 
-/// A launch that is not traced.
 struct NotTraced {
     /// `None` if the launched handle is unknown.
     function: Option<Arc<Function>>,
@@ -105,9 +102,8 @@ fn count(
     if is_asked && is_own { trace::note(state, name, shape, known) } else { None }
 }
 
-/// Launches the traced copy of a function. Returns `None` if the launch was traced. Otherwise returns the
-/// reason, or `Some(None)` if no launch of this function can be traced. Sets `issued` to the driver's result
-/// if a launch succeeded, traced or not.
+/// Launches the traced copy of a function. Returns `None` on success, `Some(None)` if no launch of it can be
+/// traced, and the reason otherwise. Sets `issued` to the result of a successful launch, traced or not.
 ///
 /// # Safety
 /// `launch` is the program's own launch of `function`.
@@ -168,8 +164,8 @@ unsafe fn recorded(
     (!is_traced).then(|| Some(recorded.err().unwrap_or_else(|| NOT_ASKED.to_owned())))
 }
 
-/// Adds remarks to the trace about differences between copy and kernel: the number of blocks that fit on a
-/// multiprocessor, and that a programmatic dependent launch waits for the kernel before it.
+/// Adds remarks to the trace: if other numbers of blocks of copy and kernel fit on a multiprocessor, and if a
+/// programmatic dependent launch waits for the kernel before it.
 fn remark(state: &State, context: Handle, launch: &Launch, (name, traced, shared): (&str, Handle, u64)) {
     let threads = launch.block.iter().map(|threads| u64::from(*threads)).product();
     let own = driver::blocks_at_once(launch.function, threads, launch.shared.into());
@@ -194,12 +190,10 @@ fn remark(state: &State, context: Handle, launch: &Launch, (name, traced, shared
     }
 }
 
-/// Reasons why a launch cannot use a traced copy.
 pub(super) enum Unfit {
-    /// No copy can be launched. Field: the reason, a sentence.
+    /// No copy can be launched, for this reason.
     Never(String),
-    /// Too few blocks of the copy fit on a multiprocessor. A copy that is limited to `registers` and uses no
-    /// shared memory may fit.
+    /// Too few blocks fit on a multiprocessor. A copy with `registers` and no shared memory may fit.
     Blocks { registers: u32, reason: String },
 }
 
@@ -270,7 +264,7 @@ pub(super) fn shape_of(
 }
 
 /// Returns the registers per thread with which `blocks` blocks of `warps` warps fit on a multiprocessor.
-/// Warps get registers in units of 256, and the warps of a block count in groups of four.
+/// Warps get registers in units of 256. The warps of a block count in groups of four.
 fn registers_of(blocks: u128, warps: u128) -> u32 {
     let warps = blocks.saturating_mul(warps.next_multiple_of(4)).max(1);
     let of_warp = u128::from(driver::registers_per_multiprocessor()) / warps / 256 * 256;
@@ -318,8 +312,6 @@ shaped! {
     cooperative_per_thread, Cooperative(CooperativeLaunch), per_thread, (null_mut());
 }
 
-/// Launches a kernel with launch attributes.
-///
 /// # Safety
 /// The arguments are the program's own call.
 unsafe fn attributed(

@@ -1,5 +1,4 @@
-//! Linking at run time. If the only input of a link is PTX, the program gets that text instead of machine
-//! code. The driver loads either.
+//! Linking at run time. If PTX is the only input, the program gets it as the result: the driver loads it too.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
@@ -22,7 +21,6 @@ struct Inputs {
 /// Links that are not destroyed.
 static LINKS: Mutex<Option<HashMap<usize, Inputs>>> = Mutex::new(None);
 
-/// Registers an input that the driver has taken.
 fn note(link: Handle, ptx: Option<CString>) {
     let mut links = lock(&LINKS);
     let inputs = links.get_or_insert_with(HashMap::new).entry(link as usize).or_default();
@@ -30,8 +28,6 @@ fn note(link: Handle, ptx: Option<CString>) {
     inputs.ptx = ptx.filter(|_| inputs.count == 1);
 }
 
-/// Registers an input in memory.
-///
 /// # Safety
 /// If `answer` is success, `data` is null or has `size` readable bytes.
 pub(super) unsafe fn add_data(
@@ -73,8 +69,7 @@ pub(super) unsafe fn complete(answer: Answer, link: Handle, code: *mut Handle, s
         guarded(|| {
             let links = lock(&LINKS);
             let text = links.as_ref()?.get(&(link as usize))?.ptx.as_ref()?;
-            // SAFETY: guaranteed by the caller. The text lives until the link is destroyed, as the driver's
-            // code does.
+            // SAFETY: guaranteed by the caller. The text lives until the link is destroyed, like the code.
             unsafe {
                 *code = text.as_ptr().cast_mut().cast();
                 if !size.is_null() {

@@ -28,12 +28,10 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 /// If loading takes at least this long, the summary has a note about it.
 const LONG_LOAD: Duration = Duration::from_millis(250);
 
-/// How an image is loaded.
 enum Fate {
     /// The program's image. Copies of its kernels are made later.
     Kept(CopySource),
-    /// Another text: its contents, how the program's machine code was assembled, and the device's
-    /// architecture.
+    /// Another text, its module, how the program's cubin was assembled, and the device's architecture.
     Exchanged(CString, TracedModule, Assembled, u32),
     /// The program's image. Its kernels are not traced, for this reason.
     Untraced(String),
@@ -74,8 +72,7 @@ fn fate(find: impl FnOnce(u32) -> Result<ImagePtx, String>) -> Option<Fate> {
     guarded(decide).unwrap_or_else(|| Some(Fate::Untraced("the tracer failed on it".to_owned())))
 }
 
-/// Adds notes to the summary about a module that replaced the program's: remarks on its kernels, `more`, and
-/// a long load.
+/// Adds notes to the summary on a module that replaced the program's: its remarks, `more`, and a long load.
 fn note(module: &TracedModule, more: Option<String>, took: Duration) -> Option<()> {
     let mut summary = lock(&state()?.summary);
     module.remarks().for_each(|line| summary.note(line));
@@ -114,8 +111,7 @@ fn tell_memory(owner: Owner, variables: &[String], allocates: bool) -> Option<()
 /// Loads an image as `fate` says. Falls back to the program's image.
 ///
 /// # Safety
-/// `load` makes the program's call: with another image, or unchanged for `None`. `handle` is where the driver
-/// writes the handle.
+/// `load` makes the program's call, with another image if it gets one. The driver writes to `handle`.
 unsafe fn load(
     fate: Option<Fate>,
     handle: *mut Handle,
@@ -171,8 +167,6 @@ unsafe fn load(
     answer
 }
 
-/// Decides how an image in memory is loaded.
-///
 /// # Safety
 /// `image` is null or valid for the driver.
 unsafe fn of_image(image: *const c_void) -> Option<Fate> {
@@ -180,8 +174,6 @@ unsafe fn of_image(image: *const c_void) -> Option<Fate> {
     fate(|architecture| unsafe { image::ptx_at(image, architecture) }.map_err(|error| error.to_string()))
 }
 
-/// Decides how an image in a file is loaded.
-///
 /// # Safety
 /// `path` is null or a C string.
 unsafe fn of_file(path: *const c_char) -> Option<Fate> {
@@ -207,8 +199,6 @@ struct Given {
 }
 
 impl Given {
-    /// Copies the values.
-    ///
     /// # Safety
     /// `values` is null or has `count` elements.
     unsafe fn new(values: List, count: c_uint) -> Self {
@@ -218,8 +208,6 @@ impl Given {
         Self { values, given }
     }
 
-    /// Writes the values back.
-    ///
     /// # Safety
     /// The values are still writable.
     unsafe fn restore(&self) {
@@ -372,8 +360,7 @@ pub(super) unsafe fn unload_library(real: unsafe extern "C" fn(Handle) -> Answer
     unloaded(Owner::Library(library as usize), || unsafe { real(library) })
 }
 
-/// Removes a module or library, and lets the driver unload it. The image lives until that is done. Copies in
-/// other modules are unloaded afterwards.
+/// Unloads a module or library, then its copies in other modules. Its image lives until then.
 fn unloaded(owner: Owner, unload: impl FnOnce() -> Answer) -> Answer {
     let code: Option<Arc<Code>> =
         guarded(|| state().and_then(|state| lock(&state.registry).remove(owner))).flatten();

@@ -22,8 +22,6 @@ fn note(answer: Answer, take: impl FnOnce(&mut Registry)) -> Answer {
     answer
 }
 
-/// Registers a function of a module.
-///
 /// # Safety
 /// If `answer` is success, the driver has read the name and written the handle.
 pub(super) unsafe fn module_function(
@@ -42,8 +40,6 @@ pub(super) unsafe fn module_function(
     }
 }
 
-/// Registers a kernel of a library.
-///
 /// # Safety
 /// Same as [`module_function`].
 pub(super) unsafe fn library_kernel(
@@ -59,8 +55,6 @@ pub(super) unsafe fn library_kernel(
     })
 }
 
-/// Registers the module of a library.
-///
 /// # Safety
 /// If `answer` is success, the driver has written the handle.
 pub(super) unsafe fn library_module(answer: Answer, module: *const Handle, library: Handle) -> Answer {
@@ -68,8 +62,6 @@ pub(super) unsafe fn library_module(answer: Answer, module: *const Handle, libra
     note(answer, |registry| registry.alias(library as usize, unsafe { *module } as usize))
 }
 
-/// Registers the function of a kernel in a context.
-///
 /// # Safety
 /// Same as [`library_module`].
 pub(super) unsafe fn kernel_function(answer: Answer, function: *const Handle, kernel: Handle) -> Answer {
@@ -164,7 +156,6 @@ fn kernel_name(kernel: Handle) -> *const c_char {
     if answer == SUCCESS { name } else { null() }
 }
 
-/// Returns the functions of a module without the traced copies.
 fn functions_of(module: Handle) -> Option<Vec<Handle>> {
     let count: Count = Hook::cuModuleGetFunctionCount.function()?;
     let list: List = Hook::cuModuleEnumerateFunctions.function()?;
@@ -179,7 +170,6 @@ fn functions_of(module: Handle) -> Option<Vec<Handle>> {
     }
 }
 
-/// Returns the kernels of a library without the traced copies.
 fn kernels_of(library: Handle) -> Option<Vec<Handle>> {
     let count: Count = Hook::cuLibraryGetKernelCount.function()?;
     let list: List = Hook::cuLibraryEnumerateKernels.function()?;

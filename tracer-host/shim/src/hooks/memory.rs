@@ -1,5 +1,4 @@
-//! Hooks for memory that the program allocates and frees. Traces with accesses get these changes. The hooks
-//! do not change the driver's result.
+//! Hooks that report the program's memory to traces with accesses. They keep the driver's result.
 
 use std::ffi::{CStr, c_char};
 
@@ -20,8 +19,6 @@ fn tell(change: impl FnOnce() -> Option<MemoryChange>) {
     });
 }
 
-/// Registers memory whose address the driver has written.
-///
 /// # Safety
 /// If `answer` is success, `address` is null or readable.
 pub(super) unsafe fn got(answer: Answer, address: *const u64, bytes: usize, kind: BufferKind) -> Answer {
@@ -47,8 +44,6 @@ pub(super) fn lacks(answer: Answer) -> Answer {
     answer
 }
 
-/// Registers memory of `height` rows of `pitch` bytes.
-///
 /// # Safety
 /// Same as [`got`]. `pitch` is null, or readable if `answer` is success.
 pub(super) unsafe fn got_pitched(
@@ -64,8 +59,7 @@ pub(super) unsafe fn got_pitched(
     }
 }
 
-/// Registers a stream-ordered allocation. If the stream is captured into a graph, each graph launch allocates
-/// the memory at an unknown address.
+/// Registers a stream-ordered allocation. Launches of a captured one allocate at unknown addresses.
 ///
 /// # Safety
 /// Same as [`got`]. The stream is the program's.
@@ -91,8 +85,6 @@ pub(super) unsafe fn device_pointer(answer: Answer, address: *const u64, host: H
     if answer == SUCCESS && unsafe { *address } != host as u64 { lacks(answer) } else { answer }
 }
 
-/// Registers a variable whose address and size the program requests.
-///
 /// # Safety
 /// If `answer` is success, the driver has read the name, and written address and size if they are not null.
 pub(super) unsafe fn global(
@@ -110,7 +102,6 @@ pub(super) unsafe fn global(
     answer
 }
 
-/// Registers that a range of addresses is unmapped.
 pub(super) fn unmapped(address: u64, bytes: usize) {
     guarded(|| {
         let state = state().filter(|state| state.records_accesses())?;

@@ -258,10 +258,7 @@ impl Hook {
         ours
     }
 
-    /// Returns the driver's function as a function pointer.
-    ///
-    /// # Panics
-    /// Panics if `F` does not have the size of an address.
+    /// Returns the driver's function as a function pointer. Panics if `F` is not as large as an address.
     fn function<F: Copy>(self) -> Option<F> {
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>(), "a function of the driver is an address");
         // SAFETY: both are addresses. The caller gives the type of the driver's function.

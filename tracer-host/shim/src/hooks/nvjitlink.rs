@@ -7,11 +7,9 @@ use crate::driver::{Answer, SUCCESS};
 use crate::inside::guarded;
 use crate::state::state;
 
-/// Options that keep the PTX. The hook adds the first. With link-time optimization (`-lto`) no other option
-/// keeps it.
+/// Options that keep the PTX. With `-lto`, no others do. The hook adds the first.
 const LINES: [&[u8]; 2] = [b"-lineinfo", b"-g"];
 
-/// Returns true if code that is linked with these options keeps its PTX.
 fn keeps_ptx<'a>(mut options: impl Iterator<Item = &'a CStr>) -> bool {
     options.any(|option| LINES.contains(&option.to_bytes()))
 }

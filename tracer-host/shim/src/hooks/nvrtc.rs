@@ -1,5 +1,4 @@
-//! Hooks for NVRTC. If the program asks for machine code, it gets PTX with line info instead. The driver
-//! loads either.
+//! Hooks for NVRTC. A program that asks for machine code gets PTX with line info. The driver loads either.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -26,7 +25,6 @@ fn is_without_cubin(program: Handle) -> bool {
     lock(&WITHOUT_CUBIN).as_ref().is_some_and(|programs| programs.contains(&(program as usize)))
 }
 
-/// Registers the kind of code of a compiled program.
 fn note(program: Handle, without_cubin: bool) {
     let mut programs = lock(&WITHOUT_CUBIN);
     let programs = programs.get_or_insert_with(HashSet::new);
@@ -37,8 +35,8 @@ fn note(program: Handle, without_cubin: bool) {
     };
 }
 
-/// Changes options: asks for PTX of an architecture instead of machine code, and for lines. Returns the new
-/// options, and whether the old ones ask for machine code. Returns `None` if nothing changes.
+/// Changes options to ask for PTX instead of machine code, and for lines. Returns the new options, and
+/// whether the old ones ask for machine code; `None` if nothing changes.
 fn for_ptx(options: &[&str]) -> Option<(Vec<String>, bool)> {
     if options.iter().any(|option| NO_PTX.contains(option)) {
         return None;
@@ -102,16 +100,14 @@ pub(super) unsafe fn compile(
     unsafe { real(program, count, options) }
 }
 
-/// Returns the path of a loaded NVRTC. Look-ups by name alone do not find a library that was loaded with
-/// local scope.
+/// Returns the path of a loaded NVRTC. A look-up by name alone would miss a library with local scope.
 pub(super) fn loaded() -> Option<CString> {
     unsafe extern "C" fn look(
         info: *mut libc::dl_phdr_info,
         _size: usize,
         found: *mut std::ffi::c_void,
     ) -> c_int {
-        // SAFETY: `info` describes a library whose name is null or a C string. `found` is the caller's
-        // variable.
+        // SAFETY: `info` describes a library; its name is null or a C string. `found` is the caller's.
         unsafe {
             let name = (*info).dlpi_name;
             if name.is_null() {
@@ -127,14 +123,12 @@ pub(super) fn loaded() -> Option<CString> {
         }
     }
     let mut found = None::<CString>;
-    // SAFETY: the callback has the signature that `dl_iterate_phdr` needs, and `found` has the type that it
-    // writes.
+    // SAFETY: the callback has the signature that is needed, and `found` has the type that it writes.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
     found
 }
 
-/// Returns true if the driver supports PTX of this NVRTC's version. It loads machine code of later versions,
-/// but no PTX.
+/// Returns true if the driver supports this NVRTC's PTX. Of later versions, it loads only machine code.
 fn driver_takes_ptx() -> bool {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> Answer;
     let Some(version) = beside::<Version>(Hook::nvrtcCompileProgram, c"nvrtcVersion") else { return true };
@@ -182,8 +176,7 @@ pub(super) unsafe fn cubin_size(real: Size, program: Handle, size: *mut usize) -
 pub(super) unsafe fn cubin(real: Text, program: Handle, code: *mut c_char) -> Answer {
     let ptx = || is_without_cubin(program).then(|| beside::<Text>(Hook::nvrtcGetCUBIN, c"nvrtcGetPTX"));
     let ask = guarded(ptx).flatten().flatten().unwrap_or(real);
-    // SAFETY: the program's own call, or the same for PTX. The program has got the size of the PTX from
-    // `cubin_size`.
+    // SAFETY: the program's own call, or the same for PTX, whose size it has got from `cubin_size`.
     unsafe { ask(program, code) }
 }
 

@@ -1,8 +1,8 @@
 //! Launches that do not end: a thread detects them and ends the traces.
 //!
-//! All of the program's threads may wait for the driver, so one more thread of the process polls for signals,
-//! for a file with which `warptrace run` asks, and for launches above the time limit. When it ends the
-//! traces, the files contain the records so far, with the positions of warps.
+//! All of the program's threads may wait for the driver, so another thread polls for signals, for a request
+//! file of `warptrace run`, and for launches above the time limit. When it ends the traces, the files contain
+//! the records so far, with the positions of warps.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
@@ -19,10 +19,9 @@ use crate::state::{State, lock};
 
 /// Polling interval.
 const EVERY: Duration = Duration::from_millis(50);
-/// Time after a request for positions. If the launch that was a recorder's oldest at the request still is, it
-/// hangs.
+/// A launch that is a recorder's oldest at a request for positions hangs if it still is after this time.
 const HANGS_AFTER: Duration = Duration::from_millis(500);
-/// How long the thread waits for the lock of all traces after a signal.
+/// How long the thread waits for the lock of all traces to end them.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Signals that end a program without a handler.
@@ -35,8 +34,7 @@ static WATCHED: AtomicU32 = AtomicU32::new(0);
 /// Locked while traces are ended.
 static ENDING: Mutex<()> = Mutex::new(());
 
-/// Stores a signal for the polling thread. A second signal ends the process, as does any signal without that
-/// thread.
+/// Stores a signal for the polling thread. Ends the process at a second signal, or without that thread.
 extern "C" fn note(signal: libc::c_int) {
     // SAFETY: `getpid` is async-signal-safe.
     let process = unsafe { libc::getpid() }.cast_unsigned();
@@ -197,7 +195,6 @@ impl Traces {
     }
 }
 
-/// Reads the request file of the report folder.
 fn read_asked() -> String {
     let read = report_folder().and_then(|folder| std::fs::read_to_string(folder.join(ASKED)).ok());
     read.unwrap_or_default()

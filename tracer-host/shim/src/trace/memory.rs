@@ -6,8 +6,7 @@ use warptrace_host::{AddressMap, Ending, Launches, Memory, MemoryChange};
 use super::{Context, Traces};
 use crate::driver;
 
-/// Memory of the program and the device that owns it. `None`: all devices can access it, or the owner is
-/// unknown.
+/// Memory of the program and its device; `None` if the device is unknown or all devices can access it.
 type Known = (Memory, Option<u32>);
 
 #[derive(Debug, Default)]
@@ -19,7 +18,6 @@ pub(super) struct ProgramMemory {
 }
 
 impl ProgramMemory {
-    /// Sends all memory to a trace that starts.
     pub(super) fn tell_all<E: Ending>(&self, launches: &Launches<E>, device: u32) {
         // In order of allocation: buffers get their numbers in this order.
         let mut all: Vec<&(u64, Known)> = self.live.iter().map(|(.., known)| known).collect();
@@ -32,8 +30,7 @@ impl ProgramMemory {
     }
 }
 
-/// Returns memory as kernels of a device see it. Memory of another device, which the program may make
-/// accessible, has that device in its name. Addresses are the same on all devices.
+/// Returns memory as kernels of a device see it. Memory of another device has that device in its name.
 fn seen_from(device: u32, (memory, owner): &Known) -> Memory {
     let mut memory = memory.clone();
     if let Some(owner) = owner.filter(|owner| *owner != device) {

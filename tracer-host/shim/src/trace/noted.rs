@@ -23,7 +23,6 @@ const SMALL: MemorySize = MemorySize(8 << 20);
 /// Limit on waiting launches per context. Further launches are only counted.
 const MAX_WAITING: usize = 1 << 20;
 
-/// A launch that is not traced.
 #[derive(Clone, Debug)]
 struct Noted {
     kernel: Arc<str>,
@@ -31,14 +30,12 @@ struct Noted {
     name: LaunchName,
 }
 
-/// How a context's untraced launches are handled.
 enum Notes {
     Waiting(Vec<Noted>),
     Written(Arc<Recorder>),
     Over,
 }
 
-/// Untraced launches, by context.
 #[derive(Default)]
 pub(crate) struct NotedLaunches {
     contexts: HashMap<usize, Notes>,
@@ -77,8 +74,7 @@ pub(crate) fn note(
 }
 
 impl NotedLaunches {
-    /// Writes a context's waiting launches to its trace. Later launches go to the trace directly. Without a
-    /// recorder, the trace could not start, and its launches are not written.
+    /// Writes a context's waiting launches, and later ones, to its trace. Without a recorder, drops them.
     pub(super) fn begin(&mut self, context: usize, recorder: Option<&Arc<Recorder>>) {
         let notes = recorder.map_or(Notes::Over, |recorder| Notes::Written(Arc::clone(recorder)));
         if let (Some(Notes::Waiting(waiting)), Some(recorder)) =
@@ -95,7 +91,6 @@ impl NotedLaunches {
         self.contexts.retain(|other, _| context.is_some_and(|context| context != *other));
     }
 
-    /// Returns the contexts with waiting launches.
     fn waiting(&self) -> Vec<usize> {
         let has = |notes: &Notes| matches!(notes, Notes::Waiting(waiting) if !waiting.is_empty());
         self.contexts.iter().filter(|(_, notes)| has(notes)).map(|(context, _)| *context).collect()
@@ -123,8 +118,7 @@ pub(super) fn begin_waiting(state: &'static State, context: Option<*mut c_void>)
     }
 }
 
-/// Starts the trace of a context without traced launches. Does not hold the lock of all traces while it
-/// starts.
+/// Starts a trace without traced launches. Does not hold the lock of all traces while it starts.
 fn begin_small(state: &'static State, context: *mut c_void) {
     let prepared = {
         let mut traces = lock(&state.traces);

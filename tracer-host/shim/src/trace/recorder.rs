@@ -28,7 +28,7 @@ use crate::summary::MAX_NAME_CHARS;
 /// Maximum wait of a launch for a kernel in another stream whose need for memory is still unknown.
 const OTHER_STREAM: Duration = Duration::from_millis(200);
 
-/// Limit on kernels that the file names for untraced launches: half of the file's limit on kernels.
+/// Limit on kernels that the file names for untraced launches.
 const MAX_NOTED_KERNELS: usize = MAX_KERNELS / 2;
 static SERIAL: AtomicU32 = AtomicU32::new(1);
 
@@ -160,7 +160,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the trace's line in the summary if the process ended now.
+    /// Returns the trace's line in the summary for the case that the process ends now.
     fn unfinished(&self) -> String {
         let mut line = "the process ended before its trace did".to_owned();
         if let Some(oldest) = self.launches.oldest().filter(|oldest| oldest.since.elapsed() >= Self::LONG) {
@@ -198,11 +198,8 @@ impl Recorder {
         }
     }
 
-    /// Makes a launch, or a graph launch, with logs.
-    ///
-    /// # Errors
-    /// Returns the reason why the launch was not recorded, or, for a launch that was made, why the trace has
-    /// ended.
+    /// Makes a launch, or a graph launch, with logs. Fails with the reason why it was not recorded, or why
+    /// the trace has ended after it.
     pub(super) fn record<L>(&self, request: Request<'_, L>, settings: &Settings) -> Result<(), SessionError>
     where
         L: FnOnce(&[Option<warptrace_abi::log::LaunchLogs>]) -> driver::Answer,
@@ -219,16 +216,14 @@ impl Recorder {
             if self.launches.is_idle() {
                 told.streams.clear();
             }
-            // Launches in the same stream do not delay the end of a kernel before them. Launches in another
-            // stream may: the kernel may wait for them.
+            // A kernel in another stream may wait for this launch, so the wait for its end is shorter.
             let is_behind = told.streams.iter().all(|other| *other == stream as usize);
             told.streams.insert(stream as usize);
             (launches, if is_behind { wait } else { wait.min(OTHER_STREAM) })
         };
         let patience = Patience { short: wait, unknown };
         let Reserved { ticket, logs } = self.launches.reserve(&launches, &ranges::name(), patience)?;
-        // SAFETY: the program's own launch on its stream, with copies that were spliced for this recording.
-        // The program's context is current.
+        // SAFETY: the program's own launch, in its current context, with copies made for this recording.
         match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {
             Ok(bracket) => self.launches.launched(ticket, bracket),
             Err(code) => {
