@@ -28,12 +28,10 @@ const STACK_RESERVE: usize = 12 << 10;
 /// A lane's coroutine. Values pass through [`WarpCells`], so that a switch moves only registers.
 pub(crate) type LaneCoroutine = Coroutine<(), (), (), LaneStack>;
 
-/// State shared between the lanes of a warp and the scheduler. Each field is an array over the lanes, so that
-/// the scheduler's loops touch few cache lines.
+/// State of a warp's lanes, shared with the scheduler: arrays by lane, so that loops touch few cache lines.
 pub(crate) struct WarpCells {
     /// Site where each lane waits; `None` before its first operation.
     pub(crate) site: [Cell<Option<Site>>; LANES],
-    /// Operation of each waiting lane.
     pub(crate) op: [Cell<WarpOp>; LANES],
     /// Functions that each lane is in, as reported by `Lane::call`.
     pub(crate) calls: [Cell<Calls>; LANES],
@@ -47,7 +45,6 @@ pub(crate) struct WarpCells {
     block: Cell<*const BlockCells>,
 }
 
-/// State shared between the lanes of a block.
 #[derive(Default)]
 pub(crate) struct BlockCells {
     pub(crate) index: Cell<[u32; 3]>,
@@ -59,7 +56,6 @@ pub(crate) struct Context<'a> {
     launch: &'a Launch<'a>,
     shared_limit: usize,
     pub(crate) sites: SiteTable,
-    /// True while lanes are being unwound after a failure.
     pub(crate) unwinding: Cell<bool>,
     /// While a group of one lane runs: the lowest point at which another lane of its warp waits; otherwise 0.
     /// A lane whose point is lower may complete its own convergence operation (see `warp_op`).
@@ -86,7 +82,6 @@ impl WarpCells {
         }
     }
 
-    /// Prepares the cells for warp number `warp` of a block.
     pub(crate) fn start(&self, block: &BlockCells, warp: u32, block_size: [u32; 3], recorder: WarpRecorder) {
         self.block.set(block);
         self.failure.set(None);
@@ -131,11 +126,8 @@ impl<'a> Context<'a> {
         self.lane.set(lane as u32);
     }
 
-    /// Creates the coroutine that runs `kernel` as lane `lane` of `warp`.
-    ///
     /// # Safety
-    /// The stack is unused, its lowest usable address is `floor`, and `warp`, `self` and `kernel` outlive the
-    /// coroutine.
+    /// The stack is unused and starts at `floor`. `warp`, `self` and `kernel` outlive the coroutine.
     pub(crate) unsafe fn coroutine(
         &self,
         warp: &WarpCells,
@@ -160,20 +152,18 @@ impl<'a> Context<'a> {
 
     #[inline]
     fn here(&self) -> (&WarpCells, usize) {
-        // SAFETY: only a running lane calls methods of `Lane`, and the scheduler has selected its warp. The
-        // cells outlive the coroutine.
+        // SAFETY: a running lane calls this; the scheduler selected its warp. The cells outlive the lane.
         (unsafe { &*self.warp.get() }, self.lane.get() as usize)
     }
 
     fn block(&self) -> &BlockCells {
-        // SAFETY: as above; `WarpCells::start` set the block's cells, which outlive the warp's.
+        // SAFETY: `WarpCells::start` set the block's cells, which outlive the warp's.
         unsafe { &*self.here().0.block.get() }
     }
 }
 
-// SAFETY: `here` is the running lane. Its indices were set when it started and are unique. Shared memory
-// belongs to the block, has the required alignment and is initialized before it is returned. A block runs on
-// one thread at a time.
+// SAFETY: `here` is the running lane, whose indices are unique. Shared memory belongs to the block, is
+// aligned, and is initialized before it is returned. A block runs on one thread at a time.
 unsafe impl Lane for Context<'_> {
     #[inline]
     fn thread_index(&self) -> [u32; 3] {
@@ -197,8 +187,7 @@ unsafe impl Lane for Context<'_> {
     fn warp_op(&self, op: WarpOp, site: Site) -> u32 {
         let (warp, lane) = self.here();
         if std::thread::panicking() {
-            // A destructor of an unwinding lane. The lane executes alone and must not switch, because the
-            // thread's panic count belongs to it.
+            // A destructor of an unwinding lane. It must not switch: the thread's panic count belongs to it.
             return op_mask(op).unwrap_or(1 << lane);
         }
         warp.site[lane].set(Some(site));

@@ -69,8 +69,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// Lanes that left the kernel before the other lanes of their warp reached the block's barrier. This is not
-/// an error, because barriers wait only for remaining lanes, but is rarely intended.
+/// Lanes that left the kernel before others of their warp reached a barrier: no error, but rarely intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftBefore {
     /// Block index in the grid.

@@ -12,8 +12,7 @@ use crate::error::{LeftBefore, SimError};
 use crate::simulator::Watchdog;
 use crate::values::ValueSites;
 
-/// CUDA's limits for a launch (CUDA C++ Programming Guide, "Technical specifications per compute
-/// capability").
+/// CUDA's limits for a launch (CUDA C++ Programming Guide, technical specifications).
 pub mod limits {
     /// Threads of a block.
     pub const BLOCK_THREADS: u32 = 1024;
@@ -33,12 +32,11 @@ const MULTIPROCESSORS: u32 = 4;
 /// Dependencies between the blocks of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interaction {
-    /// Blocks do not wait for each other, and the order of their atomics does not matter. Each block runs
-    /// alone, from start to end, on one of several threads.
+    /// Blocks do not wait for each other or depend on the order of atomics. Each runs alone on one thread.
     #[default]
     Independent,
-    /// Blocks communicate through global memory (persistent kernels, spinning, worklists). All blocks are
-    /// resident at once. Their warps take turns on one thread, in an order that the seed determines.
+    /// Blocks communicate through global memory (persistent kernels, spinning, worklists). All are resident
+    /// at once. Their warps take turns on one thread, in an order that the seed determines.
     Global,
 }
 
@@ -53,7 +51,6 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
-/// Destination of a launch's recording.
 #[derive(Clone, Copy)]
 pub(crate) enum LogMemory {
     /// Records nothing.
@@ -94,8 +91,8 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Creates a launch of `grid` blocks of `block` threads along x, y and z, without tracing and dynamic
-    /// shared memory. Blocks are independent, the seed is 0, and all of rayon's threads may be used.
+    /// Creates a launch of `grid` blocks of `block` threads along x, y and z: not traced, without dynamic
+    /// shared memory, with independent blocks, seed 0, and all of rayon's threads.
     #[must_use]
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         Self {
@@ -129,14 +126,14 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`: the warps that `logs` selects, or all. If the launch's shape differs
-    /// from the shape for which `logs` was made, only warps that exist in `logs` are recorded.
+    /// Traces the launch into `logs`: the warps that `logs` selects, or all. Warps outside the shape for
+    /// which `logs` was made are not recorded.
     ///
     /// # Safety
     /// Every address in `logs` is a host address of memory with the size that the descriptor implies: heads
     /// and first segments of two tracks in a dual recording, log entries up to `claims_end`, spans after the
-    /// accounts if they are recorded. The memory stays valid until the launch returns. Until then, only
-    /// atomic operations on accounts and claims access it from elsewhere.
+    /// accounts if they are recorded. The memory stays valid until the launch returns. Until then, others
+    /// access only accounts and claims, by atomic operations.
     #[must_use]
     pub unsafe fn traced(mut self, logs: LaunchLogs, recording: Recording) -> Self {
         self.memory = LogMemory::Kept(logs);
@@ -144,11 +141,8 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Traces the launch into `logs`, which the host empties during the launch (`warptrace_abi::stream`): the
-    /// warps that `logs` selects, or all. If the launch's shape differs from the shape for which `logs` was
-    /// made, only warps that exist in `logs` are recorded.
-    ///
-    /// A lane that waits for a segment blocks its thread and all warps that run on it.
+    /// Like [`traced`](Self::traced), with logs that the host empties during the launch
+    /// (`warptrace_abi::stream`). A lane that waits for a segment blocks its thread and all warps on it.
     ///
     /// # Safety
     /// - Every address in `logs` is a host address of memory with the size that the descriptor implies: two
@@ -156,8 +150,7 @@ impl<'a> Launch<'a> {
     ///   The words of `ended` fill multiples of 8 bytes. The same holds for the segments named in the queue's
     ///   slots.
     /// - The addresses are multiples of 8, and addresses of segments are multiples of 16.
-    /// - The memory stays valid until the launch returns. Until then, others access it only by atomics of
-    ///   eight bytes.
+    /// - The memory stays valid until the launch returns. Until then, others access it by 8-byte atomics.
     /// - A segment belongs to one lane from the time a slot names it until another slot does.
     /// - `slots` is not 0.
     #[must_use]
@@ -167,8 +160,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Sets the clock, in nanoseconds, by which lanes of a [streamed](Self::streamed) launch wait for
-    /// segments, instead of real time. Other launches ignore it.
+    /// Sets a clock, in nanoseconds, that a [streamed](Self::streamed) launch uses instead of real time.
     #[must_use]
     pub fn clock(mut self, nanoseconds: &'static AtomicU64) -> Self {
         if let LogMemory::Streamed { clock, .. } = &mut self.memory {
@@ -177,8 +169,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Sets the sites of the values that the kernel names. Other values are not recorded. Has an effect only
-    /// if the recording includes values.
+    /// Sets the sites of named values, if the recording includes values. Other values are not recorded.
     #[must_use]
     pub fn values(mut self, values: &'a ValueSites) -> Self {
         self.values = Some(values);
@@ -207,8 +198,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Sets the number of multiprocessors to which blocks are assigned in turn, for the recorded
-    /// [spans](warptrace_format::span) of warps. The default is 4. 0 counts as 1. Has no other effect.
+    /// Sets the number of multiprocessors for [spans](warptrace_format::span): 4 by default, at least 1.
     #[must_use]
     pub fn multiprocessors(mut self, multiprocessors: u32) -> Self {
         self.multiprocessors = multiprocessors.max(1);
@@ -222,8 +212,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Sets a function that is called as blocks end, about 256 times at most, and once per second. Any thread
-    /// may call it.
+    /// Sets a function that any thread may call: as blocks end, at most about 256 times, and each second.
     #[must_use]
     pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
         self.progress = Some(progress);
@@ -301,7 +290,6 @@ pub struct LaunchReport {
     pub lane_steps: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
-    /// Lanes that had left the kernel before others of their warp reached a barrier, in the block with the
-    /// lowest index.
+    /// Lanes that left the kernel before others of their warp reached a barrier, in the lowest such block.
     pub left_before: Option<LeftBefore>,
 }

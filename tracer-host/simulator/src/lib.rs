@@ -30,8 +30,8 @@
 //!                                            └─ Arena: the lanes' stacks, in one mapping
 //! ```
 //!
-//! `docs/contributors/simulator.md` describes the order of execution, the detected misuse and the speed. Unix
-//! only: the stacks come from `mmap`.
+//! `docs/contributors/simulator.md` describes the order of execution, the detected misuse and the speed. The
+//! simulator requires Unix: the stacks come from `mmap`.
 //!
 //! [`WarpOp`]: warptrace_device::simt::host::WarpOp
 

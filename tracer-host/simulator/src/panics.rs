@@ -1,9 +1,8 @@
 //! Panics inside lanes.
 //!
-//! Only the panic hook receives a panic's location. Therefore the first launch of a process wraps the
-//! installed hook. The wrapper stores the location of a lane's panic and prints nothing, because the launch
-//! reports the panic as an error. It passes every other panic to the previous hook. If a program replaces the
-//! hook later, only the location is lost.
+//! Only the panic hook receives a panic's location, so the first launch of a process wraps the current hook.
+//! The wrapper stores the location of a lane's panic and prints nothing: the launch reports the panic as an
+//! error. Other panics go to the previous hook. With a hook installed later, only the location is lost.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -32,7 +31,6 @@ pub(crate) struct FailPayload {
     pub(crate) site: Site,
 }
 
-/// Wraps the panic hook once per process.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -52,7 +50,6 @@ pub(crate) fn set_in_lane(in_lane: bool) -> bool {
     IN_LANE.replace(in_lane)
 }
 
-/// Converts a lane's panic payload.
 pub(crate) fn describe(payload: Box<dyn Any + Send>) -> Failure {
     let location = LOCATION.take();
     let payload = match payload.downcast::<FailPayload>() {

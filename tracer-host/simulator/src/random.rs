@@ -1,12 +1,10 @@
 //! Pseudorandom generator for a launch's seed.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014). Its state is one
-/// word, so each block can have a separate stream.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), one per block.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Returns the stream of `block` in a launch with `seed`.
     pub(crate) fn of_block(seed: u64, block: u64) -> Self {
         let mut random = Self(seed);
         let salt = random.next();
@@ -21,13 +19,11 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// Returns a number in `0..bound`; `bound` is not 0. The multiplication's bias is below 2^-32, which does
-    /// not matter for choosing interleavings.
+    /// Returns a number in `0..bound`; `bound` is not 0. The bias is below 2^-32.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         (((self.next() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Shuffles in place (Fisher and Yates).
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u32 + 1) as usize);

@@ -1,8 +1,7 @@
 //! The blocks that are resident at once on one thread, and the scheduling of their warps.
 //!
-//! Time passes in rounds. In each round, every warp that can run has one turn of a random number of steps, in
-//! random order; both come from the seed. An independent block is resident alone. Interacting blocks are
-//! resident together.
+//! In each round, every warp that can run has one turn of a random number of steps, in random order; both
+//! come from the seed. Interacting blocks are resident together, an independent block alone.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,7 +34,6 @@ pub(crate) struct Resident<'a> {
     pub(crate) left_before: Option<(u64, LeftBefore)>,
 }
 
-/// Settings of the simulator for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     pub(crate) shared_limit: usize,
@@ -56,14 +54,12 @@ struct Block {
 /// Consecutive rounds in which all warps only spun.
 #[derive(Default)]
 struct Calm {
-    /// Number of all such rounds.
     rounds: u64,
     /// Number of latest rounds with only `Yield` operations.
     yield_rounds: u64,
 }
 
 impl<'a> Resident<'a> {
-    /// Creates space for `blocks` blocks of the launch, on the stacks of `arena`.
     pub(crate) fn new(
         launch: &'a Launch<'a>,
         kernel: &'a (dyn Fn() + Sync),
@@ -126,8 +122,7 @@ impl<'a> Resident<'a> {
                 let live = u32::MAX >> (LANES as u32 - lanes);
                 let cells = &self.cells[at];
                 let recorder = match self.recording_warp(linear, number) {
-                    // SAFETY: guaranteed by `Launch::traced` or `Launch::streamed`; each warp of the launch
-                    // is started once.
+                    // SAFETY: guaranteed by `Launch::traced` or `Launch::streamed`; each warp starts once.
                     Some(warp) => unsafe {
                         let sm = self.launch.multiprocessor(linear);
                         WarpRecorder::new(&self.launch.memory, self.launch.recording, warp, sm)
@@ -138,9 +133,8 @@ impl<'a> Resident<'a> {
                 self.warps[at].start(index, number, live);
                 for lane in bits(live) {
                     let stack_slot = at * LANES + lane;
-                    // SAFETY: each slot belongs to one lane of one resident warp, and the lane's previous
-                    // coroutine has ended: `run` finished or unwound it. Cells, context, kernel and arena
-                    // outlive the warps, which are dropped first.
+                    // SAFETY: each slot belongs to one lane, whose last coroutine has ended. Cells, context,
+                    // kernel and arena outlive the warps, which are dropped first.
                     let coroutine = unsafe {
                         let stack = self.arena.stack(stack_slot);
                         self.context.coroutine(cells, lane, stack, self.arena.floor(stack_slot), self.kernel)
@@ -151,7 +145,6 @@ impl<'a> Resident<'a> {
         }
     }
 
-    /// Returns the index of a warp among those that record; `None` if it does not record.
     fn recording_warp(&self, block: u64, warp_in_block: u32) -> Option<u32> {
         let block = u32::try_from(block).ok()?;
         self.launch.memory.warp_index(block, warp_in_block, self.launch.warps_per_block())

@@ -17,7 +17,6 @@ pub(crate) struct SharedMemory {
 struct Static {
     key: usize,
     region: Region,
-    /// True if the current block has requested it.
     used: bool,
 }
 
@@ -28,7 +27,6 @@ pub(crate) enum SharedError {
 }
 
 impl SharedMemory {
-    /// Prepares the memory for a new block with `dynamic_bytes` of dynamic shared memory.
     pub(crate) fn start_block(&mut self, dynamic_bytes: usize) {
         for entry in &mut self.statics {
             entry.used = false;
@@ -103,8 +101,7 @@ impl Region {
     }
 
     fn poison(&self) {
-        // SAFETY: the region is `bytes` long and no references to it exist. Kernels have raw pointers, and
-        // the block that had them has ended or has not yet requested the region.
+        // SAFETY: the region is `bytes` long and has no references. No running block has requested it.
         unsafe { self.start.as_ptr().write_bytes(POISON, self.bytes) };
     }
 }

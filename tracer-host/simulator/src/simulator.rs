@@ -26,16 +26,14 @@ pub struct Watchdog {
     /// Maximum consecutive rounds in which every such warp ends its turn in `spin_hint`, possibly after trace
     /// points and other operations, no lane leaves the kernel, and no barrier opens.
     pub spin_rounds: u64,
-    /// Maximum operations of groups of lanes, such as visits of trace points: per block if blocks are
-    /// independent, otherwise per launch.
+    /// Maximum operations of groups of lanes, such as visits of trace points, by independent block or launch.
     pub steps: Option<u64>,
     /// Maximum wall-clock time of the launch. The only limit that makes the result depend on the machine.
     pub time: Option<Duration>,
 }
 
 impl Default for Watchdog {
-    /// Returns limits of 10,000 rounds with only spinning, 1,000,000 rounds of spinning with other
-    /// operations, 10^10 steps (which take minutes), and no time limit.
+    /// Returns 10,000 rounds of only spinning, 1,000,000 of other spinning, 10^10 steps, and no time limit.
     fn default() -> Self {
         Self { yield_rounds: 10_000, spin_rounds: 1_000_000, steps: Some(10_000_000_000), time: None }
     }
@@ -89,8 +87,7 @@ impl Simulator {
         self
     }
 
-    /// Sets the maximum steps of a warp before another warp has its turn. Small numbers give fine
-    /// interleaving and run slower. 0 counts as 1.
+    /// Sets the maximum steps of a warp's turn, at least 1. Small numbers interleave finely but run slower.
     #[must_use]
     pub fn quantum(mut self, steps: u32) -> Self {
         self.quantum = steps.max(1);
@@ -106,17 +103,14 @@ impl Simulator {
 
     /// Runs `kernel` once for each thread of the launch and waits for the end.
     ///
-    /// The result depends only on the launch and its seed, not on the number of threads, provided that
-    /// independent blocks are independent. `kernel` must not use rayon, and must not hold a lock across an
-    /// operation if another lane may request the lock.
+    /// The result depends only on the launch and its seed, provided that independent blocks are independent.
+    /// `kernel` must not use rayon, nor hold a lock across an operation if another lane may request it.
     ///
     /// # Errors
     /// The shape is outside CUDA's limits, a lane failed or panicked, or the kernel misuses an operation,
     /// waits forever or exceeds a limit. If several blocks fail, returns the error of the block with the
-    /// lowest index. Data that the kernel wrote before the error stays written.
-    ///
-    /// # Aborts
-    /// The process, if a destructor panics while a failed launch unwinds its lanes.
+    /// lowest index. Data that the kernel wrote before the error stays written. The process aborts if a
+    /// destructor panics while a failed launch unwinds its lanes.
     pub fn launch(&self, launch: &Launch<'_>, kernel: &(dyn Fn() + Sync)) -> Result<LaunchReport, SimError> {
         launch.check()?;
         if std::thread::panicking() {
@@ -155,8 +149,7 @@ impl Simulator {
         })
     }
 
-    /// Returns the start time of the next launch with recorded [spans](warptrace_format::span), in
-    /// nanoseconds of the simulator's timer. While such a launch runs, returns its start time.
+    /// Returns the start, in nanoseconds, of the running or next launch with [spans](warptrace_format::span).
     pub fn next_start(&self) -> u64 {
         self.timer.load(Ordering::Relaxed) + LAUNCH_GAP
     }
@@ -264,8 +257,8 @@ struct Outcome {
 type Ran = (Tally, Option<LeftBefore>);
 
 impl Work {
-    /// Runs blocks in order until no block is left. Skips blocks after a failed block but not before it, so
-    /// that the lowest failure is found for any thread schedule.
+    /// Runs blocks in order until no block is left. Skips blocks after a failed one, but not before it, so
+    /// that any schedule of threads finds the lowest failure.
     fn run_blocks(&self, blocks: u64, resident: &mut Resident<'_>, progress: &Counter<'_>) {
         loop {
             let block = self.next.fetch_add(1, Ordering::Relaxed);
@@ -297,7 +290,6 @@ pub(crate) struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts a block that has ended and reports progress.
     pub(crate) fn block_done(&self) {
         let Some(report) = self.launch.progress else { return };
         let blocks = self.launch.blocks();

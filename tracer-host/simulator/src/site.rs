@@ -43,7 +43,6 @@ struct Entry {
 /// Functions that a lane is in, as reported by `Lane::call`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Calls {
-    /// Number of functions.
     pub(crate) depth: u32,
     /// Line of the kernel with the call of the outermost function.
     pub(crate) line: u32,
@@ -51,9 +50,8 @@ pub(crate) struct Calls {
 
 /// Cache of the position of each site. One per thread of the simulator.
 pub(crate) struct SiteTable {
-    /// Direct-mapped by the address of the `Location`, which never changes. A source position may have
-    /// several addresses (one per codegen unit). Therefore points are compared by packed number, never by
-    /// address.
+    /// Direct-mapped by the address of the `Location`, which never changes. A position may have several
+    /// addresses (one per codegen unit), so points are compared by packed number.
     cache: Box<[Cell<Entry>]>,
 }
 
@@ -67,8 +65,7 @@ impl SiteTable {
     #[inline]
     pub(crate) fn point(&self, site: Site, op: WarpOp, calls: Calls) -> u64 {
         let address = std::ptr::from_ref(site).addr();
-        // A `Location` is 8-byte aligned. The shift by 8 mixes in bits in which neighbours in one table
-        // differ.
+        // A `Location` is 8-byte aligned. The shift by 8 mixes in bits in which neighbours differ.
         let slot = &self.cache[((address >> 3) ^ (address >> 8)) % CACHE_ENTRIES];
         let mut entry = slot.get();
         if !entry.site.is_some_and(|known| std::ptr::eq(known, site)) {

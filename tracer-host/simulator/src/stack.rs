@@ -8,16 +8,14 @@
 //!   page    Simulator::stack_bytes     page
 //! ```
 //!
-//! Pages are reserved without swap and get memory when they are first touched.
-//!
-//! Colour: if all stacks started at the same offset in a page, the hot ends of 32 stacks would share a few
-//! cache sets. Therefore each lane's stack starts slightly lower than its neighbour's.
+//! Pages are reserved without swap and get memory when they are first touched. With equal offsets in a page,
+//! the hot ends of 32 stacks would share a few cache sets. Therefore each stack starts slightly lower than
+//! its neighbour (colour).
 //!
 //! Guards: a stack overflow must hit memory that faults. Linux 6.13 can mark guard pages inside a mapping
-//! (`MADV_GUARD_INSTALL`) without additional mappings. On other systems each guard is a `PROT_NONE` page,
-//! which splits the mapping. A process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`]
-//! stacks of a process get a guard. Lanes without a guard page still have the check in `Context::warp_op` at
-//! each operation.
+//! (`MADV_GUARD_INSTALL`). On other systems each guard is a `PROT_NONE` page, which splits the mapping. A
+//! process may have 65,530 mappings by default, so only [`MAX_GUARD_MAPPINGS`] of its stacks get a guard.
+//! `Context::warp_op` also checks the stack at each operation.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -30,7 +28,6 @@ use corosensei::stack::{Stack, StackPointer};
 const MAX_GUARD_MAPPINGS: usize = 12_288;
 static GUARD_MAPPINGS: AtomicUsize = AtomicUsize::new(0);
 
-/// Linux's `MADV_GUARD_INSTALL` (since 6.13).
 #[cfg(target_os = "linux")]
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
@@ -48,8 +45,7 @@ pub(crate) struct Arena {
     guard_mappings: usize,
 }
 
-// SAFETY: the arena owns its mapping. `Resident` uses the stacks and stays on one thread while it uses the
-// arena.
+// SAFETY: the arena owns its mapping. `Resident` stays on one thread while it uses the stacks.
 unsafe impl Send for Arena {}
 
 /// One slot of an arena, as a stack for corosensei.
@@ -59,9 +55,8 @@ pub(crate) struct LaneStack {
     limit: StackPointer,
 }
 
-// SAFETY: base and limit bound at least `MIN_STACK_SIZE` usable bytes (ensured by `Arena::new`), aligned to
-// pages or to colours of 128 bytes. The arena provides the guard, within the limits that the module
-// describes.
+// SAFETY: base and limit bound at least `MIN_STACK_SIZE` usable bytes (see `Arena::new`), aligned to pages or
+// 128 bytes. The arena provides the guard, within the limits that the module describes.
 unsafe impl Stack for LaneStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -74,10 +69,7 @@ unsafe impl Stack for LaneStack {
 }
 
 impl Arena {
-    /// Maps `slots` stacks of at least `stack_bytes` each.
-    ///
-    /// # Errors
-    /// The mapping exceeds the address space, or the system rejects it.
+    /// Maps `slots` stacks of at least `stack_bytes` each. Fails if they do not fit or the system refuses.
     pub(crate) fn new(slots: usize, stack_bytes: usize) -> io::Result<Self> {
         let page = page_bytes();
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
@@ -109,8 +101,6 @@ impl Arena {
         self.slots
     }
 
-    /// Returns the stack of slot `index`.
-    ///
     /// # Safety
     /// `index` is below [`slots`](Self::slots), one coroutine at a time uses the slot, and it ends before the
     /// arena is dropped.

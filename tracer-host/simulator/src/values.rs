@@ -17,8 +17,7 @@ impl ValueSites {
     /// Sites per value.
     pub const EACH: u16 = ValueType::ALL.len() as u16;
 
-    /// Creates the sites of values from their ids and the numbers of their first sites. If an id occurs
-    /// twice, the last one is used.
+    /// Creates the sites of values from ids and numbers of first sites. For equal ids, the last one counts.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = (u16, u16)>) -> Self {
         let sites = values.into_iter().map(|(id, first)| (id, (first, AtomicU8::new(0))));

@@ -11,7 +11,6 @@ use crate::context::LANES;
 
 #[derive(Clone, Copy, Default)]
 struct WritePointer {
-    /// Index of the next entry.
     next: u32,
     /// Index of the link, the last entry of the segment; 0 if the lane has no segment.
     link: u32,
@@ -29,12 +28,9 @@ pub(super) struct TrackMemory {
 }
 
 impl TrackMemory {
-    /// Returns the memory of a warp's track.
-    ///
     /// # Safety
     /// The addresses in `logs` are host addresses of memory with the implied sizes, valid while the result is
-    /// used. Nothing else accesses the segments of this track. The account and the counters of claims are
-    /// otherwise accessed only atomically.
+    /// used. Nothing else accesses this track's segments. Others access account and claims only atomically.
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
         let stream = u64::from(track) * u64::from(logs.warps) + u64::from(warp);
         let account = logs.accounts + size_of::<WarpAccount>() as u64 * stream;
@@ -55,11 +51,9 @@ impl TrackMemory {
         self.add(self.account + core::mem::offset_of!(WarpAccount, lost) as u64, events);
     }
 
-    /// Adds atomically to a shared number; returns its previous value.
     fn add(&self, address: u64, more: u64) -> u64 {
         let number = std::ptr::with_exposed_provenance_mut::<u64>(address as usize);
-        // SAFETY: an aligned number of the account or of the claims, which are accessed only atomically
-        // (contract of `new`).
+        // SAFETY: an aligned number of the account or the claims: only atomic access (contract of `new`).
         unsafe { AtomicU64::from_ptr(number) }.fetch_add(more, Relaxed)
     }
 
@@ -89,8 +83,6 @@ pub(super) struct KeptTrack {
 }
 
 impl KeptTrack {
-    /// Creates the logs of a warp's track.
-    ///
     /// # Safety
     /// As for [`TrackMemory::new`].
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
@@ -128,7 +120,6 @@ impl KeptTrack {
         }
     }
 
-    /// Continues a lane's log in a reserved segment.
     fn go_on_in(&mut self, lane: u32, segment: u32, pointer: &mut WritePointer) {
         if pointer.link == 0 {
             self.memory.write(segment, [self.head[2], lane, 0, 0]);
@@ -187,8 +178,7 @@ impl Track for KeptTrack {
         false
     }
 
-    /// Writes the end of the lane's log into its last link, updates the lane masks in the head, and adds the
-    /// losses to the account.
+    /// Writes the log's end into its link, its lane masks into the head, its losses into the account.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, stopped, lost } = self.pointers[lane as usize];
         let holds_entries = self.memory.logs.first_lanes == 1 || self.head[2] >> lane & 1 != 0;

@@ -9,8 +9,7 @@ const YIELDS: u32 = 64;
 /// Time between later polls.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Memory as words of eight bytes, and the time of waiting lanes. Both sides access only whole words, because
-/// mixing atomics of different sizes is not allowed.
+/// Memory as 8-byte words, and the time of waiting lanes. Atomics of different sizes must not be mixed.
 pub(super) trait LiveWords {
     fn load(&self, address: u64, order: Ordering) -> u64;
     fn store(&self, address: u64, word: u64, order: Ordering);

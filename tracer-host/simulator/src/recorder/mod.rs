@@ -6,10 +6,9 @@
 //! its lanes. The *leader* of a run, the lowest lane of its mask, appends the ended run to its log. Therefore
 //! no lane writes memory that another lane reads, in any order of the warp's groups.
 //!
-//! Kept logs contain a run from its beginning (`warptrace_abi::log`, "Kernels that run").
-//!
-//! Time is a counter of the warp's events, and of the groups whose values were recorded. If waits are
-//! recorded, a barrier sets the time of all warps of the block to the maximum among them.
+//! Kept logs contain a run from its beginning (`warptrace_abi::log`, "Kernels that run"). Time is a counter
+//! of the warp's events, and of the groups whose values were recorded. If waits are recorded, a barrier sets
+//! the time of all warps of the block to the maximum among them.
 
 mod after;
 mod kept;
@@ -35,7 +34,6 @@ use crate::warp::bits;
 /// Track number of the twin in a dual recording.
 const SHADOW: u32 = 1;
 
-/// The current run of a lane.
 #[derive(Clone, Copy, Default)]
 struct Record {
     /// Lanes of the run; 0 if the lane has no run.
@@ -77,8 +75,8 @@ impl WarpRecorder {
         Self { clock: 0, records, awaited: None, trace, shadow, values, span: None }
     }
 
-    /// Returns the recorder of the warp with this index among those that record ([`LogMemory::warp_index`]),
-    /// which begins on multiprocessor `sm`. It records nothing if no such warp exists.
+    /// Returns the recorder of a warp ([`LogMemory::warp_index`]) that begins on multiprocessor `sm`. It
+    /// records nothing if no such warp exists.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed)
@@ -126,21 +124,19 @@ impl WarpRecorder {
         }
     }
 
-    /// Records a lane's value at a site; see [`Lane::value`](warptrace_device::simt::host::Lane::value).
     pub(crate) fn value(&mut self, site: u16, lane: usize, mask: u32, value: u64) {
         if let Some(values) = &mut self.values {
             values.value(site, (lane as u32, mask), value, &mut self.clock);
         }
     }
 
-    /// Ends the recorded values of lanes that leave the kernel together.
     pub(crate) fn leave_values(&mut self, mask: u32) {
         if let Some(values) = self.values.as_mut().filter(|_| mask != 0) {
             values.leave(mask, &mut self.clock);
         }
     }
 
-    /// Returns the number of the last event, or the block's time at the last barrier if later.
+    /// Returns the number of the last event, or the block's time at the last barrier if that is later.
     pub(crate) fn clock(&self) -> u32 {
         self.clock
     }

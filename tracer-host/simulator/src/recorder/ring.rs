@@ -22,8 +22,6 @@ pub(super) struct RingTrack {
 }
 
 impl RingTrack {
-    /// Creates the logs of a warp's track.
-    ///
     /// # Safety
     /// As for [`TrackMemory::new`].
     pub(super) unsafe fn new(logs: &LaunchLogs, track: u32, warp: u32) -> Self {
@@ -63,7 +61,6 @@ impl Track for RingTrack {
         false
     }
 
-    /// Writes the end and the losses of the lane's log.
     fn close(&mut self, lane: u32) {
         let WritePointer { next, link, lost, .. } = self.pointers[lane as usize];
         let half = self.memory.logs.segment_entries;

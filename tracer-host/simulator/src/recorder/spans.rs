@@ -26,8 +26,7 @@ pub(crate) struct SpanMemory {
 }
 
 impl SpanMemory {
-    /// Returns the span of the warp with this index among those that record; `None` if spans are not recorded
-    /// or no such warp exists.
+    /// Returns the span of a warp that records; `None` if spans are not recorded or the warp does not exist.
     ///
     /// # Safety
     /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed)
@@ -47,7 +46,6 @@ impl SpanMemory {
         (recording.spans && warp < warps).then_some(Self { address })
     }
 
-    /// Stores that the warp begins on multiprocessor `sm`.
     pub(crate) fn begin(self, sm: u32) {
         self.word(BEGIN_CLOCK).store(0, Relaxed);
         self.word(BEGIN_TIMER).store(0, Relaxed);
@@ -59,7 +57,6 @@ impl SpanMemory {
         self.word(END_CLOCK).store(clock.into(), Relaxed);
     }
 
-    /// Stores that a lane leaves the kernel at this clock.
     pub(crate) fn leave(self, clock: u32) {
         self.tick(clock);
         let sm = self.word(SMS).load(Relaxed) & u64::from(u32::MAX);
@@ -117,10 +114,9 @@ pub(crate) unsafe fn schedule(
 
 /// Assigns times, in nanoseconds, to warps of the simulator. Blocks are assigned to multiprocessors in turn.
 /// From `start`, each multiprocessor runs its blocks one after the other, and the warps of a block begin
-/// together. A warp that has not ended takes its elapsed time. Returns the end of the last warp.
-///
-/// `spans` are the launch's recorded warps in memory order; `block_of` returns the block for an index.
-/// Existing timers are ignored, so the function may be called again.
+/// together. A warp that has not ended takes its elapsed time. Returns the end of the last warp. `spans` are
+/// the launch's recorded warps in memory order, and `block_of` returns the block for an index. Existing
+/// timers are ignored, so the function may be called again.
 pub fn place(
     spans: &mut [WarpSpan],
     block_of: impl Fn(usize) -> u32,

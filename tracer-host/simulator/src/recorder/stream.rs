@@ -1,5 +1,5 @@
-//! Streamed logs of one track of a warp: lanes take segments from a queue, and the host empties them during
-//! the launch (`warptrace_abi::stream`).
+//! Streamed logs of one track of a warp: the host empties segments during the launch
+//! (`warptrace_abi::stream`).
 
 #[cfg(test)]
 mod model;
@@ -47,8 +47,6 @@ pub(super) struct StreamedTrack<M = HostWords> {
 }
 
 impl StreamedTrack {
-    /// Creates the logs of a warp's track, without segments.
-    ///
     /// # Safety
     /// As for [`Launch::streamed`](crate::Launch::streamed) while these logs are used. The launch has this
     /// warp, and no other logs are for the same track of it.
@@ -69,8 +67,7 @@ impl<M: LiveWords> StreamedTrack<M> {
         Self { memory, logs: *logs, warp, stream, lanes: [LaneLog::Bare; LANES] }
     }
 
-    /// Returns a segment in which the lane has room; `None` if the host gives no segment in time. Then the
-    /// lane keeps its ticket.
+    /// Returns a segment with room. If the host gives none in time, the lane keeps its ticket.
     fn with_room(&mut self, lane: u32) -> Option<Segment> {
         let ticket = match self.lanes[lane as usize] {
             LaneLog::Filling(segment) if segment.room != 0 => return Some(segment),
@@ -102,15 +99,13 @@ impl<M: LiveWords> StreamedTrack<M> {
         self.logs.queue + ticket % u64::from(self.logs.slots) * u64::from(SLOT_BYTES)
     }
 
-    /// Waits until the ticket's slot names a segment and returns its number and tag. Returns `None` if memory
-    /// stays full.
+    /// Waits until the ticket's slot names a segment. Returns number and tag; `None` if memory stays full.
     fn await_slot(&self, ticket: u64) -> Option<(u32, u32)> {
         let slot = self.slot(ticket);
         let round = lap(ticket, self.logs.slots);
         let mut wait = Wait::new(Duration::from_nanos(self.logs.stall_nanoseconds));
         loop {
-            // Acquire: a lane that sees the slot writes to the segment after the host has read its earlier
-            // content.
+            // Acquire: the lane's writes to the segment come after the host's reads of its earlier content.
             let [first, tag] = halves(self.memory.load(slot, Acquire));
             if first >> LAP_SHIFT == round {
                 return Some((first & (SEGMENT_NUMBERS - 1), tag));

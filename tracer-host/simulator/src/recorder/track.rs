@@ -8,8 +8,7 @@ use super::stream::StreamedTrack;
 use crate::launch::LogMemory;
 
 pub(super) trait Track {
-    /// Appends an entry to a lane's log; counts its events as lost if no memory is left. `is_sole`: no lane
-    /// appends a copy.
+    /// Appends an entry to a lane's log, or counts its events as lost. `is_sole`: no lane appends a copy.
     fn append(&mut self, lane: u32, entry: Entry, is_sole: bool);
 
     /// Writes a run that begins to the entry where its leader will append it, if the logs hold open runs.
@@ -31,8 +30,7 @@ pub(super) trait Track {
     }
 }
 
-/// Returns the logs of a track of the warp with this index among those that record; `None` if no such warp
-/// exists.
+/// Returns the logs of a track of a warp that records; `None` if no such warp exists.
 ///
 /// # Safety
 /// As for [`Launch::traced`](crate::Launch::traced) and [`Launch::streamed`](crate::Launch::streamed) while

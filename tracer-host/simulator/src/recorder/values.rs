@@ -1,5 +1,4 @@
-//! Records the named values of a warp's lanes like traced kernels on a GPU: as runs of equal steps, on the
-//! track after the event tracks.
+//! Records a warp's named values as kernels on a GPU do: runs of equal steps, on the track after the events.
 
 use warptrace_abi::data::accesses;
 use warptrace_format::data::native::WarpRuns;
@@ -60,7 +59,6 @@ impl ValueRecorder {
         self.held.clear();
     }
 
-    /// Ends the runs of lanes that leave the kernel together, and closes their logs.
     pub(super) fn leave(&mut self, mask: u32, clock: &mut u32) {
         self.end_group(clock);
         *clock = clock.wrapping_add(1);

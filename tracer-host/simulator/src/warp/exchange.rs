@@ -58,7 +58,6 @@ impl Warp {
     }
 }
 
-/// Returns the lanes of `lanes` whose operation satisfies `chosen`.
 fn select(cells: &WarpCells, lanes: u32, chosen: impl Fn(WarpOp) -> bool) -> u32 {
     bits(lanes).filter(|&lane| chosen(cells.op[lane].get())).fold(0, |mask, lane| mask | 1 << lane)
 }

@@ -1,13 +1,12 @@
 //! One warp: 32 coroutines and the selection of the next group.
 //!
 //! # Order
-//! Each lane runs independently up to its next operation. When all runnable lanes have reached one, the group
-//! at the lowest program point executes its operation, and its lanes continue (Collange, "Stack-less SIMT
-//! reconvergence at low cost", 2011: min-PC). In structured code, lanes at earlier points thus catch up with
-//! the lanes that wait for them, at the points where a GPU reconverges. In loops, `#[kernels]` makes lanes
-//! wait at the end of each body (`WarpOp::Join`) for lanes that are still inside it. A group has the same
-//! point, the same operation and, if the operation has a mask, the same mask. It may execute when every live
-//! lane of the mask is in it.
+//! Each lane runs up to its next operation. When all runnable lanes have reached one, the group at the lowest
+//! program point executes its operation, and its lanes continue (Collange, "Stack-less SIMT reconvergence at
+//! low cost", 2011: min-PC). In structured code, lanes at earlier points thus catch up with the lanes that
+//! wait for them, where a GPU reconverges. In loops, `#[kernels]` makes lanes wait at the end of each body
+//! (`WarpOp::Join`) for lanes that are still inside it. The lanes of a group have the same point, operation
+//! and mask, if any. A group may execute when it contains every live lane of the mask.
 //!
 //! # Spinning
 //! Min-PC alone would starve a lane for which a spinning lane of the same warp waits. After
@@ -37,7 +36,6 @@ pub(crate) struct Tally {
     pub(crate) lanes_left: u64,
 }
 
-/// Reason for the end of a warp's turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
     Finished,
@@ -60,7 +58,6 @@ pub(crate) struct Warp {
     pub(crate) lanes: [Option<LaneCoroutine>; LANES],
     /// Lanes that have not left the kernel.
     pub(crate) live: u32,
-    /// Lanes at the start.
     started: u32,
     /// Lanes whose operation is complete, or that have not started.
     pub(crate) runnable: u32,
@@ -112,7 +109,6 @@ impl Warp {
         self.started & !self.live
     }
 
-    /// Releases the lanes that wait at the barrier.
     pub(crate) fn release_barrier(&mut self, cells: &WarpCells) {
         for lane in bits(self.at_barrier) {
             cells.answer[lane].set(0);
@@ -181,8 +177,7 @@ impl Warp {
         }
     }
 
-    /// Runs each runnable lane up to its next operation. A lane that runs alone may execute up to `spare`
-    /// steps itself. Returns the number of these steps.
+    /// Runs each runnable lane to its next operation. One alone may take `spare` steps; returns their number.
     #[inline]
     fn run_lanes(
         &mut self,
@@ -228,9 +223,8 @@ impl Warp {
         Ok(steps)
     }
 
-    /// Returns the group that ran last, if all its lanes reached the same convergence point and the group is
-    /// first again. A fast path for the common case, with the same result as [`choose`](Self::choose) but
-    /// without checking the other lanes.
+    /// Returns the group that ran last, if its lanes reached one convergence point and it is first again. A
+    /// fast path with the result of [`choose`](Self::choose), without checking the other lanes.
     #[inline]
     fn still_first(&mut self, cells: &WarpCells, context: &Context<'_>, ran: u32) -> Option<Group> {
         if ran == 0 {

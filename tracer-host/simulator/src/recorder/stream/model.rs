@@ -142,8 +142,7 @@ fn run(number: u32) -> Entry {
     }
 }
 
-/// Lets a lane append `runs` runs while the host empties its segments. Returns the runs that the host has
-/// read and the number of lost events.
+/// Lets a lane append `runs` runs while the host empties its segments. Returns the runs read and events lost.
 fn stream(runs: u32, patience: u32) -> (Vec<Entry>, u64) {
     let memory = ModelWords::new(patience);
     let mut host = Host::new(memory.clone());
