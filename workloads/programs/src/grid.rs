@@ -7,9 +7,8 @@ use warptrace_host::{Blocks, Device, LaunchShape};
 
 use crate::WorkloadError;
 
-/// A one-dimensional grid for kernels whose threads stride over their work, so that any size is correct.
-///
-/// Its text form is blocks x threads: `192x256`.
+/// A one-dimensional grid for kernels whose threads stride over their work, so that any size is correct. Its
+/// text form is blocks x threads: `192x256`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     blocks: u32,
@@ -21,8 +20,8 @@ impl Grid {
     pub const MAX_THREADS: u64 = 1 << 30;
 
     const DEFAULT_BLOCK: u32 = 256;
-    /// Number of blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) threads that a multiprocessor holds at once
-    /// with every codec: assumes up to 64 registers per thread, and 1,024 threads as on the smallest cards.
+    /// Blocks of [`DEFAULT_BLOCK`](Self::DEFAULT_BLOCK) threads that a multiprocessor holds at once with
+    /// every codec, given up to 64 registers per thread and 1,024 threads (the smallest cards).
     const BLOCKS_PER_MULTIPROCESSOR: u32 = 4;
 
     /// Creates a grid of `blocks` blocks with `threads` threads each.
@@ -54,9 +53,9 @@ impl Grid {
         Self { blocks: blocks as u32, threads: Self::DEFAULT_BLOCK }
     }
 
-    /// Returns the grid with as many threads as the device holds at once. A kernel that needs few registers
-    /// and no shared memory then occupies the whole device. Equals [`filling`](Self::filling) on devices
-    /// without such a limit.
+    /// Returns the grid with as many threads as the device holds at once, which a kernel with few registers
+    /// and no shared memory occupies fully. Equals [`filling`](Self::filling) on devices without such a
+    /// limit.
     pub fn as_many_as_fit(device: &dyn Device) -> Self {
         let blocks = device.facts().resident_threads / u64::from(Self::DEFAULT_BLOCK);
         match u32::try_from(blocks) {

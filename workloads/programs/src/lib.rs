@@ -1,10 +1,8 @@
 //! Traced programs: host drivers, CPU references, input loaders and generators.
 //!
 //! Each program runs its kernels through a [`Launcher`](warptrace_host::Launcher), traced or not, on a GPU or
-//! on the simulator. It returns its result and the kernel time.
-//!
-//! Most program modules have a function `check`. It takes the input and the result, and returns a sentence
-//! about the result or about its first error.
+//! on the simulator. It returns its result and the kernel time. Most program modules have a function `check`,
+//! which takes the input and the result and returns a sentence about the result or about its first error.
 
 pub mod check;
 pub mod dmr;
@@ -32,11 +30,8 @@ pub const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
 /// Environment variable with the path of a PTX file that replaces [`PTX`], for experiments with kernels.
 pub const PTX_VARIABLE: &str = "WARPTRACE_PTX";
 
-/// Returns the kernels to run: the file that [`PTX_VARIABLE`] names, or [`PTX`]. The text of a file is
-/// leaked.
-///
-/// # Errors
-/// If the file cannot be read.
+/// Returns the kernels to run: the file that [`PTX_VARIABLE`] names, whose text is leaked, or [`PTX`]. Fails
+/// if the file cannot be read.
 pub fn ptx() -> std::io::Result<&'static str> {
     match std::env::var_os(PTX_VARIABLE).filter(|value| !value.is_empty()) {
         Some(path) => Ok(std::fs::read_to_string(path)?.leak()),

@@ -19,9 +19,8 @@ pub struct ScanOutcome {
     pub kernel: Duration,
 }
 
-/// Computes the sums of order `order` of tuples of `tuple` values.
-///
-/// `blocks` is the number of blocks of the grid. `None`: a grid that fills the device.
+/// Computes the sums of order `order` of tuples of `tuple` values, with `blocks` blocks (`None` fills the
+/// device).
 ///
 /// # Errors
 /// [`WorkloadError::Option`] if the order or the tuple is not 1 to [`MAX`](prefix_sums::MAX), or the grid is

@@ -33,8 +33,7 @@ impl ProgramInfo {
         self.modules.iter().flat_map(|module| module.locations)
     }
 
-    /// Returns the program with a trace point at every decision, for an [`Automatic`] launcher; `None` if its
-    /// kernels have no such copies.
+    /// Returns the program with its copies for an [`Automatic`] launcher; `None` if it has none.
     pub fn automatic(&self) -> Option<Self> {
         let all = Self { modules: self.automatic, automatic: &[], ..*self };
         (!self.automatic.is_empty()).then_some(all)

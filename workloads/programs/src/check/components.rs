@@ -22,10 +22,7 @@ impl DisjointSets {
         self.sets
     }
 
-    /// Returns the representative node of a node's set.
-    ///
-    /// # Panics
-    /// If `node` is out of range.
+    /// Returns the representative of a node's set. Panics if `node` is out of range.
     pub fn find(&mut self, mut node: u32) -> u32 {
         while self.parents[node as usize] != node {
             let grandparent = self.parents[self.parents[node as usize] as usize];
@@ -35,10 +32,7 @@ impl DisjointSets {
         node
     }
 
-    /// Joins the sets of two nodes. Returns true if they were different.
-    ///
-    /// # Panics
-    /// If a node is out of range.
+    /// Joins the sets of two nodes. Returns true if they were different. Panics if a node is out of range.
     pub fn join(&mut self, u: u32, v: u32) -> bool {
         let (mut u, mut v) = (self.find(u), self.find(v));
         if u == v {

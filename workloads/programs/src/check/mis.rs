@@ -34,10 +34,7 @@ pub enum MisError {
 }
 
 /// Checks that no two neighbours are in the set and that every other node has a neighbour in it. Arcs count
-/// in both directions. Self-loops are ignored.
-///
-/// # Errors
-/// The first violation found.
+/// in both directions; self-loops are ignored. Returns the first violation as the error.
 pub fn check(graph: &Graph, in_set: &[bool]) -> Result<(), MisError> {
     if in_set.len() != graph.nodes() as usize {
         return Err(MisError::Length { found: in_set.len(), nodes: graph.nodes() });
@@ -58,13 +55,12 @@ pub fn check(graph: &Graph, in_set: &[bool]) -> Result<(), MisError> {
     }
 }
 
-/// Returns the greedy set. It considers nodes by descending priority, and equal priorities by ascending
-/// number. A node joins unless a neighbour has already joined.
+/// Returns the greedy set: visits nodes by descending priority, then ascending number, and adds each node
+/// without a neighbour in the set.
 ///
-/// Every algorithm with the following two rules finds exactly this set, in any order of its threads: a node
-/// joins after all neighbours of higher priority are out, and a node is out after a neighbour joins
-/// (Blelloch, Fineman, Shun, "Greedy Sequential Maximal Independent Set and Matching are Parallel on
-/// Average", 2012).
+/// An algorithm finds exactly this set in any order of its threads if it keeps two rules: a node joins after
+/// all neighbours of higher priority are out, and is out after a neighbour joins (Blelloch, Fineman, Shun,
+/// "Greedy Sequential Maximal Independent Set and Matching are Parallel on Average", 2012).
 ///
 /// # Panics
 /// If there is not one priority per node.

@@ -4,8 +4,7 @@ use super::components::DisjointSets;
 use crate::inputs::Graph;
 use thiserror::Error;
 
-/// A minimum spanning forest. Its edges are not always unique; its weight, its number of edges and its number
-/// of components are.
+/// A minimum spanning forest. Its edges may not be unique; its weight and number of components are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forest {
     /// Sum of the edges' weights.
@@ -64,8 +63,8 @@ pub enum MstError {
 }
 
 /// Computes a minimum spanning forest with Kruskal's algorithm ("On the Shortest Spanning Subtree of a
-/// Graph", 1956). Arcs count as undirected edges. Equal weights are ordered by position. Every edge of an
-/// unweighted graph weighs 1.
+/// Graph", 1956). Arcs count as undirected edges, of weight 1 if the graph is unweighted. Equal weights are
+/// ordered by position.
 pub fn kruskal(graph: &Graph) -> Forest {
     let sources = graph.sources();
     // The list has both arcs of each edge; the second one finds its ends already joined.
@@ -84,7 +83,7 @@ pub fn kruskal(graph: &Graph) -> Forest {
     forest
 }
 
-/// Checks that the chosen arcs, one per edge, form a minimum spanning forest. Compares them with
+/// Checks that the chosen arcs, one per edge, form a minimum spanning forest, by comparison with
 /// [`kruskal`]'s.
 ///
 /// # Errors

@@ -37,8 +37,7 @@ fn words(records: &Buffer<u128>) -> Global<u32> {
     Global::new(global.at(0).expose_provenance() as u64, 4 * global.len())
 }
 
-/// Allocates an array of at least `length` elements. It starts with `values`; the rest is zero, which means a
-/// dead triangle or an unused point.
+/// Allocates at least `length` elements: `values`, then zeros (dead triangles or unused points).
 fn padded<T: Pod>(device: &mut dyn Device, values: &[T], length: usize) -> Result<Buffer<T>, DeviceError> {
     let buffer = Buffer::filled(device, length.max(values.len()), 0)?;
     buffer.write(device, values)?;
@@ -110,7 +109,6 @@ impl Arrays {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Reads the counters and resets them to 0.
     pub(super) fn take_counters(
         &self,
         device: &mut dyn Device,
@@ -120,7 +118,6 @@ impl Arrays {
         Ok(std::array::from_fn(|i| counters[i]))
     }
 
-    /// Grows the scratch to at least `words` words.
     pub(super) fn reserve_scratch(&mut self, device: &mut dyn Device, words: u64) -> Result<(), DeviceError> {
         if self.scratch.len() as u64 >= words {
             return Ok(());
@@ -161,7 +158,6 @@ impl Arrays {
         Ok(())
     }
 
-    /// Downloads the mesh and frees all arrays.
     pub(super) fn finish(self, device: &mut dyn Device) -> Result<Refined, DeviceError> {
         let mut points = self.points.download(device)?;
         points.truncate(self.points_used as usize);

@@ -9,12 +9,12 @@ use crate::words::count;
 
 /// Checks a refined mesh with [`check::mesh::check`](checker::check()) and the options' angle.
 ///
-/// Triangles with sharp angles that had to stay are allowed; the message states their number. The counts in
-/// `refined` must agree with the mesh: the check may find only these bad triangles, and those counted as
-/// corners must lie between two segments.
+/// Triangles with sharp angles that had to stay are allowed; the message states their number. The check must
+/// find no other bad triangles than those that `refined` counts, and those counted as corners must lie
+/// between two segments.
 ///
 /// # Errors
-/// If the mesh has any other violation, if triangles are left to refine, or if the angle is out of range.
+/// If the mesh has any other violation, triangles are left to refine, or the angle is out of range.
 pub fn check(mesh: &Mesh, options: &DmrOptions, refined: &Refined) -> Checked {
     let degrees = options.angle_degrees;
     let bound = AngleBound::from_degrees(degrees);
@@ -47,8 +47,7 @@ mod tests {
         check(mesh, &DmrOptions::default(), refined).unwrap_err()
     }
 
-    /// A triangle around a fourth point. The input prescribes angles of 10 degrees at its first corner and 21
-    /// at its second.
+    /// A triangle around a fourth point, with input angles of 10 and 21 degrees at its first two corners.
     fn wedge() -> Mesh {
         let (sin, cos) = 10f64.to_radians().sin_cos();
         let points = vec![[0.0, 0.0], [10.0, 0.0], [7.0 * cos, 7.0 * sin], [6.0, 2.0 * sin]];

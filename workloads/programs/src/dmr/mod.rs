@@ -1,16 +1,16 @@
 //! Delaunay mesh refinement: replaces triangles with an angle under 30 degrees until none remains.
 //!
 //! [`run`] refines on a device. [`reference()`] refines on the CPU, one triangle at a time and with exact
-//! predicates. Both follow the same rules, so both results pass [`check::mesh`](crate::check::mesh). Their
-//! triangles differ, because they insert points in different orders. `docs/evaluation/programs.md` describes
-//! the rules and the trace points.
+//! predicates. Both follow the same rules, so both results pass [`check::mesh`](crate::check::mesh), but they
+//! insert points in different orders and get different triangles. `docs/evaluation/programs.md` describes the
+//! rules and the trace points.
 //!
 //! # Triangles with a sharp angle that stay
-//! Refinement to 30 degrees is not proved to terminate, and an input may prescribe sharper angles. Three
-//! rules keep a triangle; [`Refined`] counts each:
+//! Refinement to 30 degrees is not proved to terminate, and an input may prescribe sharper angles. So a
+//! triangle stays for one of three reasons, each counted in [`Refined`]:
 //! * Every sharp angle of the triangle lies between two segments, so the input prescribes it.
-//! * Its shortest edge is under [`DmrOptions::floor`], or the refinement would split a segment into halves
-//!   under it.
+//! * Its shortest edge is under [`DmrOptions::floor`], or refinement would split a segment into halves under
+//!   it.
 //! * Rounding leaves no cavity that is certainly star-shaped.
 
 mod arrays;
@@ -42,24 +42,23 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
 /// Options of the refinement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DmrOptions {
-    /// Smallest allowed angle in degrees: over 0 and at most 34. Above about 33, refinement of most meshes
-    /// stops only at the floor.
+    /// Smallest allowed angle in degrees: over 0 and at most 34. Above about 33, mostly only the floor stops
+    /// refinement.
     pub angle_degrees: f64,
-    /// Blocks, and threads per block. A round refines at most one triangle per thread, so the result depends
-    /// on the grid as well as on the input. `None`: a grid that fills the device, or has one thread per
-    /// triangle.
+    /// Grid; `None` fills the device or has one thread per triangle. A round refines at most one triangle per
+    /// thread, so the result depends on the grid.
     pub grid: Option<Grid>,
     /// Maximum number of rounds.
     pub max_rounds: u32,
-    /// Triangles of a cavity that fit the scratch at first; at least 2. Triangles with larger cavities wait
-    /// until no others are left. Then fewer threads, with more scratch each, refine them.
+    /// Initial scratch per cavity, in triangles; at least 2. Triangles with larger cavities wait until no
+    /// others are left; then fewer threads, with more scratch each, refine them.
     pub cavity_bound: u32,
-    /// Edge length under which refinement stops. `None`: 1/256 of the input's smallest feature (the shortest
-    /// edge, or the least distance of a segment from the opposite corner), but at least 2^-40 of its largest
+    /// Edge length under which refinement stops. `None`: 1/256 of the input's smallest feature (shortest edge
+    /// or least distance of a segment from the opposite corner), but at least 2^-40 of its largest
     /// coordinate.
     pub floor: Option<f64>,
     /// Initial size of the device arrays, in sizes of the input; at least 1. A mesh of random points grows
-    /// about five times at 30 degrees. Arrays that are too small are reallocated between rounds.
+    /// about five times at 30 degrees. Arrays grow between rounds if they are too small.
     pub room: f64,
 }
 
@@ -77,7 +76,6 @@ impl Default for DmrOptions {
 }
 
 impl DmrOptions {
-    /// Checks all options and returns the angle bound.
     fn check(&self) -> Result<AngleBound, WorkloadError> {
         let error = |option, value, allowed| Err(WorkloadError::Option { option, value, allowed });
         if !(2..=1 << 20).contains(&self.cavity_bound) {

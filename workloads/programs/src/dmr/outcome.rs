@@ -32,10 +32,7 @@ impl Refined {
         MeshView { points: &self.points, triangles: &self.triangles, segments: &self.segments }
     }
 
-    /// Converts to a [`Mesh`].
-    ///
-    /// # Errors
-    /// If the parts do not form a mesh.
+    /// Converts to a [`Mesh`]. Fails if the parts do not form one.
     pub fn into_mesh(self) -> Result<Mesh, MeshError> {
         Mesh::new(self.points, self.triangles, self.segments)
     }

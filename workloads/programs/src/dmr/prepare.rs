@@ -7,7 +7,6 @@ use warptrace_kernels::dmr::{ALIVE, NO_LINK, pack, pack_point};
 use crate::inputs::geometry::{Point, distance, orientation};
 use crate::inputs::{BOUNDARY, Mesh};
 
-/// A mesh in the kernels' format.
 pub(super) struct Records {
     pub(super) points: Vec<u128>,
     pub(super) triangles: Vec<u128>,
@@ -33,7 +32,6 @@ pub(super) fn links(mesh: &Mesh) -> Vec<[u32; 3]> {
         if across == BOUNDARY {
             return NO_LINK;
         }
-        // The neighbour has the shared edge in the opposite direction.
         let start = triangles[slot][(edge + 1) % 3];
         let back = triangles[across as usize].iter().position(|&corner| corner == start);
         across << 2 | back.expect("a mesh's neighbours share the edge") as u32
@@ -65,9 +63,9 @@ pub(super) fn acute_points(mesh: &Mesh) -> Vec<u32> {
     acute
 }
 
-/// Returns the shortest edge, or the least distance of a segment from the opposite corner if that is shorter.
-/// Returns at least 2^-32 of the largest coordinate: far below that, rounding hides on which side of an edge
-/// a point lies.
+/// Returns the shortest edge, or the least distance of a segment from the opposite corner if that is shorter;
+/// at least 2^-32 of the largest coordinate, because rounding hides on which side of a closer edge a point
+/// lies.
 pub(super) fn smallest_feature(mesh: &Mesh) -> f64 {
     let mut smallest = f64::INFINITY;
     for (slot, segments) in segment_bits(mesh).into_iter().enumerate() {

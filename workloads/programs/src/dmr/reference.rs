@@ -54,10 +54,8 @@ struct Refinement {
     queue: VecDeque<u32>,
 }
 
-/// Refines `mesh` by the same rules as the kernels. Ignores `grid`, `max_rounds` and `cavity_bound`.
-///
-/// # Errors
-/// If an option is out of range or the mesh needs too many triangles for 32-bit links.
+/// Refines `mesh` by the same rules as the kernels. Ignores `grid`, `max_rounds` and `cavity_bound`. Fails if
+/// an option is out of range or the mesh needs too many triangles for 32-bit links.
 pub fn reference(mesh: &Mesh, options: &DmrOptions) -> Result<Refined, DmrError> {
     let bound = options.check()?;
     let bits = segment_bits(mesh);

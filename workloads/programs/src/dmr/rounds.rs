@@ -15,12 +15,9 @@ use crate::inputs::Mesh;
 /// Factor by which cavity scratch grows, and the number of items shrinks, after a round without progress.
 const ESCALATION: u32 = 8;
 
-/// Refines `mesh`. The result depends on the number of threads, but not on the device or on the order of the
-/// threads.
-///
-/// # Errors
-/// If an option is out of range, the device or the recording fails, or the mesh cannot be refined within the
-/// limits.
+/// Refines `mesh`. The result depends on the number of threads, but not on the device or the order of the
+/// threads. Fails if an option is out of range, the device or the recording fails, or the mesh cannot be
+/// refined within the limits.
 pub fn run(launcher: &mut dyn Launcher, mesh: &Mesh, options: &DmrOptions) -> Result<DmrOutcome, DmrError> {
     let bound = options.check()?;
     let device = launcher.device();
@@ -53,7 +50,6 @@ struct Refiner<'l> {
     grid: Grid,
     cos_squared: f64,
     floor_squared: f64,
-    /// Maximum number of items in the next round.
     items_limit: u32,
     /// Largest cavity in the next round, in triangles.
     bound: u32,
@@ -115,8 +111,8 @@ impl Refiner<'_> {
         let grid = [threads.div_ceil(block).max(1), 1, 1];
         // Blocks share data only through atomics, whose order does not affect the decisions.
         let shape = LaunchShape::new(grid, [block, 1, 1], Blocks::Independent);
-        // SAFETY: the arguments are the arrays of `self.arrays`, which are sized for this many threads. The
-        // mesh in them is consistent between launches.
+        // SAFETY: the arguments are the arrays of `self.arrays`, which are sized for this many threads and
+        // hold a consistent mesh between launches.
         let time = unsafe { self.launcher.launch(call, &shape) }?;
         if let Some(entry) = self.kernels.iter_mut().find(|entry| entry.0 == call.name()) {
             entry.1 += 1;

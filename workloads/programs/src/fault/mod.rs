@@ -53,10 +53,8 @@ pub struct FaultOptions {
     pub turns: u32,
 }
 
-/// Runs the kernel and returns its time, if it ends.
-///
-/// # Errors
-/// If the kernel fails, as most [`Fault`]s cause, or for [`Fault::Stray`] on the simulator.
+/// Runs the kernel and returns its time. Fails if the kernel does, as with most [`Fault`]s, or for
+/// [`Fault::Stray`] on the simulator.
 pub fn run(launcher: &mut dyn Launcher, options: &FaultOptions) -> Result<Duration, WorkloadError> {
     let mut run = ProgramRun::new(launcher);
     let &FaultOptions { fault, threads, culprit, turns } = options;

@@ -7,22 +7,15 @@ use super::{FractalOptions, Paths};
 use crate::check::Checked;
 use crate::words::count;
 
-/// Checks that every pixel took as many steps as on the CPU.
-///
-/// Computes the picture again, in parallel, without storing it. For several checks with the same options, use
-/// [`Paths::check`], which computes it once.
-///
-/// # Errors
-/// If the number of pixels differs; otherwise, the first pixel that differs.
+/// Checks that every pixel took as many steps as on the CPU, or returns the first that differs. Computes the
+/// picture again, in parallel, without storing it; for several checks, use [`Paths::check`], which stores it.
+/// Fails also if the number of pixels differs.
 pub fn check(options: &FractalOptions, image: &[u32]) -> Checked {
     compare(image, options.pixels(), |index| pixel(options, index as u64).steps)
 }
 
 impl Paths {
     /// Like [`check()`], but uses the stored steps.
-    ///
-    /// # Errors
-    /// If the number of pixels differs; otherwise, the first pixel that differs.
     pub fn check(&self, image: &[u32]) -> Checked {
         compare(image, self.paths.len() as u64, |index| self.paths[index].steps)
     }

@@ -1,8 +1,7 @@
 //! Fractal: a square of the Mandelbrot set in double precision, one thread per pixel.
 //!
 //! The thesis that introduced this program does not publish its region. The default is a square with the side
-//! [`Region::DEFAULT`]`.side`, to the right of and below its corner. Iteration counts, and therefore event
-//! counts and ratios, depend on the region.
+//! [`Region::DEFAULT`]`.side`, to the right of and below its corner. Event counts and ratios depend on it.
 
 mod check;
 mod paths;
@@ -103,10 +102,7 @@ pub struct FractalOutcome {
     pub kernel: Duration,
 }
 
-/// Computes the picture.
-///
-/// # Errors
-/// If an option is out of range, or the device or the recording fails.
+/// Computes the picture. Fails if an option is out of range, or the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<FractalOutcome, WorkloadError> {
     options.check()?;
     let pixels = options.pixels() as usize;
@@ -127,10 +123,8 @@ pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<Frac
     Ok(FractalOutcome { image: pixels, kernel: time.kernel })
 }
 
-/// Returns the number of warp events that a picture implies. See [`Paths::expected_events`].
-///
-/// # Panics
-/// If `options.block` is 0.
+/// Returns the number of warp events that a picture implies; see [`Paths::expected_events`]. Panics if
+/// `options.block` is 0.
 pub fn expected_events(image: &[u32], options: &FractalOptions) -> u64 {
     Paths::implied(image, options).expected_events()
 }

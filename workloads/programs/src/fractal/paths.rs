@@ -29,8 +29,7 @@ pub(super) fn locations(path: Option<Path>) -> impl Iterator<Item = u16> {
     iter::once(at::ENTER).chain(iter::repeat_n(at::ITERATE, steps as usize)).chain([exit])
 }
 
-/// Paths of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute, so a
-/// caller that needs several results keeps them.
+/// Paths of all threads that have a pixel. At the thesis's sizes they take ten billion steps to compute.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Threads per block.
@@ -46,7 +45,6 @@ impl Paths {
         Self { block: options.block, paths }
     }
 
-    /// Derives the paths from a picture.
     pub(super) fn implied(image: &[u32], options: &FractalOptions) -> Self {
         let path = |(index, &steps): (usize, &u32)| {
             // A pixel below the depth has escaped. At the depth, only a computation can tell.
@@ -67,12 +65,9 @@ impl Paths {
         locations(path.copied())
     }
 
-    /// Returns the number of warp events if every warp reconverges at each trace point. Each warp has one
-    /// event at its entry, one per iteration of its slowest lane, one or two at the exits of the loop and, if
-    /// the grid has more threads than pixels, one for the lanes outside.
-    ///
-    /// # Panics
-    /// If the block size is 0.
+    /// Returns the number of warp events if every warp reconverges at each trace point: one at its entry, one
+    /// per iteration of its slowest lane, one or two at the exits of the loop, and one for lanes without a
+    /// pixel. Panics if the block size is 0.
     pub fn expected_events(&self) -> u64 {
         let threads = self.paths.len().next_multiple_of(self.block as usize);
         let pixels = |first: usize| first.min(self.paths.len());
@@ -86,8 +81,8 @@ impl Paths {
             .sum()
     }
 
-    /// Returns the number of loop events among them. It is the same if lanes do not wait for each other after
-    /// the loop.
+    /// Returns the number of loop events among them, which does not assume that lanes reconverge after the
+    /// loop.
     pub fn expected_rounds(&self) -> u64 {
         self.paths.chunks(WARP).map(slowest).sum()
     }
@@ -104,8 +99,7 @@ mod tests {
     use super::*;
     use crate::fractal::{expected_events, lane_locations, reference};
 
-    /// Counts events by location. In a warp whose lanes wait for each other, a location has as many events as
-    /// the lane with the most visits.
+    /// Counts events by location: in a warp whose lanes wait for each other, the most visits of any lane.
     fn counted(options: &FractalOptions) -> BTreeMap<u16, u64> {
         let mut events = BTreeMap::new();
         let threads = options.pixels().next_multiple_of(options.block.into());

@@ -13,10 +13,8 @@ pub struct Arc {
     pub weight: u32,
 }
 
-/// Cleaning steps of [`ArcList::into_graph`].
-///
-/// The default gives a simple undirected graph: it drops self-loops, merges duplicates and adds missing
-/// twins.
+/// Cleaning steps of [`ArcList::into_graph`]. The default gives a simple undirected graph: it drops
+/// self-loops, merges duplicates and adds missing twins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
     /// Drops arcs from a node to itself.
@@ -24,7 +22,7 @@ pub struct Cleaning {
     /// Merges arcs with the same source and target; keeps the smallest weight.
     pub merge_duplicates: bool,
     /// Adds the twin of each arc that lacks one. With `merge_duplicates`, both arcs of a pair get the smaller
-    /// of their weights. Without it, a pair with different weights becomes two pairs.
+    /// of their weights; without it, a pair with different weights becomes two pairs.
     pub symmetrize: bool,
 }
 
@@ -87,9 +85,8 @@ impl ArcList {
     /// Cleans the arcs, sorts them into rows and builds the graph.
     ///
     /// # Errors
-    /// [`GraphError::Empty`] if there are no nodes, [`GraphError::SourceOutOfRange`] or
-    /// [`GraphError::NeighbourOutOfRange`] if an end of an arc is not a node, [`GraphError::TooManyArcs`] if
-    /// the graph has too many arcs for 32 bits.
+    /// [`GraphError::Empty`], [`GraphError::SourceOutOfRange`] or [`GraphError::NeighbourOutOfRange`], or
+    /// [`GraphError::TooManyArcs`] if the arcs exceed 32 bits.
     pub fn into_graph(self, cleaning: &Cleaning) -> Result<(Graph, CleanReport), GraphError> {
         let Self { nodes, weighted, mut arcs } = self;
         let mut report = CleanReport::default();
@@ -138,8 +135,7 @@ fn check_ends(nodes: u32, arcs: &[Arc]) -> Result<(), GraphError> {
 /// Target and weight of an arc in its source's row.
 type Entry = (u32, u32);
 
-/// Rows under construction. Offsets are wider than a graph's, so that they cannot overflow before the size
-/// check.
+/// Rows under construction. Offsets are `u64`, so that they cannot overflow before the size check.
 struct Rows {
     starts: Vec<usize>,
     entries: Vec<Entry>,
@@ -183,8 +179,7 @@ impl Rows {
         &self.entries[self.starts[node as usize]..self.starts[node as usize + 1]]
     }
 
-    /// Keeps the first, and so the lightest, of equal targets in each row. Returns the number of removed
-    /// entries.
+    /// Keeps the first (lightest) of equal targets in each row. Returns the number of removed entries.
     fn merge_duplicates(&mut self) -> u64 {
         let before = self.entries.len();
         let mut kept = 0;
@@ -214,8 +209,8 @@ impl Rows {
         )
     }
 
-    /// Merges two sets of rows; the second is the transpose of the first. Also returns the number of entries
-    /// that only the transpose had, and the number of entries whose weight it lowered.
+    /// Merges two sets of rows; the second is the transpose of the first. Also returns how many entries only
+    /// the transpose had, and how many entries got a lower weight.
     fn union(&self, twins: &Self, by_target: bool) -> (Self, u64, u64) {
         let mut starts = Vec::with_capacity(self.starts.len());
         let mut entries = Vec::with_capacity(self.entries.len());

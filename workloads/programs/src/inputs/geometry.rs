@@ -19,14 +19,13 @@ pub fn coordinate_is_usable(x: f64) -> bool {
     x == 0.0 || (MIN_COORDINATE..=MAX_COORDINATE).contains(&x.abs())
 }
 
-/// Returns twice the signed area of the triangle; positive if `a`, `b`, `c` turn counter-clockwise. Only the
-/// sign is exact.
+/// Returns twice the signed area of the triangle, positive if counter-clockwise. Only the sign is exact.
 pub fn orientation(a: Point, b: Point, c: Point) -> f64 {
     robust::orient2d(coord(a), coord(b), coord(c))
 }
 
 /// Returns a positive value if `d` lies inside the circle through the counter-clockwise triangle `a`, `b`,
-/// `c`. The sign is exact. The value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
+/// `c`. The sign is exact; the value is about twice the triangle's signed area times (r^2 - |d - centre|^2).
 pub fn in_circle(a: Point, b: Point, c: Point, d: Point) -> f64 {
     robust::incircle(coord(a), coord(b), coord(c), coord(d))
 }
@@ -68,9 +67,9 @@ fn dot(u: Point, v: Point) -> f64 {
 
 /// Smallest allowed angle in a refined mesh.
 ///
-/// The test uses multiplications, additions and one comparison in a fixed order. So a kernel with the same
-/// operations, without fused multiply-add, gives the same bits. With `u` and `v` from a corner to the two
-/// others, the angle is too small if `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`.
+/// With `u` and `v` from a corner to the two others, the angle is too small if `u.v > 0` and `(u.v)^2 > cos^2
+/// * (u.u) * (v.v)`. The order of operations is fixed, so a kernel with the same ones, without fused
+/// multiply-add, gives the same bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AngleBound {
     cos_squared: f64,
@@ -100,10 +99,7 @@ impl AngleBound {
         self.cos_squared
     }
 
-    /// Returns true if the angle at corner `i` (0 to 2) is under the bound.
-    ///
-    /// # Panics
-    /// If `i` is over 2.
+    /// Returns true if the angle at corner `i` is under the bound. Panics if `i` is over 2.
     pub fn is_sharp(&self, corners: [Point; 3], i: usize) -> bool {
         let [u, v] = legs(corners, i);
         let product = dot(u, v);

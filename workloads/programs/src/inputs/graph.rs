@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A directed graph in compressed sparse rows, possibly with weights.
+/// A directed graph in compressed sparse rows, possibly with weights. An undirected edge is two arcs.
 ///
 /// Invariants, checked by [`Graph::from_csr`]:
 /// * There is at least one node. `offsets` has one more entry than nodes, starts at 0, never decreases and
@@ -10,9 +10,6 @@ use thiserror::Error;
 /// * Every neighbour is a node.
 /// * The arcs of a node are sorted by neighbour, and by weight among equal neighbours.
 /// * A weighted graph has one weight per arc.
-///
-/// An undirected edge is two arcs. The constructor determines whether the graph [is
-/// symmetric](Self::is_symmetric).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     offsets: Vec<u32>,
@@ -97,16 +94,13 @@ pub enum GraphError {
 }
 
 impl Graph {
-    /// Maximum number of nodes: node ids and the number of nodes are below `u32::MAX`, which stays free as a
-    /// marker.
+    /// Maximum number of nodes: `u32::MAX` stays free as a marker.
     pub const MAX_NODES: u64 = u32::MAX as u64 - 1;
     /// Maximum number of arcs.
     pub const MAX_ARCS: u64 = u32::MAX as u64;
 
-    /// Creates a graph from its arrays after checking the invariants. Takes linear time and extra memory.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold, and where.
+    /// Creates a graph from its arrays, in linear time. Returns the first invariant that does not hold as the
+    /// error.
     pub fn from_csr(
         offsets: Vec<u32>,
         neighbours: Vec<u32>,
@@ -149,26 +143,18 @@ impl Graph {
         self.weights.as_deref()
     }
 
-    /// Returns the positions of a node's arcs in [`neighbours`](Self::neighbours).
-    ///
-    /// # Panics
-    /// If `node` is out of range.
+    /// Returns the positions of a node's arcs in [`neighbours`](Self::neighbours). Panics if `node` is out of
+    /// range.
     pub fn arcs_of(&self, node: u32) -> std::ops::Range<usize> {
         self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
     }
 
-    /// Returns the targets of a node's arcs, ascending.
-    ///
-    /// # Panics
-    /// If `node` is out of range.
+    /// Returns the targets of a node's arcs, ascending. Panics if `node` is out of range.
     pub fn neighbours_of(&self, node: u32) -> &[u32] {
         &self.neighbours[self.arcs_of(node)]
     }
 
-    /// Returns the number of arcs that leave a node.
-    ///
-    /// # Panics
-    /// If `node` is out of range.
+    /// Returns the number of arcs that leave a node. Panics if `node` is out of range.
     pub fn degree(&self, node: u32) -> u32 {
         self.offsets[node as usize + 1] - self.offsets[node as usize]
     }
@@ -207,18 +193,15 @@ impl Graph {
         sources
     }
 
-    /// Iterates over the arcs in order, as (position, source, target, weight). Arcs of an unweighted graph
-    /// have weight 1.
+    /// Iterates over the arcs in order, as (position, source, target, weight); see [`weight`](Self::weight).
     pub fn iter_arcs(&self) -> impl Iterator<Item = (u32, u32, u32, u32)> + '_ {
         (0..self.nodes()).flat_map(move |node| {
             self.arcs_of(node).map(move |arc| (arc as u32, node, self.neighbours[arc], self.weight(arc)))
         })
     }
 
-    /// Returns the weight of an arc; 1 in an unweighted graph.
-    ///
-    /// # Panics
-    /// If the graph is weighted and `arc` is out of range.
+    /// Returns the weight of an arc; 1 in an unweighted graph. Panics if the graph is weighted and `arc` is
+    /// out of range.
     pub fn weight(&self, arc: usize) -> u32 {
         self.weights.as_ref().map_or(1, |weights| weights[arc])
     }
@@ -226,8 +209,8 @@ impl Graph {
     /// Returns the graph with other weights, or without weights.
     ///
     /// # Errors
-    /// [`GraphError::WeightCount`] if there is not one weight per arc; [`GraphError::Unsorted`] if the new
-    /// weights put duplicate arcs out of order.
+    /// [`GraphError::WeightCount`]; [`GraphError::Unsorted`] if the new weights put duplicate arcs out of
+    /// order.
     pub fn with_weights(self, weights: Option<Vec<u32>>) -> Result<Self, GraphError> {
         Self::from_csr(self.offsets, self.neighbours, weights)
     }
@@ -252,7 +235,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Compares the graph with its transpose without building it. In-order arcs reach each target's row with
+    /// Compares the graph with its transpose without building it. Arcs in order reach each target's row with
     /// ascending sources, so the n-th arc into a node must mirror the n-th arc out of it.
     fn find_symmetry(&self) -> bool {
         let mut next: Vec<u32> = self.offsets[..self.offsets.len() - 1].to_vec();

@@ -142,11 +142,8 @@ pub enum MeshError {
 }
 
 impl Mesh {
-    /// Creates a mesh from its parts after checking the invariants. Takes time n log n, because it sorts
-    /// edges and segments, and linear extra memory.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold, and where.
+    /// Creates a mesh from its parts. Takes time n log n and linear extra memory. Returns the first invariant
+    /// that does not hold as the error.
     pub fn new(
         points: Vec<Point>,
         triangles: Vec<[u32; 3]>,
@@ -159,11 +156,8 @@ impl Mesh {
         Ok(Self { points, triangles, segments, adjacency })
     }
 
-    /// Like [`new`](Self::new), but adds every edge with one triangle to the segments. Also returns the
-    /// number of added segments.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new), except [`MeshError::MissingSegment`].
+    /// Like [`new`](Self::new), but adds every edge with one triangle to the segments, instead of failing
+    /// with [`MeshError::MissingSegment`]. Also returns the number of added segments.
     pub fn with_boundary(
         points: Vec<Point>,
         triangles: Vec<[u32; 3]>,
@@ -198,16 +192,12 @@ impl Mesh {
         &self.segments
     }
 
-    /// For each triangle, the triangle across the edge from corner `i` to corner `i + 1` (modulo 3), or
-    /// [`BOUNDARY`].
+    /// For each triangle, the one across the edge from corner `i` to `i + 1` (modulo 3), or [`BOUNDARY`].
     pub fn adjacency(&self) -> &[[u32; 3]] {
         &self.adjacency
     }
 
-    /// Returns the coordinates of a triangle's corners.
-    ///
-    /// # Panics
-    /// If `triangle` is out of range.
+    /// Returns the coordinates of a triangle's corners. Panics if `triangle` is out of range.
     pub fn corners(&self, triangle: usize) -> [Point; 3] {
         self.triangles[triangle].map(|point| self.points[point as usize])
     }

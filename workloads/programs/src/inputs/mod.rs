@@ -1,15 +1,12 @@
-//! Graphs and meshes for the traced programs: types, loaders, writers and seeded generators.
+//! Graphs and meshes for the traced programs, on the host: types, loaders, writers and seeded generators.
 //!
 //! * [`Graph`] is a graph in compressed sparse rows, [`Mesh`] a triangulation in the plane. Their
 //!   constructors check every index, so kernels can use the indices without bounds checks.
 //! * [`load_graph`] reads ECL `.egr`, DIMACS `.gr`, PACE `.gr`, SNAP edge lists and Matrix Market files.
 //!   [`load_mesh`] reads Triangle's `.node`, `.ele` and `.poly`. Files may be compressed with gzip or xz.
-//!   Format and compression are detected by content.
 //! * [`write_egr`] and [`write_mesh`] write files for the loaders.
 //! * [`generate`] makes seeded inputs like those in the ECL-Tracer thesis.
 //! * [`geometry`] holds the exact predicates and the test for a bad triangle.
-//!
-//! This module runs on the host only.
 
 mod arcs;
 pub mod generate;

@@ -9,17 +9,15 @@ pub(crate) struct EdgeUse {
     pub(crate) ascending: bool,
 }
 
-/// Calls `visit` for each edge with its points (lower first) and all its uses. Edges are in ascending order.
-/// Takes linear time, except for sorting the edges at each point.
-///
-/// # Panics
-/// If a triangle names a point outside `0..points`.
+/// Calls `visit` for each edge, in ascending order, with its points (lower first) and all its uses. Takes
+/// linear time, except for sorting the edges at each point. Panics if a triangle names a point outside
+/// `0..points`.
 pub(crate) fn for_each_edge(
     points: usize,
     triangles: &[[u32; 3]],
     mut visit: impl FnMut([u32; 2], &[EdgeUse]),
 ) {
-    // Buckets by lower point. A stable sort by higher point in each bucket keeps the order of the triangles.
+    // Buckets by lower point. The stable sort by higher point keeps the order of the triangles.
     let mut starts = vec![0usize; points + 1];
     for (low, _, _) in half_edges(triangles) {
         starts[low as usize + 1] += 1;

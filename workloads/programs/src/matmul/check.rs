@@ -11,7 +11,7 @@ use crate::words::count;
 const VECTORS: usize = 4;
 
 /// Checks a product without computing it: C x = A (B x) for random vectors x (Freivalds, "Fast Probabilistic
-/// Algorithms", 1979). The computation is in double precision and does not round.
+/// Algorithms", 1979), in double precision without rounding.
 ///
 /// The vectors' elements are odd numbers up to 1,023, so the check always finds a single wrong element in a
 /// row. It misses several wrong ones with a probability of at most 2^-40 per row.

@@ -9,16 +9,12 @@ use crate::WorkloadError;
 
 /// ChaCha8 stream of these inputs, different from other inputs' streams. Never change.
 pub(super) const STREAM: u64 = 65;
-/// Significant bits of a single-precision number.
 const SIGNIFICANT_BITS: u32 = 24;
-/// Maximum number of fraction bits of an element. More bits would only make small matrices differ from large
-/// ones.
+/// Maximum number of fraction bits of an element: more would only make small matrices differ from large ones.
 const MOST_BITS: u32 = 6;
 
-/// Two square matrices.
-///
-/// Their elements are multiples of 2^-b in [-1, 1]. b is so small that every sum of products is a multiple of
-/// 2^-2b that fits into 24 bits, so no operation of a multiplication rounds.
+/// Two square matrices. Elements are multiples of 2^-b in [-1, 1], with b so small that every sum of products
+/// is a multiple of 2^-2b that fits into 24 bits. So no operation of a multiplication rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrices {
     size: u32,
@@ -27,10 +23,8 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// Creates two matrices of `size` rows from a seed. The same seed gives the same matrices.
-    ///
-    /// # Errors
-    /// If `size` is not a multiple of 8 from 8 to [`MAX_SIZE`](super::MAX_SIZE).
+    /// Creates two matrices of `size` rows from a seed. Fails if `size` is not a multiple of 8 from 8 to
+    /// [`MAX_SIZE`](super::MAX_SIZE).
     pub fn random(size: u32, seed: u64) -> Result<Self, WorkloadError> {
         check_size(size)?;
         // An element of the product is a sum of `size` products, each at most 1.

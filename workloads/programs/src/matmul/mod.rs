@@ -1,7 +1,7 @@
 //! Matrix multiplication: square matrices in single precision, through tiles in shared memory.
 //!
-//! A block computes 64 x 128 elements. The inputs are chosen so that no operation rounds. So the product is
-//! exact on every device and in every order of summation, and [`check()`] requires exact elements.
+//! A block computes 64 x 128 elements. Inputs are chosen so that no operation rounds, so the product is exact
+//! on every device and in every order of summation, and [`check()`] requires exact elements.
 
 mod check;
 mod events;
@@ -36,10 +36,6 @@ fn tiles(size: u32) -> (u32, u32) {
     (size.div_ceil(TILE_ROWS), size.div_ceil(TILE_COLUMNS))
 }
 
-/// Checks that `size` is a multiple of 8 up to [`MAX_SIZE`].
-///
-/// # Errors
-/// [`WorkloadError::Option`] if it is not.
 fn check_size(size: u32) -> Result<(), WorkloadError> {
     if size == 0 || size > MAX_SIZE || !size.is_multiple_of(DEPTH) {
         let allowed = "a matrix has 8 to 16,384 rows, a multiple of 8";
@@ -59,10 +55,7 @@ pub struct MatmulOutcome {
     pub launches: u32,
 }
 
-/// Multiplies two matrices.
-///
-/// # Errors
-/// If the device or the recording fails.
+/// Multiplies two matrices. Fails if the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, matrices: &Matrices) -> Result<MatmulOutcome, WorkloadError> {
     let mut run = ProgramRun::new(launcher);
     let size = matrices.size();

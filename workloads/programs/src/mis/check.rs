@@ -6,10 +6,7 @@ use crate::inputs::Graph;
 use crate::words::count;
 
 /// Checks that no two neighbours are in the set, that no node can be added, and that the set equals
-/// [`reference()`]'s. The last check implies the others, but the others do not depend on the ranks.
-///
-/// # Errors
-/// The first check that fails, and its node if it has one.
+/// [`reference()`]'s. The last check implies the others, but depends on the ranks. Returns the first failure.
 pub fn check(graph: &Graph, in_set: &[bool]) -> Checked {
     checker::check(graph, in_set).map_err(|error| error.to_string())?;
     if in_set != reference(graph) {

@@ -1,7 +1,7 @@
 //! MIS: a maximal independent set by fixed priorities, without rounds, in persistent blocks.
 //!
-//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set always equals
-//! [`reference()`]'s. The number of passes of a thread, and therefore the trace, depends on the order of the
+//! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set equals
+//! [`reference()`]'s. A thread's number of passes, and therefore the trace, depends on the order of the
 //! threads.
 
 mod check;
@@ -31,9 +31,9 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
 pub struct MisOptions {
     /// Grid of both kernels. `None`: a grid that fills the device.
     pub grid: Option<Grid>,
-    /// Number of consecutive passes without a decision after which a thread leaves its nodes to another
-    /// launch. Matters if the grid has more blocks than the device holds at once: a thread that waits for a
-    /// block that cannot start would otherwise wait forever.
+    /// Consecutive passes without a decision after which a thread leaves its nodes to another launch.
+    /// Otherwise, in a grid larger than the device holds at once, a thread could wait forever for a block
+    /// that cannot start.
     pub patience: u32,
 }
 
@@ -57,9 +57,9 @@ pub struct MisOutcome {
 /// Finds a maximal independent set.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] if the graph is not symmetric, has self-loops (a node that is its own neighbour
-/// can be neither in nor out), or is so large that its nodes plus the grid's threads exceed 2^32 - 1.
-/// [`WorkloadError::NoProgress`] if the launches do not finish. Also if the device or the recording fails.
+/// [`WorkloadError::Input`] if the graph is not symmetric, has self-loops (such a node can be neither in nor
+/// out), or if its nodes plus the grid's threads exceed 2^32 - 1. [`WorkloadError::NoProgress`] if the
+/// launches do not finish. Also if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -115,7 +115,6 @@ fn check_input(graph: &Graph, grid: Grid) -> Result<(), WorkloadError> {
     Err(WorkloadError::Input { program: PROGRAM.name, problem })
 }
 
-/// Average degree, an input of the ranks.
 fn average_degree(graph: &Graph) -> f32 {
     (f64::from(graph.arcs()) / f64::from(graph.nodes())) as f32
 }

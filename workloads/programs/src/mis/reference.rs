@@ -6,8 +6,7 @@ use super::average_degree;
 use crate::check::mis::greedy;
 use crate::inputs::Graph;
 
-/// Returns the rank of each node, with ties broken by node number. All ranks differ. Nodes without neighbours
-/// rank highest.
+/// Returns the rank of each node. Ties are broken by node number. Nodes without neighbours rank highest.
 pub fn priorities(graph: &Graph) -> Vec<u64> {
     let average = average_degree(graph);
     (0..graph.nodes())

@@ -4,10 +4,8 @@ use crate::check::{Checked, mst as checker};
 use crate::inputs::Graph;
 use crate::words::count;
 
-/// Checks that the arcs, one per edge, form a minimum spanning forest, and that `weight` is its weight.
-///
-/// # Errors
-/// The errors of [`check::mst::check`](checker::check), or a wrong weight.
+/// Checks that the arcs, one per edge, form a minimum spanning forest of weight `weight`. Returns an error of
+/// [`check::mst::check`](checker::check), or a wrong weight.
 pub fn check(graph: &Graph, arcs: &[u32], weight: u64) -> Checked {
     checker::check(graph, arcs).map_err(|error| error.to_string())?;
     // The check above proved that the arcs weigh as much as Kruskal's forest.

@@ -1,7 +1,7 @@
 //! MST: a minimum spanning forest by Borůvka's rounds over a shrinking list of edges.
 //!
-//! `mst_init` lists the edges. Then each round launches `mst_lightest` and `mst_merge`, until no edge joins
-//! two trees. Edges are ordered by weight and then by number, so the forest equals
+//! `mst_init` lists the edges. Each round launches `mst_lightest` and `mst_merge`, until no edge joins two
+//! trees. Edges are ordered by weight and then by number, so the forest equals
 //! [`kruskal`](crate::check::mst::kruskal)'s. The paths of the threads depend on their order.
 
 mod check;
@@ -38,8 +38,7 @@ pub struct MstOptions {
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub struct MstOutcome {
-    /// Arcs of the forest, one per edge: positions in the graph's arcs, ascending. Each arc leaves the lower
-    /// node of its edge.
+    /// Arcs of the forest, ascending: one per edge, which leaves the edge's lower node.
     pub arcs: Vec<u32>,
     /// Sum of the edges' weights.
     pub weight: u64,
@@ -47,18 +46,17 @@ pub struct MstOutcome {
     pub rounds: u32,
     /// Total kernel time.
     pub kernel: Duration,
-    /// Number of launches: one of `mst_init`, two per round, and a final `mst_lightest` that keeps no edge
-    /// (omitted for a graph without edges).
+    /// Number of launches: one `mst_init`, two per round, and a final `mst_lightest` if the graph has edges.
     pub launches: u32,
 }
 
-/// Finds the minimum spanning forest. Every edge of an unweighted graph weighs 1. Self-loops are ignored.
-/// Only the lightest of repeated edges counts.
+/// Finds the minimum spanning forest. Edges of an unweighted graph weigh 1. Self-loops and all but the
+/// lightest of repeated edges are ignored.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] if the graph is not symmetric, or is so large that its nodes or edges plus the
-/// grid's threads exceed 2^32 - 1. [`WorkloadError::NoProgress`] if the rounds do not finish. Also if the
-/// device or the recording fails.
+/// [`WorkloadError::Input`] if the graph is not symmetric, or if its nodes or edges plus the grid's threads
+/// exceed 2^32 - 1. [`WorkloadError::NoProgress`] if the rounds do not finish. Also if the device or the
+/// recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,
@@ -126,7 +124,6 @@ struct Lists {
     length: Buffer<u32>,
     /// Lightest edge of each tree, in this round and the next.
     lightest: [Buffer<u64>; 2],
-    /// Whether each arc is in the forest.
     chosen: Buffer<u8>,
 }
 
@@ -191,7 +188,6 @@ impl Lists {
         self.written(run)
     }
 
-    /// Returns the length of the list just written.
     fn written(&self, run: &mut ProgramRun<'_>) -> Result<u32, WorkloadError> {
         let length = self.length.download(run.device())?[0];
         if length as usize > self.edges[0].len() {

@@ -3,14 +3,9 @@
 use super::{Bodies, Deviation, Float4, NbodyOptions, deviation};
 use crate::check::Checked;
 
-/// Checks the moved bodies against the same steps in double precision, with the tolerance of
-/// [`Deviation::is_small`]. Takes as long as [`deviation`].
-///
-/// # Errors
-/// If a number of bodies differs, or the deviation is too large.
-///
-/// # Panics
-/// If `options.sources` exceeds the number of bodies; [`run`](super::run()) refuses that.
+/// Checks the moved bodies against [`deviation`], with the tolerance of [`Deviation::is_small`]. Fails also
+/// if a number of bodies differs. Panics if `options.sources` exceeds the number of bodies, which
+/// [`run`](super::run()) refuses.
 pub fn check(bodies: &Bodies, options: &NbodyOptions, moved: &Bodies, accelerations: &[Float4]) -> Checked {
     let count = bodies.positions.len();
     for (what, found) in [

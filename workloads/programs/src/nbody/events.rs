@@ -34,10 +34,7 @@ impl EventCounts {
         Self { bodies, sources: options.sources_of(bodies), steps, block }
     }
 
-    /// Number of events of the whole run.
-    ///
-    /// # Panics
-    /// If the block size is 0.
+    /// Number of events of the whole run. Panics if the block size is 0.
     pub fn total(&self) -> u64 {
         let (n, block) = (u64::from(self.bodies), u64::from(self.block));
         let warps = n.div_ceil(block) * block / WARP;
@@ -95,11 +92,7 @@ pub fn integrate_warp_events(bodies: u32, warp: u64) -> u64 {
     all_on_all(bodies, 1, 32).integrate_warp(warp)
 }
 
-/// [`EventCounts::total`] for `bodies` bodies, `steps` steps and blocks of `block` threads, if all bodies
-/// attract.
-///
-/// # Panics
-/// If `block` is 0.
+/// [`EventCounts::total`] for blocks of `block` threads, if all bodies attract. Panics if `block` is 0.
 pub fn expected_events(bodies: u32, steps: u32, block: u32) -> u64 {
     all_on_all(bodies, steps, block).total()
 }

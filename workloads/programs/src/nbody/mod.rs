@@ -1,4 +1,4 @@
-//! N-body: gravity of all bodies (or only of the first ones) on all bodies, by direct summation in single
+//! N-body: gravity of all bodies (or of the first ones) on all bodies, by direct summation in single
 //! precision, one thread per body.
 //!
 //! Each step launches `nbody_force` and `nbody_integrate`. The control flow does not depend on the numbers,
@@ -60,8 +60,8 @@ pub struct NbodyOptions {
 }
 
 impl NbodyOptions {
-    /// Creates options with steps of 0.025, a softening of 0.05 and blocks of 128. 50,000 bodies need 391
-    /// such blocks, which 132 multiprocessors share more evenly than 196 blocks of 256.
+    /// Creates options with steps of 0.025, a softening of 0.05 and blocks of 128: 132 multiprocessors share
+    /// the 391 blocks of 50,000 bodies more evenly than 196 blocks of 256.
     pub const fn new(steps: u32) -> Self {
         Self { steps, time_step: 0.025, softening: 0.05, block: 128, sources: None }
     }
@@ -131,10 +131,7 @@ pub struct NbodyOutcome {
     pub launches: u32,
 }
 
-/// Moves the bodies.
-///
-/// # Errors
-/// If an option is out of range, or the device or the recording fails.
+/// Moves the bodies. Fails if an option is out of range, or the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     bodies: &Bodies,

@@ -15,8 +15,7 @@ const INNER_MASS: f64 = 0.999;
 ///
 /// Follows Aarseth, Henon, Wielen, "A Comparison of Numerical Methods for the Study of Star Cluster Dynamics"
 /// (1974), appendix: radius from the inverse of the mass profile, speed by rejection from the distribution of
-/// energies, both in random directions. Random numbers come from ChaCha8 with the seed as the key. Arithmetic
-/// is in double precision; results are rounded to single.
+/// energies, both in random directions, in double precision. Results are rounded to single.
 pub fn plummer(count: usize, seed: u64) -> Bodies {
     let mut random = Random::new(seed);
     let to_length = 3.0 * std::f64::consts::PI / 16.0;
@@ -49,8 +48,7 @@ impl Random {
         ((self.0.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// Returns a distance from the centre in Plummer radii; the share of the mass inside r is (1 +
-    /// r^-2)^(-3/2).
+    /// Returns a distance from the centre in Plummer radii; the mass inside r is (1 + r^-2)^(-3/2).
     fn radius(&mut self) -> f64 {
         ((self.unit() * INNER_MASS).powf(-2.0 / 3.0) - 1.0).sqrt().recip()
     }

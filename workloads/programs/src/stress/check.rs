@@ -4,21 +4,13 @@ use super::{StressOptions, StressResult, reference};
 use crate::check::Checked;
 use crate::words::count;
 
-/// Compares the results of the walks with [`reference()`]'s.
-///
-/// # Errors
-/// The first difference.
-///
-/// # Panics
-/// If an option is out of the range that [`run`](super::run()) allows.
+/// Compares the results of the walks with [`reference()`]'s. Returns the first difference as the error.
+/// Panics if an option is out of the range that [`run`](super::run()) allows.
 pub fn check(options: &StressOptions, result: &StressResult) -> Checked {
     check_against(options, &reference(options), result)
 }
 
 /// Like [`check()`], but takes the result of the reference.
-///
-/// # Errors
-/// The first difference.
 pub fn check_against(options: &StressOptions, expected: &StressResult, result: &StressResult) -> Checked {
     for (what, found, expected) in [
         ("checksum of walk", &result.sums, &expected.sums),

@@ -1,9 +1,8 @@
 //! Stress: walks that make the lanes of a warp diverge, as a difficult case for the tracer.
 //!
 //! Every lane derives its path from a hash: loop lengths, branches, early exits. The results are checksums of
-//! the paths, so they show whether tracing changed a path. [`lane_locations`] gives each lane's trace, which
-//! is the same on every device and in every order of execution. The grouping of lanes into events, and
-//! therefore the number of events, depends on the device.
+//! the paths, so they show whether tracing changed a path. [`lane_locations`] gives each lane's trace, the
+//! same on every device. The grouping of lanes into events, and so their number, depends on the device.
 
 mod check;
 mod reference;
@@ -33,8 +32,8 @@ pub const MAX_WALKS: u32 = 1 << 30;
 pub struct StressOptions {
     /// Number of walks, one per thread: 1 to [`MAX_WALKS`].
     pub walks: u32,
-    /// Maximum number of rounds of a walk, at least 1. The number of rounds is uniform from 1 to `rounds`.
-    /// After each round, a walk also ends with probability 1/128.
+    /// Maximum number of rounds of a walk, at least 1. Their number is uniform from 1 to `rounds`, and a walk
+    /// also ends with probability 1/128 after each.
     pub rounds: u32,
     /// Seed of the walks.
     pub seed: u32,
@@ -102,10 +101,7 @@ pub struct StressOutcome {
     pub launches: u32,
 }
 
-/// Runs the walks.
-///
-/// # Errors
-/// If an option is out of range, or the device or the recording fails.
+/// Runs the walks. Fails if an option is out of range, or the device or the recording fails.
 pub fn run(launcher: &mut dyn Launcher, options: &StressOptions) -> Result<StressOutcome, WorkloadError> {
     options.check()?;
     let mut run = ProgramRun::new(launcher);
@@ -123,8 +119,8 @@ pub fn run(launcher: &mut dyn Launcher, options: &StressOptions) -> Result<Stres
         options.seed,
         options.rounds,
     );
-    // SAFETY: two arrays with one element per walk, the global counters, and eight counters per block, which
-    // all outlive the launch; whole warps, with a thread per walk.
+    // SAFETY: the arrays have one element per walk, or hold the global counters, or eight counters per block,
+    // and outlive the launch; whole warps, with a thread per walk.
     unsafe { run.launch(&call, &LaunchShape::linear(options.walks.into(), options.block)) }?;
     let result = StressResult {
         sums: sums.download(run.device())?,

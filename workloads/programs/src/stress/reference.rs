@@ -1,8 +1,8 @@
 //! CPU reference.
 //!
-//! A walk's path depends only on its own draws. Its results also depend on the other lanes of its warp,
-//! because the lanes take sides together. So the reference first draws the steps of each walk, and then
-//! computes the results from the steps of a warp.
+//! A walk's path depends only on its own draws, but its results also on the other lanes of its warp, because
+//! they take sides together. So the reference draws each walk's steps first, and then computes results by
+//! warp.
 
 use rayon::prelude::*;
 use warptrace_kernels::stress::{BINS, CLIMB_STEPS, COUNTERS, at, draw, key, mix};
@@ -13,9 +13,7 @@ const WARP: u64 = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Passes a trace point.
     Pass(u16),
-    /// Mixes a number into the checksum.
     Mix(u32),
     /// Increments the global counter of this number.
     Count(u32),
@@ -23,8 +21,7 @@ enum Step {
     CountSum,
     /// Adds a number to a shared counter of the block.
     Add(u32, u32),
-    /// Takes a side of the warp (near or far), and mixes the mask of lanes on the near side into the
-    /// checksum.
+    /// Takes a side of the warp (true: near), and mixes the mask of lanes on the near side into the checksum.
     Side(bool),
 }
 
@@ -165,10 +162,8 @@ pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
     Route::steps(options, thread).into_iter().filter_map(location).collect()
 }
 
-/// Computes the same results as [`run`](super::run).
-///
-/// # Panics
-/// If an option is out of the range that `run` allows.
+/// Computes the same results as [`run`](super::run). Panics if an option is out of the range that `run`
+/// allows.
 pub fn reference(options: &StressOptions) -> StressResult {
     let block = u64::from(options.block);
     let blocks: Vec<StressResult> =

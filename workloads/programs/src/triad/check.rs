@@ -4,10 +4,8 @@ use super::Arrays;
 use crate::check::Checked;
 use crate::words::count;
 
-/// Compares each element with its expected value.
-///
-/// # Errors
-/// If the length differs; otherwise, the first wrong element.
+/// Compares each element with its expected value. Fails if the length differs; otherwise, returns the first
+/// wrong element.
 pub fn check(arrays: &Arrays, a: &[f32]) -> Checked {
     let expected = arrays.elements();
     if a.len() != expected {

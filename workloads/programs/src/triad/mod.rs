@@ -1,6 +1,5 @@
-//! Triad: a = b + factor c over long arrays, with a grid that exactly fills the device.
-//!
-//! No operation rounds, so [`check()`] requires exact elements.
+//! Triad: a = b + factor c over long arrays, with a grid that exactly fills the device. No operation rounds,
+//! so [`check()`] requires exact elements.
 
 mod check;
 
@@ -51,10 +50,8 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Creates arrays of `elements` small whole numbers.
-    ///
-    /// # Errors
-    /// [`WorkloadError::Option`] if `elements` is 0 or over [`MAX_ELEMENTS`].
+    /// Creates arrays of `elements` small whole numbers. Fails with [`WorkloadError::Option`] if `elements`
+    /// is 0 or over [`MAX_ELEMENTS`].
     pub fn new(elements: u32) -> Result<Self, WorkloadError> {
         if elements == 0 || elements > MAX_ELEMENTS {
             let allowed = "an array has 1 to 2^30 elements";
@@ -87,10 +84,7 @@ pub struct TriadOutcome {
     pub grid: Grid,
 }
 
-/// Computes the array, `options.passes` times.
-///
-/// # Errors
-/// If the device or the recording fails.
+/// Computes the array, `options.passes` times. Fails if the device or the recording fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     arrays: &Arrays,
@@ -120,8 +114,8 @@ fn elements_of(elements: u64, grid: Grid, thread: u64) -> u64 {
     elements.saturating_sub(thread).div_ceil(threads)
 }
 
-/// Returns the number of events of a pass over `elements` elements: each warp has one ENTER, and one ELEMENT
-/// per element of its first lane, which has the most.
+/// Returns the events of a pass: one ENTER per warp, and one ELEMENT per element of a warp's first lane,
+/// which has the most.
 pub fn expected_events(elements: u64, grid: Grid) -> u64 {
     let warps = u64::from(grid.blocks()) * u64::from(grid.threads() / 32);
     (0..warps).map(|warp| 1 + elements_of(elements, grid, warp * 32)).sum()

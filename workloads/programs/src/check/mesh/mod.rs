@@ -1,13 +1,13 @@
 //! Checks of refined meshes.
 //!
-//! [`check`] takes the output as bare arrays, because the output of a wrong kernel may not form a [`Mesh`].
-//! It continues after a violation, so that the report shows the extent of the damage.
+//! [`check`] takes bare arrays, because a wrong kernel's output may not form a [`Mesh`]. It continues after a
+//! violation, so that the report shows the extent of the damage.
 //!
-//! An empty report proves: all triangles are counter-clockwise and have an area; each edge belongs to one
-//! triangle, or to two on different sides of it; the edges of only one triangle are segments of the input or
-//! pieces of them; and the areas agree. So the triangles cover the input's domain exactly once. The in-circle
-//! test of each edge that is not a segment then shows that the mesh is Delaunay, constrained by its segments
-//! (Lee and Lin, "Generalized Delaunay Triangulation for Planar Graphs", 1986).
+//! An empty report proves: all triangles are counter-clockwise and have an area; each edge belongs to two
+//! triangles on different sides of it, or to one triangle and lies on a segment of the input; the areas
+//! agree. So the triangles cover the input's domain exactly once. The in-circle tests then show that the mesh
+//! is Delaunay, constrained by its segments (Lee and Lin, "Generalized Delaunay Triangulation for Planar
+//! Graphs", 1986).
 
 mod report;
 mod segments;
@@ -18,19 +18,14 @@ use crate::inputs::geometry::{AngleBound, Point, circumradius, in_circle, orient
 use crate::inputs::{Mesh, MeshView, for_each_edge};
 use std::collections::HashSet;
 
-/// Counts triangles with an angle under the bound.
-///
-/// # Panics
-/// If a triangle names a point that does not exist.
+/// Counts triangles with an angle under the bound. Panics if a triangle names a point that does not exist.
 pub fn count_bad(mesh: MeshView<'_>, bound: AngleBound) -> usize {
     mesh.triangles.iter().filter(|corners| bound.is_bad(corners_of(mesh, **corners))).count()
 }
 
-/// Checks a refined mesh against its input mesh.
-///
-/// The output must keep the input's points in front of the added ones. Its segments must be the input's
-/// segments or pieces of them. Takes linear time except for small sorts, and about 60 bytes of memory per
-/// triangle.
+/// Checks a refined mesh against its input mesh. The output must list the input's points first, and its
+/// segments must be the input's or pieces of them. Takes linear time except for small sorts, and about 60
+/// bytes of memory per triangle.
 pub fn check(output: MeshView<'_>, input: &Mesh, parameters: &Parameters) -> Report {
     let mut report = Report {
         points: output.points.len(),
@@ -185,8 +180,7 @@ fn check_circle(
     }
 }
 
-/// Returns the Euler characteristic, points in use - edges + triangles: the number of connected pieces less
-/// the number of holes.
+/// Returns the Euler characteristic: points in use - edges + triangles, which is connected pieces - holes.
 fn euler(points: usize, triangles: &[[u32; 3]], edges: usize) -> i64 {
     let mut used = vec![false; points];
     triangles.iter().flatten().for_each(|point| used[*point as usize] = true);

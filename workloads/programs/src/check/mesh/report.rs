@@ -9,9 +9,8 @@ use thiserror::Error;
 pub struct Parameters {
     /// Smallest allowed angle; 30 degrees by default.
     pub bound: AngleBound,
-    /// Largest allowed depth of a point in a circle that must be empty: (r^2 - distance^2) / r^2. The sign of
-    /// the test is exact, so 0 accepts only a Delaunay mesh. The default is 1e-9, because refinement decides
-    /// in plain floating point.
+    /// Largest allowed depth of a point in a circle that must be empty: (r^2 - distance^2) / r^2. The test is
+    /// exact, so 0 accepts only a Delaunay mesh. 1e-9 by default: refinement decides in plain floating point.
     pub circle_tolerance: f64,
     /// Largest allowed relative difference of the areas; 1e-9 by default, because split points of slanted
     /// segments are rounded.
@@ -73,8 +72,7 @@ pub enum Problem {
     /// No chain of output segments covers a segment of the input.
     #[error("the input's segment {ends:?} is not covered by segments")]
     SegmentLost { ends: [u32; 2] },
-    /// A chain of output segments connects two input points without a segment between them in the input, or
-    /// ends at an added point.
+    /// Output segments connect two input points without a segment in the input, or end at an added point.
     #[error("segments lead from point {from} to point {to}, where the input has none")]
     SegmentAdded { from: u32, to: u32 },
     /// A split point lies away from its segment, or out of order along it.
@@ -112,11 +110,9 @@ pub struct Report {
     pub boundary_edges: usize,
     /// Triangles with an angle under the bound.
     pub bad_triangles: usize,
-    /// Bad triangles whose small angles all lie between two segments. The input prescribes these angles, so
-    /// they are not violations.
+    /// Bad triangles whose small angles all lie between two input segments, and so are not violations.
     pub bad_between_segments: usize,
-    /// Edges with a point of the neighbouring triangle inside the circle, by the exact test and without
-    /// tolerance.
+    /// Edges with a point of the neighbouring triangle inside the circle, tested exactly.
     pub points_in_circles: usize,
     /// Greatest depth of such a point: (r^2 - distance^2) / r^2.
     pub deepest_in_circle: f64,

@@ -1,8 +1,8 @@
 //! Checks that the output still contains the input's segments, whole or in pieces.
 //!
-//! The output lists the points of the input first. From each input point, the check follows a chain of
-//! segments through added points, which have exactly two segments each, to the next input point. The ends of
-//! each chain must be a segment of the input, and its added points must lie on that segment, in order.
+//! The output lists the input's points first. From each of them, the check follows a chain of segments
+//! through added points, which have exactly two segments each, to the next input point. The ends of the chain
+//! must be a segment of the input, and its added points must lie on that segment, in order.
 
 use super::report::{Parameters, Problem, Report};
 use super::sorted;
@@ -10,7 +10,6 @@ use crate::inputs::geometry::{Point, distance};
 use crate::inputs::{Mesh, MeshView};
 use std::collections::HashSet;
 
-/// Segments of the output, by point.
 struct Chains<'a> {
     output: MeshView<'a>,
     /// Start of each point's entries in `at`, with a final end.
@@ -75,8 +74,7 @@ impl<'a> Chains<'a> {
         Self { output, starts, at, walked: vec![false; output.segments.len()] }
     }
 
-    /// Returns the points from `start` along `segment` to the next input point, or to the point where the
-    /// chain ends or forks.
+    /// Returns the points from `start` along `segment` to the next input point or to the end of the chain.
     fn walk(&mut self, start: u32, mut segment: u32, kept: u32) -> Vec<u32> {
         let mut chain = vec![start];
         let mut here = start;

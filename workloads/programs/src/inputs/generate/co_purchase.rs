@@ -5,24 +5,20 @@ use super::random::{Purpose, Random};
 use crate::inputs::arcs::{Arc, ArcList, Cleaning};
 use crate::inputs::graph::Graph;
 
-/// An item has 4 to 8 links, 6 on average.
 const FEWEST_LINKS: u64 = 4;
 const MOST_LINKS: u64 = 8;
 /// Maximum distance of a local link, in ids.
 const SURROUNDINGS: u64 = 64;
 
 /// Generates an undirected, unweighted graph like the co-purchase graph of a shop: clustered, with some very
-/// popular items.
+/// popular items. Makes it symmetric and merges repeats, which leaves about 11.5 arcs per node.
 ///
-/// Each item links to 4 to 8 others. Three in four links lead to an item within 64 ids (similar items). The
-/// others lead to popular items: three in five copy the target of an earlier such link, so that popular items
-/// become more popular, and two in five choose any item (Simon, "On a Class of Skew Distribution Functions",
-/// 1955). The graph is made symmetric and repeats are merged, which leaves about 11.5 arcs per node.
-///
-/// `nodes` is 2 to 2^27.
+/// Each item links to 4 to 8 others. Three in four links lead to an item within 64 ids (similar items). Of
+/// the others, three in five copy the target of an earlier such link, so that popular items become more
+/// popular, and two in five choose any item (Simon, "On a Class of Skew Distribution Functions", 1955).
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] if a parameter is out of range.
+/// [`GenerateError::Parameter`] unless `nodes` is 2 to 2^27.
 pub fn co_purchase(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     check_range("nodes", nodes, 2, 1 << 27)?;
     let mut random = Random::new(seed, Purpose::CoPurchase);

@@ -20,9 +20,8 @@ impl HasPosition for Numbered {
     }
 }
 
-/// Computes the Delaunay triangulation of points as a mesh. Its segments are the edges of the convex hull.
-///
-/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted. So the mesh
+/// Computes the Delaunay triangulation of points as a mesh whose segments are the edges of the convex hull.
+/// Point `i` of the mesh is `points[i]`. Triangles start with their lowest point and are sorted, so the mesh
 /// depends only on the points if no four of them lie on an empty circle.
 ///
 /// # Errors
@@ -57,19 +56,13 @@ pub fn triangulate(points: Vec<Point>) -> Result<Mesh, GenerateError> {
 }
 
 /// Generates a mesh like LonestarGPU's `r1M` (`points` = 1,000,000): triangulated random points in a
-/// triangle.
-///
-/// # Errors
-/// As [`points_in_triangle`].
+/// triangle. Errors are those of [`points_in_triangle`].
 pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
     triangulate(points_in_triangle(points, seed)?)
 }
 
 /// Generates a mesh like LonestarGPU's `250k.2` (`interior` = 250,000): triangulated random points in a
-/// square, with a tenth as many on its boundary.
-///
-/// # Errors
-/// As [`points_in_square`].
+/// square, with a tenth as many on its boundary. Errors are those of [`points_in_square`].
 pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError> {
     let boundary = (interior / 10).max(4);
     triangulate(points_in_square(interior, boundary, seed)?)

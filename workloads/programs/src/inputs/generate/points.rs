@@ -6,12 +6,9 @@ use crate::inputs::geometry::{Point, orientation};
 
 const MOST_POINTS: usize = 1 << 28;
 
-/// Generates `count` points (at least 3): the corners of a triangle with three nearly equal angles, and
-/// uniform points inside it. Their Delaunay triangulation has exactly three points on its hull and `2 * count
-/// - 5` triangles.
-///
-/// The corners are (0, 0), (1, 0) and (0.5, 0.866...). The points are in Z-order, so that points with close
-/// numbers are close to each other.
+/// Generates `count` points (at least 3) in Z-order, so that points with close numbers are close to each
+/// other: the corners (0, 0), (1, 0) and (0.5, 0.866...) of a triangle, and uniform points inside it. Their
+/// Delaunay triangulation has exactly three points on its hull and `2 * count - 5` triangles.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] if the count is out of range.
@@ -32,8 +29,8 @@ pub fn points_in_triangle(count: usize, seed: u64) -> Result<Vec<Point>, Generat
 }
 
 /// Generates `interior` uniform points inside the unit square and `boundary` points (at least 4) on its
-/// sides: the corners, and one at a random place in each of equal sections of the sides. Their Delaunay
-/// triangulation has exactly the boundary points on its hull. The points are in Z-order.
+/// sides: the corners, and one at a random place in each of equal sections of the sides, all in Z-order.
+/// Their Delaunay triangulation has exactly the boundary points on its hull.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] if a count is out of range.
@@ -43,8 +40,7 @@ pub fn points_in_square(interior: usize, boundary: usize, seed: u64) -> Result<V
     let mut random = Random::new(seed, Purpose::PointsInSquare);
     let mut points = Vec::new();
     for side in 0..4 {
-        // The first sides take the remainder of the division by four. Section 0 of a side starts with a
-        // corner.
+        // The first sides take the remainder of the division by four. Section 0 of a side starts at a corner.
         let stretches = (boundary - side).div_ceil(4);
         for stretch in 0..stretches {
             // In the middle half of a section, so that no two points are arbitrarily close.

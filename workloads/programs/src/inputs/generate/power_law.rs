@@ -9,13 +9,11 @@ use crate::inputs::graph::Graph;
 /// "Emergence of Scaling in Random Networks", 1999).
 ///
 /// Nodes join one after another, each with at least one edge and with `edges_per_node` edges on average. Each
-/// edge leads to the end of an earlier arc, drawn uniformly, so the probability of a node is proportional to
-/// its degree. Repeated edges are merged, so the graph has slightly fewer edges.
-///
-/// `nodes` is 2 to 2^28, `edges_per_node` 1 to 64.
+/// edge leads to the end of a uniformly drawn earlier arc, so to a node with probability proportional to its
+/// degree. Repeats are merged, so the graph has slightly fewer edges.
 ///
 /// # Errors
-/// [`GenerateError::Parameter`] if a parameter is out of range.
+/// [`GenerateError::Parameter`] unless `nodes` is 2 to 2^28 and `edges_per_node` 1 to 64.
 pub fn preferential_attachment(nodes: u32, edges_per_node: f64, seed: u64) -> Result<Graph, GenerateError> {
     check_range("nodes", nodes, 2, 1 << 28)?;
     check_range("edges_per_node", edges_per_node, 1.0, 64.0)?;

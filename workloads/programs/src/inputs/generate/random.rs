@@ -14,8 +14,8 @@ pub(super) enum Purpose {
     PointsInSquare = 6,
 }
 
-/// ChaCha8 with a seed. The key is the seed's bytes and zeros. `seed_from_u64` is not used, because its
-/// expansion may change with the library.
+/// ChaCha8; the key is the seed's bytes and zeros. `seed_from_u64` is not used, because its expansion may
+/// change with the library.
 pub(super) struct Random(ChaCha8Rng);
 
 impl Random {
@@ -37,10 +37,7 @@ impl Random {
     }
 
     /// Returns an unbiased uniform number in 0..n (Lemire, "Fast random integer generation in an interval",
-    /// 2019).
-    ///
-    /// # Panics
-    /// If `n` is 0.
+    /// 2019). Panics if `n` is 0.
     pub(super) fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "there is no number below 0");
         let biased = n.wrapping_neg() % n;

@@ -12,16 +12,16 @@ pub struct RoadGrid {
     pub width: u32,
     /// Number of rows; at least 1. `width * height` is at most 2^28.
     pub height: u32,
-    /// Requested arcs per node; an edge has two arcs. At least the number for a tree and at most the number
-    /// for the full grid, which is nearly 6. Road networks have 2 to 3.
+    /// Requested arcs per node (two per edge): from a tree's number to the full grid's, which is nearly 6.
+    /// Road networks have 2 to 3.
     pub arcs_per_node: f64,
 }
 
 /// Generates a connected, planar, undirected, unweighted graph of degree at most 8, like a road network.
 ///
-/// Candidates are the horizontal and vertical edges of the grid, and one diagonal of random direction per
-/// cell. They are shuffled. Candidates that join two components form a spanning tree, and the first of the
-/// others complete the requested number of edges. Nodes are numbered row by row.
+/// Shuffles the grid's horizontal and vertical edges and one diagonal of random direction per cell. Those
+/// that join two components form a spanning tree; the first of the others complete the requested number of
+/// edges. Nodes are numbered row by row.
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] if a parameter is out of range.

@@ -9,9 +9,9 @@ pub const THESIS_WEIGHTS: RangeInclusive<u32> = 1..=1000;
 
 /// Returns the graph with a weight per edge, uniform in `range`.
 ///
-/// The weight is a hash of the edge's two nodes, lower first, and the seed. So both arcs of an edge agree,
-/// and the weight does not depend on the order of the arcs. The hash consists of three rounds of SplitMix64's
-/// finaliser (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+/// The weight is a hash of the edge's two nodes, lower first, and the seed, so both arcs of an edge agree and
+/// the order of the arcs has no effect. The hash is three rounds of SplitMix64's finaliser (Steele, Lea,
+/// Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 ///
 /// # Errors
 /// [`GenerateError::Parameter`] if the range is empty.

@@ -32,7 +32,7 @@ impl fmt::Display for GraphFormat {
     }
 }
 
-/// Detects the format by content. Uses the extension if the content is inconclusive, so that the parser can
+/// Detects the format by content, or by extension if the content is inconclusive, so that the parser can
 /// report the error in the content.
 pub(super) fn detect(bytes: &[u8], extension: &str) -> Result<GraphFormat, LoadProblem> {
     if bytes.starts_with(b"%%") {
@@ -64,8 +64,7 @@ fn detect_text(bytes: &[u8], extension: &str) -> Result<Option<GraphFormat>, Loa
             // The problem line is missing; the parser reports that.
             return Ok(Some(GraphFormat::Dimacs));
         }
-        // `%` starts a comment in KONECT's edge lists, and also in a Matrix Market file without its first
-        // line.
+        // `%` starts a comment in KONECT's edge lists, and in a Matrix Market file without its first line.
         let is_comment = line.starts_with(b'#') || (line.starts_with(b'%') && extension != "mtx");
         let is_integer = |field: Option<&[u8]>| {
             let field = field.unwrap_or_default();

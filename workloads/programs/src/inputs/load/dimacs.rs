@@ -1,7 +1,6 @@
-//! The two text formats with the extension `.gr`: shortest paths (DIMACS) and treewidth (PACE).
-//!
-//! Both start with comments (`c ...`) and one problem line, and number nodes from 1. DIMACS lists directed
-//! weighted arcs (`a from to weight`). PACE lists undirected unweighted edges (`u v`).
+//! The two text formats with the extension `.gr`. Both start with comments (`c ...`) and one problem line,
+//! and number nodes from 1. DIMACS lists directed weighted arcs (`a from to weight`), PACE undirected
+//! unweighted edges (`u v`).
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};

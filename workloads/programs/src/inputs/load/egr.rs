@@ -16,8 +16,8 @@ use std::path::Path;
 
 const WORD: u64 = 4;
 
-/// Returns true if the counts in the header fit the length, and the first and last index fit the counts. No
-/// text file passes, because the first index consists of four zero bytes.
+/// Returns true if the header's counts fit the length, and the first and last index the counts. No text file
+/// passes, because the first index is four zero bytes.
 pub(super) fn looks_like(bytes: &[u8]) -> bool {
     let Some([nodes, edges]) = header(bytes) else { return false };
     let with_weights = [false, true].map(|weighted| length(nodes, edges, weighted));
@@ -125,12 +125,9 @@ fn check_length(found: u64, nodes: i32, edges: i32) -> Result<bool, LoadProblem>
     })
 }
 
-/// Writes a graph as ECL's `.egr`, with its weights, if any.
-///
-/// A weighted graph without arcs reads back as unweighted, because the format cannot distinguish the two.
-///
-/// # Errors
-/// [`WriteError::DoesNotFit`] if a count or weight is over 2^31 - 1, [`WriteError::Io`] if writing fails.
+/// Writes a graph as ECL's `.egr`, with its weights, if any. A weighted graph without arcs reads back as
+/// unweighted, because the format cannot distinguish the two. Fails with [`WriteError::DoesNotFit`] if a
+/// count or weight is over 2^31 - 1, [`WriteError::Io`] if writing fails.
 pub fn write_egr(path: impl AsRef<Path>, graph: &Graph) -> Result<(), WriteError> {
     let path = path.as_ref();
     let fits = |what, value: u32| match i32::try_from(value) {

@@ -65,7 +65,6 @@ impl<'a> Line<'a> {
         self.bytes[0] == byte
     }
 
-    /// Returns true if the line's first field is exactly `field`.
     pub(super) fn is_led_by(&self, field: &[u8]) -> bool {
         self.fields().next() == Some(field)
     }
@@ -122,8 +121,7 @@ impl Fields<'_> {
             .ok_or_else(|| problem(line, field, &format!("{what}, a finite number")))
     }
 
-    /// Parses the next field as a weight. Accepts integers with a decimal fraction, as in Matrix Market's
-    /// `real` fields.
+    /// Parses the next field as a weight: an integer, or a real number with an integer value.
     pub(super) fn weight(&mut self) -> Result<u32, LoadProblem> {
         const EXPECTED: &str =
             "a weight, an integer from 0 to 4294967295 (or load without weights, ignoring this column)";

@@ -1,5 +1,5 @@
-//! Matrix Market coordinate matrices as graphs: rows and columns are nodes, an entry is an arc, and its value
-//! is the weight.
+//! Matrix Market coordinate matrices as graphs: rows and columns are nodes, entries are arcs, values are
+//! weights.
 //!
 //! Supports the fields `pattern`, `real` and `integer`, and the symmetries `general` and `symmetric` (entries
 //! are undirected edges). Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats: Initial
@@ -62,7 +62,6 @@ pub(super) fn parse(bytes: &[u8], options: &LoadOptions) -> Result<ArcList, Load
 }
 
 struct Banner {
-    /// Whether entries have a value.
     valued: bool,
     /// Whether the file lists only one triangle of the matrix.
     symmetric: bool,

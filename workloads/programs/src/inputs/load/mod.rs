@@ -1,8 +1,8 @@
 //! Readers and writers of graph and mesh files.
 //!
-//! A file is first read whole, through its decompressor, up to [`Limits::bytes`]. Then its format is detected
-//! by content, and it is parsed. Counts in headers are compared with the file's content; they never determine
-//! the size of an allocation.
+//! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then its format is detected by
+//! content, and it is parsed. Counts in headers are compared with the content; they never determine the size
+//! of an allocation.
 
 mod detect;
 mod dimacs;
@@ -32,8 +32,8 @@ use std::path::{Path, PathBuf};
 /// Reads a graph from a file in any [`GraphFormat`], plain, gzip or xz.
 ///
 /// # Errors
-/// A [`LoadError`] with the path, the problem and its place: the file cannot be read or decompressed, exceeds
-/// a limit, has an unknown format, is malformed, or does not hold a graph.
+/// A [`LoadError`] if the file cannot be read or decompressed, exceeds a limit, has an unknown format, is
+/// malformed, or does not hold a graph.
 pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Graph, GraphReport), LoadError> {
     let path = path.as_ref();
     graph_from(path, source::read_file(path, &options.limits), options)
@@ -41,9 +41,6 @@ pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Grap
 
 /// Like [`load_graph`], but reads from bytes. `name` replaces the path in errors, and its extension decides
 /// the format if the content is inconclusive.
-///
-/// # Errors
-/// As [`load_graph`].
 pub fn load_graph_bytes(
     name: impl AsRef<Path>,
     bytes: &[u8],
@@ -100,14 +97,12 @@ fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanRe
     Ok(list.into_graph(&options.cleaning)?)
 }
 
-/// Reads a mesh in Triangle's text format: `.node`, `.ele` and, if it exists, `.poly` with the segments.
-/// Without `.poly`, the edges with one triangle become the segments. `path` is the common stem, such as
-/// `spiral.2`, or any of the files. Each file may have the suffix `.gz` or `.xz`; its compression is detected
-/// by content.
+/// Reads a mesh in Triangle's text format: `.node`, `.ele` and, if it exists, `.poly` with the segments;
+/// otherwise the edges with one triangle become the segments. `path` is the common stem, such as `spiral.2`,
+/// or any of the files. Each file may have the suffix `.gz` or `.xz`; its compression is detected by content.
 ///
 /// # Errors
-/// As [`load_graph`]. The path in the error is the file with the error, or the stem if the parts do not form
-/// a mesh together.
+/// As [`load_graph`]. The path is the file with the error, or the stem if the parts form no mesh together.
 pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshReport), LoadError> {
     let stem = triangle::stem(path.as_ref());
     mesh_from(&stem, |extension| {
@@ -140,9 +135,6 @@ pub fn mesh_files(path: impl AsRef<Path>) -> Vec<PathBuf> {
 }
 
 /// Like [`load_mesh`], but reads from bytes; `stem` replaces the path in errors.
-///
-/// # Errors
-/// As [`load_mesh`].
 pub fn load_mesh_bytes(
     stem: impl AsRef<Path>,
     files: MeshBytes<'_>,

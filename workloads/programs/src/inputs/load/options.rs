@@ -5,7 +5,7 @@ use super::error::LoadProblem;
 use super::source::Compression;
 use crate::inputs::arcs::{ArcList, CleanReport, Cleaning};
 
-/// Options of [`load_graph`](super::load_graph). The default gives a simple undirected graph with the file's
+/// Options of [`load_graph`](super::load_graph). By default, a simple undirected graph with the file's
 /// weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
@@ -13,8 +13,8 @@ pub struct LoadOptions {
     pub format: Option<GraphFormat>,
     /// Treatment of self-loops, duplicates and missing twins.
     pub cleaning: Cleaning,
-    /// Ignores weights and gives an unweighted graph. Otherwise, a weight that is not an integer from 0 to
-    /// 4,294,967,295 is an error.
+    /// Gives an unweighted graph. Otherwise, a weight that is not an integer from 0 to 4,294,967,295 is an
+    /// error.
     pub ignore_weights: bool,
     /// Renumbers the nodes of a SNAP edge list by ascending id, without unused ids. Otherwise, the number of
     /// nodes is the highest id plus one.
@@ -23,10 +23,8 @@ pub struct LoadOptions {
     pub limits: Limits,
 }
 
-/// Limits that bound the time and memory for a hostile or damaged file.
-///
-/// Loading a graph takes at most about `bytes + 80 * arcs + 24 * nodes` bytes of memory, where all three are
-/// within these limits.
+/// Limits for a hostile or damaged file. Loading a graph takes at most about `bytes + 80 * arcs + 24 * nodes`
+/// bytes of memory, where all three are within these limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size of a file's content in bytes, after decompression; 2 GiB by default.
@@ -63,16 +61,14 @@ pub struct MeshReport {
     pub first_index: u32,
     /// Number of clockwise triangles that were reversed.
     pub triangles_turned: usize,
-    /// Number of edges with one triangle that were added as segments, because the `.poly` file does not list
-    /// them or does not exist.
+    /// Number of edges with one triangle that were added as segments, because no `.poly` file lists them.
     pub segments_added: usize,
     /// Number of points without a triangle.
     pub unused_points: usize,
 }
 
 impl Limits {
-    /// Returns an error if the list is full. An undirected edge adds two arcs, so the list may end one arc
-    /// over the limit.
+    /// Returns an error if the list is full. An undirected edge may end one arc over the limit.
     pub(super) fn admit(&self, list: &ArcList) -> Result<(), LoadProblem> {
         if list.arcs.len() as u64 >= self.arcs {
             return Err(LoadProblem::TooManyArcs { limit: self.arcs });

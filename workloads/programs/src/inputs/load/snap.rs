@@ -1,8 +1,8 @@
 //! SNAP edge lists: one arc per line (`from to` or `from to weight`), node ids from 0, comments after `#` (or
 //! `%`, as in KONECT's files).
 //!
-//! The format has no header, so a file truncated at the end of a line looks complete. The comment `# Nodes: N
-//! Edges: M` in SNAP's own files helps: fewer lines than `M` are an error.
+//! Without a header, a file truncated at the end of a line looks complete. Only SNAP's comment `# Nodes: N
+//! Edges: M` reveals it: fewer lines than `M` are an error.
 
 use super::error::LoadProblem;
 use super::lines::{Line, Lines};

@@ -161,7 +161,6 @@ fn no_more<'a>(
     }
 }
 
-/// Points, and the number of the first one.
 type Points = (Vec<Point>, u32);
 
 fn parse_node(bytes: &[u8]) -> Result<Points, LoadProblem> {
@@ -246,8 +245,7 @@ fn parse_ele(
     Ok((triangles, turned))
 }
 
-/// A `.poly` file with its points parsed. Its segments are parsed later, when the base of the numbers is
-/// known.
+/// A `.poly` file with parsed points. Its segments are parsed when the base of the numbers is known.
 struct Poly<'a> {
     points: Option<Points>,
     after_points: Vec<Line<'a>>,
@@ -263,8 +261,8 @@ impl<'a> Poly<'a> {
         Ok(Self { points, after_points, last_line })
     }
 
-    /// Parses the segments. Checks only the form of the holes, because the triangles define the domain.
-    /// Ignores the lines after the holes (regions).
+    /// Parses the segments, and checks the form of the holes; the triangles define the domain. Ignores the
+    /// lines after the holes (regions).
     fn segments(&self, numbers: &Numbers) -> Result<Vec<[u32; 2]>, LoadProblem> {
         let mut lines = self.after_points.iter().copied();
         let header = next_line(&mut lines, self.last_line, "\"SEGMENTS MARKERS\"")?;

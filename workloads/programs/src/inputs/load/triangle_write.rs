@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1. Points on the boundary, and
-/// segments with one triangle, have the marker 1. Coordinates have the fewest digits that read back exactly.
+/// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1. Boundary points, and segments
+/// with one triangle, have the marker 1. Coordinates have the fewest digits that read back exactly.
 ///
 /// # Errors
 /// [`WriteError::Io`] with the path of the file that could not be written.
