@@ -6,18 +6,16 @@ use warptrace_format::Counting;
 use warptrace_format::codec::CodecSpec;
 use warptrace_host::{DEVICE_ECL, DEVICE_PREDICT, Placement, Policy, RecordingSpec};
 
-/// A way to record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Codec {
     pub(crate) name: &'static str,
     pub(crate) recording: RecordingSpec,
-    /// Whether `check` also makes a dual recording with a raw twin, and compares the two.
+    /// Whether `check` also makes a dual recording with a raw twin and compares the two.
     pub(crate) dual: bool,
 }
 
 impl Codec {
-    /// Creates a codec that chooses the placement of records by kernel and records each event where it
-    /// happens.
+    /// Creates a codec that chooses placements by kernel and records each event where it happens.
     fn new(name: &'static str, codec: CodecSpec) -> Self {
         let recording = RecordingSpec { counting: Counting::Never, ..RecordingSpec::new(codec) };
         Self { name, recording, dual: false }
@@ -45,7 +43,6 @@ impl Codec {
     }
 }
 
-/// Name of runs without tracing.
 pub(crate) const UNTRACED: &str = "untraced";
 /// Name of untraced runs with the same registers per kernel as traced ones.
 pub(crate) const UNTRACED_LIMITED: &str = "untraced, traced one's registers";
@@ -71,8 +68,7 @@ pub(crate) static CODECS: LazyLock<Vec<Codec>> = LazyLock::new(|| {
     ]
 });
 
-/// Returns the codecs with these names, or all if there are no names. Always includes `raw`, the base of
-/// ratios.
+/// Returns the codecs with these names, or all if there are none. Includes `raw`, the base of ratios.
 pub(crate) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Codec>> {
     let known = || CODECS.iter().map(|codec| format!("`{}`", codec.name)).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = names.iter().find(|name| CODECS.iter().all(|codec| codec.name != **name)) {

@@ -37,10 +37,10 @@ use warptrace_cli::{exit, output};
 
 use crate::arguments::{Arguments, Command};
 
-/// Runs the program with a command line, whose first word is the program's name. Returns its exit code.
+/// Runs the program with a command line that includes the program's name. Returns its exit code.
 ///
-/// `record` writes to `out` and `errors`. Commands that take longer write to the process's standard streams
-/// as they run.
+/// `record` writes to `out` and `errors`. Longer commands write to the process's standard streams as they
+/// run.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write, errors: &mut dyn Write) -> u8 {
     let words: Vec<OsString> = arguments.into_iter().collect();
     let command = match Arguments::try_parse_from(&words) {

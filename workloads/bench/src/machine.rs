@@ -21,13 +21,12 @@ pub(crate) fn simulator(seed: u64) -> Box<dyn Device> {
     Box::new(SimDevice::new(SimOptions { seed, ..SimOptions::default() }))
 }
 
-/// Returns true if times on this device measure performance.
 pub(crate) fn is_gpu(device: &dyn Device) -> bool {
     device.facts().info.kind == DeviceKind::Cuda
 }
 
-/// Returns the device memory limit of a recording in bytes: the requested size, or three quarters of a GPU's
-/// free memory, or a quarter of this machine's memory on the simulator.
+/// Returns the device memory limit of a recording in bytes; by default, three quarters of a GPU's free
+/// memory, or a quarter of this machine's memory on the simulator.
 pub(crate) fn most_memory(asked: Option<MemorySize>, device: &dyn Device) -> u64 {
     let facts = device.facts();
     let usual = if is_gpu(device) { facts.free_bytes / 4 * 3 } else { facts.memory_bytes / 4 };

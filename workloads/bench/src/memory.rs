@@ -1,10 +1,8 @@
 //! Memory of the measuring process.
 
-/// Makes the allocator return large blocks to the system as soon as they are freed, so that each run gets
-/// fresh memory, as in a separate process.
-///
-/// Otherwise, the time of a run depends on earlier runs: whether glibc keeps freed memory depends on the last
-/// blocks freed. For example, untraced fractal takes 6 ms or 14 ms, because of the 16 MiB of its result.
+/// Makes the allocator return large blocks to the system when they are freed, so that each run gets fresh
+/// memory, as in a separate process. Otherwise glibc may keep them, depending on earlier runs: untraced
+/// fractal takes 6 ms or 14 ms, because of the 16 MiB of its result.
 pub(crate) fn give_back_at_once() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -15,9 +13,8 @@ pub(crate) fn give_back_at_once() {
     }
 }
 
-/// Returns the bytes that all threads have allocated and not freed; `None` if the allocator does not report
-/// them. Excludes freed memory that the allocator keeps, so the number grows only if the program keeps
-/// memory.
+/// Returns the bytes that are allocated and not freed; `None` if the allocator does not report them. Excludes
+/// freed memory that the allocator keeps.
 pub(crate) fn in_use() -> Option<u64> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,5 +1,4 @@
-//! Runs a subject, traced into a file or untraced. [`Bench::traced_whole`] repeats a traced run with more
-//! memory until no events are lost.
+//! Runs a subject, traced into a file or untraced.
 
 use std::collections::HashMap;
 use std::io::BufWriter;
@@ -22,7 +21,7 @@ use crate::{files, machine};
 /// Maximum device memory of streamed recordings, in bytes: they do not need more for more events.
 const STREAMED_BYTES: u64 = 1 << 30;
 
-/// Environment of the runs: a device, a folder for traces, and the device memory limits of the tracer.
+/// A device, a folder for traces, and the device memory limits of the tracer.
 pub(crate) struct Bench {
     pub(crate) device: Box<dyn Device>,
     folder: tempfile::TempDir,
@@ -34,31 +33,26 @@ pub(crate) struct Bench {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Times {
-    /// Traced: time of `Session::start`, which splices and loads code, allocates device memory and begins the
-    /// file. Untraced: time of `device.prepare`, which loads code.
+    /// Traced: `Session::start`, which splices and loads code, allocates device memory and begins the file.
+    /// Untraced: `device.prepare`, which loads code.
     pub(crate) setup: Duration,
-    /// Time of `Session::finish` without writing: mostly freeing device memory. 0 if untraced.
+    /// `Session::finish` without writing: mostly freeing device memory. 0 if untraced.
     pub(crate) end: Duration,
-    /// Total time of the program's kernels alone.
     pub(crate) kernel: Duration,
-    /// Time of the tracer's kernels that encode logs on the device. 0 with streamed logs, which the host
-    /// encodes.
+    /// Kernels that encode logs on the device. 0 with streamed logs, which the host encodes.
     pub(crate) encoding: Duration,
     /// Copying the trace from the device, while the program waits.
     pub(crate) copy: Duration,
-    /// Sorting, compressing and writing the trace with its index, partly while the program runs. Ends when
-    /// the system has taken all bytes and the file is closed; they may not be on the disk yet.
+    /// Sorting, compressing and writing the trace, partly while the program runs, until the file is closed.
+    /// Its bytes may not be on the disk yet.
     pub(crate) write: Duration,
-    /// The whole program: copying the input, kernels, copying the result and, for a traced run, copying and
-    /// writing the trace. Without `setup` and `end`.
+    /// Copying the input, kernels, copying the result and, for a traced run, copying and writing the trace.
+    /// Without `setup` and `end`.
     pub(crate) whole: Duration,
 }
 
 impl Times {
-    /// Returns the mean of several runs' times.
-    ///
-    /// # Panics
-    /// If there are no runs.
+    /// Returns the mean of several runs' times. Panics if there are no runs.
     pub(crate) fn mean(runs: &[Self]) -> Self {
         let count = u32::try_from(runs.len()).expect("a sample has few runs");
         let mean = |of: fn(&Self) -> Duration| runs.iter().map(of).sum::<Duration>() / count;
@@ -76,7 +70,6 @@ impl Times {
 
 pub(crate) struct Recorded<'s> {
     pub(crate) run: SubjectRun<'s>,
-    /// Counts of the session.
     pub(crate) report: LaunchReport,
     /// Totals of the file: bytes, frames, chunks, events and payload bytes.
     pub(crate) summary: Summary,
@@ -84,8 +77,8 @@ pub(crate) struct Recorded<'s> {
     pub(crate) path: PathBuf,
 }
 
-/// Returns the options of a recording with `memory` bytes of device memory, or with [`STREAMED_BYTES`] if the
-/// recording is streamed and that is less.
+/// Returns the options of a recording with `memory` bytes of device memory, or at most [`STREAMED_BYTES`] if
+/// it is streamed.
 pub(crate) fn session_options(codec: &Codec, dual: bool, memory: u64) -> RecordingSpec {
     let memory = match codec.recording.policy {
         Policy::Stream => memory.min(STREAMED_BYTES),
@@ -140,7 +133,6 @@ pub(crate) fn traced<'s>(
 }
 
 impl Bench {
-    /// Opens the device and creates a folder for traces, which is removed on drop.
     pub(crate) fn open(target: &Target) -> anyhow::Result<Self> {
         let device = machine::open(target.device)?;
         let folder = files::scratch(target.scratch.as_deref())?;
@@ -208,9 +200,8 @@ impl Bench {
                 "{lost} of {attempted} events are lost with all memory, {}: allow more with --max-memory",
                 MemorySize(memory)
             );
-            // Estimates the memory that all events need, and adds half of the estimate: threads that wait for
-            // others produce different numbers of events from run to run. The next line at least doubles the
-            // memory.
+            // Adds half to the memory that all events need: threads that wait for others produce different
+            // numbers of events from run to run.
             let needed = memory as f64 * attempted as f64 / kept.max(1) as f64 * 1.5;
             memory = (needed as u64).clamp(memory * 2, u64::MAX).min(self.max_memory);
         }

@@ -33,7 +33,6 @@ pub(crate) trait LaneReference: Sync {
 }
 
 pub(crate) struct SubjectRun<'s> {
-    /// Total kernel time.
     pub(crate) kernel: Duration,
     pub(crate) launches: u32,
     pub(crate) result: Box<dyn RunResult + 's>,
@@ -56,9 +55,8 @@ pub(crate) trait RunResult {
         None
     }
 
-    /// Returns the location of the main loop and its number of events. Unlike
-    /// [`expected_events`](Self::expected_events), the number does not assume that lanes wait for each other
-    /// after the loop.
+    /// Returns the main loop's location and number of events, which does not assume that lanes reconverge
+    /// after it.
     fn expected_rounds(&self) -> Option<(u16, u64)> {
         None
     }
@@ -97,7 +95,6 @@ impl Case {
         Self { program, info, input, thesis: None, asynchronous: false, properties, files: Vec::new(), make }
     }
 
-    /// Sets the row of the thesis's Table A.1 for comparison.
     #[must_use]
     pub(crate) fn like(mut self, thesis: &'static str) -> Self {
         self.thesis = Some(thesis);
@@ -126,7 +123,6 @@ impl Case {
         self
     }
 
-    /// Adds the grid, if one was given.
     #[must_use]
     pub(crate) fn on_grid(self, grid: Option<Grid>) -> Self {
         match &grid {

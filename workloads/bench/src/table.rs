@@ -12,7 +12,6 @@ pub(crate) struct MarkdownTable {
 }
 
 impl MarkdownTable {
-    /// Creates a table with these headings; the first `words` columns contain text.
     pub(crate) fn new<S: Into<String>>(words: usize, headings: impl IntoIterator<Item = S>) -> Self {
         Self { rows: vec![headings.into_iter().map(Into::into).collect()], words }
     }

@@ -5,11 +5,8 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratios {
     pub(crate) name: &'static str,
-    /// ECL-Tracer's codec.
     pub(crate) ecl: f64,
-    /// bzip2 on the raw trace.
     pub(crate) bzip2: f64,
-    /// gzip on the raw trace.
     pub(crate) gzip: f64,
 }
 

@@ -1,5 +1,4 @@
-//! Runs common compressors on raw traces, to show the sizes that a tracer without a codec could reach
-//! afterwards.
+//! Runs common compressors on raw traces: the sizes that a tracer without a codec could reach.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -11,14 +10,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use warptrace_decoder::{TraceFile, WarpFilter};
 
-/// A single-threaded compressor.
 pub(crate) struct Compressor {
     /// Name and level, as on a command line.
     pub(crate) name: &'static str,
     compress: fn(Input<'_>, Counter) -> io::Result<Counter>,
 }
 
-/// Bytes to compress, and an optional deadline.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     bytes: &'a [u8],
@@ -26,7 +23,7 @@ struct Input<'a> {
 }
 
 impl Input<'_> {
-    /// Writes all bytes to `encoder`; returns an error of kind `TimedOut` if the deadline passes.
+    /// Writes all bytes to `encoder`. Fails with `TimedOut` if the deadline passes.
     fn feed(self, encoder: &mut impl Write) -> io::Result<()> {
         for part in self.bytes.chunks(1 << 20) {
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -95,8 +92,8 @@ impl Compressor {
     }
 }
 
-/// Returns the start of the raw trace in `path`, at most `limit` bytes. An event has five bytes: location,
-/// then mask in little-endian order. Events are ordered by launch and warp.
+/// Returns at most `limit` bytes of the raw trace in `path`, ordered by launch and warp. An event has five
+/// bytes: location, then mask in little-endian order.
 pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     let trace = TraceFile::open(path)?;
     let mut bytes = Vec::new();
@@ -119,9 +116,8 @@ pub(super) fn raw_prefix(path: &Path, limit: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs every compressor on every input, `jobs` at a time. As each ends, calls `done` with the input, the
-/// compressor, and its size and time, or `None` if the deadline passed. Each compressor runs on one core and
-/// is timed separately.
+/// Runs every compressor on every input, `jobs` at a time, each on one core. As each ends, calls `done` with
+/// the input, the compressor, and its size and time, or `None` if the deadline passed.
 pub(super) fn run_all(
     inputs: &[&[u8]],
     jobs: usize,

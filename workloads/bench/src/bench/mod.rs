@@ -100,10 +100,10 @@ fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Runs a case untraced and with each codec, in turns, so that drift affects all of them equally. Each turn
-/// takes a sample of each: one run, or the mean of several short ones. Takes `runs` turns after a warm-up
-/// turn, or fewer (at least one) if the deadline passes. Returns the raw trace of the last turn and its
-/// number of events.
+/// Runs a case untraced and with each codec, in turns, so that drift affects all of them equally. A turn
+/// takes a sample of each: one run, or the mean of several short ones. Takes a warm-up turn and `runs` more,
+/// or fewer (at least one) if the deadline passes. Returns the last turn's raw trace and its number of
+/// events.
 fn measure(
     bench: &mut Bench,
     case: &Case,
@@ -116,12 +116,10 @@ fn measure(
     let name = case.name();
     let mut raw = (bench.folder().join(format!("{RAW}.wtrc")), 0);
     let is_gpu = machine::is_gpu(&*bench.device);
-    // Runs per sample, untraced and with each codec. One is enough on the simulator, where times have no
-    // meaning.
+    // Runs per sample, untraced and with each codec. One is enough on the simulator, which measures nothing.
     let mut samples = vec![1; codecs.len() + 1];
     let enough = |times: &Times| if is_gpu { averaged(times.kernel, times.whole) } else { 1 };
-    // Turn 0 warms up: it loads the kernels, finds a sufficient amount of memory, and fills the host's
-    // caches.
+    // Turn 0 warms up: it loads the kernels, finds enough memory, and fills the host's caches.
     for turn in 0..=runs {
         if turn > 1 && is_past(deadline) {
             println!("{name}: {} samples, the time limit is reached", turn - 1);
@@ -174,8 +172,7 @@ fn measure(
     Ok(raw)
 }
 
-/// Runs the other compressors on all raw traces, after the last run on the device, so that they do not
-/// disturb the measurements.
+/// Runs the other compressors after the last run on the device, so that they do not disturb measurements.
 fn compress(
     traces: &[(&Case, u64, Vec<u8>)],
     jobs: Option<u32>,

@@ -28,8 +28,8 @@ impl Program<'_> {
         }
     }
 
-    /// Returns the geometric mean over the inputs, and over the programs if there are several; `None` unless
-    /// every input has the value.
+    /// Returns the geometric mean over inputs, and over programs if there are several; `None` if any lacks
+    /// the value.
     pub(crate) fn mean(&self, value: impl Fn(&Subject) -> Option<f64>) -> Option<f64> {
         let of_program = |inputs: &Vec<&Subject>| {
             geometric_mean(&inputs.iter().map(|subject| value(subject)).collect::<Option<Vec<f64>>>()?)
@@ -45,8 +45,7 @@ impl Program<'_> {
     }
 }
 
-/// Returns the thesis's programs in row order, their combination if there are several, and then the other
-/// programs, which the combined mean excludes.
+/// Returns the thesis's programs in row order, their combination if there are several, and then the others.
 pub(crate) fn programs(measurements: &Measurements) -> Vec<Program<'_>> {
     let mut programs: Vec<Program<'_>> = Vec::new();
     for subject in &measurements.subjects {
@@ -137,8 +136,7 @@ mod tests {
 
     #[test]
     fn each_program_counts_once_and_a_missing_value_is_not_passed_over() {
-        // Overheads are 2 and 8 for one program and 16 for the other: means 4 and 16, combined 8. The third
-        // program is not the thesis's.
+        // Overheads 2 and 8 for one program and 16 for the other: means 4 and 16, combined 8.
         let mut rows = vec![
             row("matmul", "zero", UNTRACED, 1.0),
             row("matmul", "zero", "ecl", 5.0),

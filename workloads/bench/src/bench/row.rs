@@ -6,7 +6,6 @@ use warptrace_format::RAW_EVENT_BYTES;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
-    /// A run of the program, traced or untraced.
     #[default]
     Run,
     /// Another compressor on the raw trace.
@@ -19,7 +18,6 @@ pub(crate) struct BenchRow {
     /// Date of the run (UTC).
     pub(crate) date: String,
     pub(crate) commit: String,
-    /// Device and host.
     pub(crate) machine: String,
     pub(crate) driver: String,
     /// `cuda` or `simulator`; times from the latter are not performance.
@@ -31,7 +29,6 @@ pub(crate) struct BenchRow {
     pub(crate) kind: Kind,
     /// Codec, or compressor with its level.
     pub(crate) codec: String,
-    /// Number of the sample, from 1.
     pub(crate) repetition: u32,
     pub(crate) launches: u32,
     /// Number of runs that the times are means of.
@@ -47,7 +44,6 @@ pub(crate) struct BenchRow {
     pub(crate) setup_s: f64,
     /// All kernels of the program; for a compressor, its time.
     pub(crate) kernel_s: f64,
-    /// Encoding kernels.
     pub(crate) encoding_s: f64,
     /// Copying the trace from the device.
     pub(crate) copy_s: f64,

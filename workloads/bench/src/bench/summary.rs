@@ -7,7 +7,6 @@ use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::table::{MarkdownTable, count, digits, seconds};
 use crate::thesis;
 
-/// Rows of one program on one input.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) program: String,
@@ -17,7 +16,6 @@ pub(crate) struct Subject {
     rows: Vec<BenchRow>,
 }
 
-/// All rows, by program and input.
 #[derive(Clone, Debug)]
 pub(crate) struct Measurements {
     pub(crate) subjects: Vec<Subject>,
@@ -25,7 +23,6 @@ pub(crate) struct Measurements {
 }
 
 impl Subject {
-    /// Names of the codecs in row order, untraced first.
     pub(crate) fn codecs(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for row in self.rows.iter().filter(|row| row.kind == Kind::Run) {
@@ -36,7 +33,6 @@ impl Subject {
         names
     }
 
-    /// Returns the median over the runs of a codec; `None` without runs.
     pub(crate) fn median(&self, codec: &str, of: impl Fn(&BenchRow) -> f64) -> Option<f64> {
         let runs = self.rows.iter().filter(|row| row.kind == Kind::Run && row.codec == codec);
         median(runs.map(of).collect())
@@ -67,8 +63,8 @@ impl Subject {
         self.rows.iter().find(|row| row.kind == Kind::Compressor && row.codec == name)
     }
 
-    /// Returns the total time with another compressor: raw recording, then compression. If only the start of
-    /// the trace was compressed (see [`BenchRow::is_prefix`]), scales the compression time up.
+    /// Returns the total time of a raw recording and another compressor, scaled up from a prefix if
+    /// necessary.
     pub(crate) fn time_with(&self, compressor: &BenchRow) -> Option<f64> {
         let raw = self.median(RAW, |row| row.whole_s)?;
         Some(raw + compressor.whole_s * compressor.trace_bytes() as f64 / compressor.raw_bytes as f64)
@@ -109,10 +105,7 @@ pub(super) fn cell(number: Option<f64>) -> String {
 }
 
 impl Measurements {
-    /// Groups rows by program and input.
-    ///
-    /// # Panics
-    /// If there are no rows.
+    /// Groups rows by program and input. Panics if there are no rows.
     pub(crate) fn new(rows: Vec<BenchRow>) -> Self {
         let first = rows.first().expect("there is a line").clone();
         let mut subjects: Vec<Subject> = Vec::new();
@@ -131,7 +124,6 @@ impl Measurements {
         Self { subjects, first }
     }
 
-    /// Returns true if the times come from the simulator and say nothing about performance.
     pub(crate) fn is_simulated(&self) -> bool {
         self.first.device == "simulator"
     }

@@ -11,7 +11,6 @@ use crate::runs::Times;
 use crate::subject::Case;
 use crate::{date, files};
 
-/// Writes rows and keeps them.
 pub(super) struct Writer {
     file: csv::Writer<File>,
     /// Values shared by all rows.

@@ -19,11 +19,10 @@ use crate::table::count;
 /// Number of warps that a thread decodes at a time.
 const WARPS_AT_ONCE: u32 = 2048;
 
-/// Seed of the second simulated run, different from the first one's.
 const OTHER_SEED: u64 = 1;
 
 /// Runs a small case on this device and on the simulator with each codec. Compares the lanes of both with
-/// each other and, if the program has a reference, with the CPU.
+/// each other and with the program's reference on the CPU, if it has one.
 pub(super) fn check_twins(
     bench: &mut Bench,
     case: &Case,
@@ -120,8 +119,7 @@ fn thread(info: &LaunchInfo, warp: u32, lane: u32) -> Option<u64> {
         .then(|| u64::from(block) * u64::from(info.threads_per_block()) + u64::from(thread))
 }
 
-/// Returns the digests of all warps of a launch, by warp. Decodes in parallel, and never holds all events in
-/// memory.
+/// Returns the digests of a launch, by warp. Decodes in parallel, and never holds all events in memory.
 fn digests(trace: &TraceFile, info: &LaunchInfo) -> Result<Vec<LaneDigests>, DecodeError> {
     let next = AtomicU32::new(0);
     let digests = Mutex::new(vec![LaneDigests::default(); info.warps() as usize]);

@@ -1,5 +1,4 @@
-//! Checks one case on one device: results, counts, lossless decoding, losses, and lanes against the
-//! reference.
+//! Checks one case on one device: results, counts, lossless decoding, losses, and lanes.
 
 use std::ops::ControlFlow;
 
@@ -78,8 +77,8 @@ struct Expected {
     rounds: Option<(u16, u64)>,
 }
 
-/// Maximum share of additional events from separate exits of a loop: a warp that reserves log memory while it
-/// is diverged lets waiting lanes go ahead (see `docs/contributors/recording.md`).
+/// Maximum share of additional events from early exits of a loop: a warp that reserves log memory while it is
+/// diverged lets waiting lanes go ahead (see `docs/contributors/recording.md`).
 const MOST_EARLY_EXITS: f64 = 0.003;
 
 impl Expected {
@@ -125,8 +124,7 @@ impl Expected {
         ))
     }
 
-    /// Checks the sum of active lanes over all masks. Returns text that continues the text about events;
-    /// empty without an expected value.
+    /// Checks the sum of active lanes over all masks. Returns the end of a sentence.
     fn check_lanes(&self, recorded: &Recorded<'_>) -> Result<String, String> {
         let Some(expected) = self.lanes else { return Ok(String::new()) };
         let found = sum_over_events(recorded, |event| u64::from(event.mask.count_ones()))?;
@@ -180,7 +178,6 @@ impl Expected {
     }
 }
 
-/// Returns the number of additional events as a share of the expected number.
 fn early(attempted: u64, expected: u64) -> f64 {
     attempted.saturating_sub(expected) as f64 / expected.max(1) as f64
 }
@@ -203,8 +200,7 @@ fn verify(recorded: &Recorded<'_>) -> Result<VerifyReport, String> {
     TraceFile::open(&recorded.path).map(|trace| trace.verify()).map_err(|error| error.to_string())
 }
 
-/// Records with as little memory as the launches need: results must not change, and every loss must be
-/// counted.
+/// Records with as little memory as the launches need. Results must not change; every loss must be counted.
 fn check_little_memory(
     bench: &mut Bench,
     subject: &dyn Subject,
@@ -280,13 +276,11 @@ mod tests {
         None,
         Wrong,
         ChangesWhenTraced,
-        /// The kernel records one event too few.
         EventMissing,
         /// Lanes leave the loop separately once, which is allowed.
         EarlyExit,
         /// Lanes leave the loop separately too often.
         EarlyExits,
-        /// The kernel records one event too many in the loop.
         RoundTooMany,
         /// The kernel records one event too many, and the expected number of rounds is unknown.
         EventTooMany,

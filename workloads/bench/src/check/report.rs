@@ -16,7 +16,6 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Creates an empty report. Checks that would begin after the deadline are left out.
     pub(super) fn new(deadline: Option<Instant>) -> Self {
         Self {
             table: MarkdownTable::new(5, ["program", "input", "check", "result", "what was found"]),

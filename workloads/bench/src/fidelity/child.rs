@@ -19,7 +19,6 @@ use crate::{files, machine, programs, runs};
 pub(super) const TRACE: &str = "trace.wtrc";
 pub(super) const STORY: &str = "run.json";
 
-/// Report of a run to its parent process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Story {
     /// Names of the kernels, in launch order.
@@ -29,7 +28,6 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Returns the launches that are profiled.
     pub(super) fn profiled(&self) -> &[String] {
         &self.launches[..self.launches.len().min(MAX_LAUNCHES)]
     }

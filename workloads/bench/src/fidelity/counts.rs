@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-/// A trace point of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Point {
     /// Name of the kernel; the original name for a traced copy as well.
@@ -11,7 +10,6 @@ pub(crate) struct Point {
     pub(crate) location: u16,
 }
 
-/// Number of executions of a trace point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passed {
     /// Events: warp executions of the trace point.
@@ -37,8 +35,7 @@ impl AddAssign for Passed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     passed: BTreeMap<Point, Passed>,
-    /// Points whose events are an upper bound: their mark is conditional, and also counts warps without an
-    /// active lane.
+    /// Points whose mark is conditional: it also counts warps without an active lane.
     bounds: BTreeSet<Point>,
 }
 
@@ -92,16 +89,14 @@ impl Counts {
         self.passed.iter().filter(|(point, _)| is_exact(point)).map(|(_, passed)| passed.events).sum()
     }
 
-    /// Returns the trace points with different numbers of events in `self` and `other`, with both numbers, in
-    /// order. Ignores upper bounds.
+    /// Returns the trace points with different numbers of events, and both numbers. Ignores upper bounds.
     pub(crate) fn event_differences(&self, other: &Self) -> Vec<(Point, u64, u64)> {
         let mut differences = self.differences(other, |passed| passed.events);
         differences.retain(|(point, ..)| !self.bounds.contains(point) && !other.bounds.contains(point));
         differences
     }
 
-    /// Returns the trace points with different numbers of lanes in `self` and `other`, with both numbers, in
-    /// order.
+    /// Returns the trace points with different numbers of lanes, and both numbers.
     pub(crate) fn lane_differences(&self, other: &Self) -> Vec<(Point, u64, u64)> {
         self.differences(other, |passed| passed.lanes)
     }
@@ -117,8 +112,8 @@ impl Counts {
             .collect()
     }
 
-    /// Returns the sum of the absolute differences of events over all trace points, divided by the events of
-    /// `self`. 0 if all numbers are equal; infinite if only `other` has events. Ignores upper bounds.
+    /// Returns the sum of the absolute differences of events over all points but upper bounds, divided by the
+    /// events of `self`. 0 if all numbers are equal; infinite if only `other` has events.
     pub(crate) fn distance(&self, other: &Self) -> f64 {
         let differences = self.event_differences(other);
         let different: u64 = differences.iter().map(|(_, one, two)| one.abs_diff(*two)).sum();
@@ -126,7 +121,6 @@ impl Counts {
     }
 }
 
-/// Returns the trace points in any of the counts, in order.
 pub(crate) fn union<'a>(counts: impl IntoIterator<Item = &'a Counts>) -> Vec<Point> {
     let points: BTreeSet<&Point> = counts.into_iter().flat_map(Counts::points).collect();
     points.into_iter().cloned().collect()

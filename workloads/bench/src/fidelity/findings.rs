@@ -1,5 +1,4 @@
-//! Evaluates the counts of a program: whether the trace matches the traced kernel, and how much that differs
-//! from the untraced one.
+//! Evaluates counts: whether a trace matches the traced kernel, and how far that is from the untraced one.
 
 use super::counts::{Counts, Point};
 use super::modes::Mode;
@@ -28,7 +27,6 @@ pub(super) struct Findings {
     pub(super) asynchronous: bool,
     /// Counts from the marks of the untraced kernel, by run; at least one.
     pub(super) untraced: Vec<Counts>,
-    /// The same with additional instructions.
     pub(super) slower: Vec<(Slower, Counts)>,
     pub(super) recordings: Vec<Recording>,
 }
@@ -50,14 +48,13 @@ impl Findings {
         pairs.max_by(f64::total_cmp)
     }
 
-    /// Returns the distance of a trace from the untraced run: the sum of the absolute differences of events
-    /// over all trace points, divided by the untraced run's events.
+    /// Returns the [distance](Counts::distance) of a trace from the untraced run.
     pub(super) fn distance(&self, decoded: &Counts) -> f64 {
         self.reference().distance(decoded)
     }
 
     /// Returns whether a trace is as close to the reference as untraced runs are to each other; `None` if
-    /// there is only one untraced run.
+    /// there is only one.
     pub(super) fn is_within_spread(&self, decoded: &Counts) -> Option<bool> {
         self.spread().map(|spread| self.distance(decoded) <= spread)
     }

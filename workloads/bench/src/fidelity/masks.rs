@@ -1,8 +1,7 @@
-//! `fidelity --against`: compares the simulator's events with the card's.
+//! `fidelity --against`: compares the simulator's events at each location with a GPU's.
 //!
-//! Reads the tables that `fidelity` wrote on a GPU, runs the same programs on the same inputs on the
-//! simulator, and compares the number of events at each location. The card's numbers come from hardware
-//! counters in untraced kernels.
+//! Reads the tables that `fidelity` wrote on the GPU, and runs the same programs on the same inputs. The
+//! GPU's numbers come from hardware counters in untraced kernels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -85,8 +84,7 @@ struct Compared {
 }
 
 impl Compared {
-    /// Returns each location with its counts on both devices, and the difference of events relative to the
-    /// card's.
+    /// Returns each location with its counts on both devices, and their difference relative to the card's.
     fn rows(&self) -> impl Iterator<Item = (Point, Passed, Passed, f64)> {
         union([&self.card, &self.simulator]).into_iter().map(|point| {
             let (card, simulator) = (self.card.at(&point), self.simulator.at(&point));
@@ -97,7 +95,7 @@ impl Compared {
 }
 
 /// Compares all programs in the tables and writes `simulator-masks.md`. Returns true if each location is near
-/// or the reason for its difference is known.
+/// or its difference is known.
 pub(super) fn run(arguments: &Fidelity) -> anyhow::Result<bool> {
     let mut card = Card::default();
     for path in &arguments.against {

@@ -46,11 +46,10 @@ use crate::machine::{self, Machine};
 use crate::subject::Case;
 use crate::{files, programs, progress, table};
 
-/// Untraced runs of a program that is not asynchronous. They differ only in the order of warps.
+/// Untraced runs of a synchronous program, which differ only in the order of warps.
 const SYNCHRONOUS_RUNS: u32 = 2;
 const RUN_LIMIT: Duration = Duration::from_secs(120);
-/// Number of launches per run that are profiled, from the first one. Profiling hundreds of launches would
-/// take minutes.
+/// Number of launches per run that are profiled; hundreds would take minutes.
 const MAX_LAUNCHES: usize = 50;
 /// Maximum memory for repeated runs after lost events.
 const MAX_MEMORY: MemorySize = MemorySize(64 << 30);
@@ -263,10 +262,7 @@ impl Comparison<'_> {
         Ok(Profiled { counts, story })
     }
 
-    /// Notes a failed run and continues, so that the numbers of other runs are kept.
-    ///
-    /// # Errors
-    /// The error itself, if it would affect all runs (missing permission).
+    /// Notes a failed run and continues. Returns the error if it would affect all runs (missing permission).
     fn failed(&mut self, run: String, error: anyhow::Error) -> anyhow::Result<()> {
         if error.is::<NoPermission>() {
             return Err(error);

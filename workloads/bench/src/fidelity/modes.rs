@@ -13,7 +13,6 @@ const OTHER_MEMORY: MemorySize = MemorySize(16 << 30);
 /// Program that is also recorded with other memory: the behaviour of its warps is the easiest to disturb.
 const WITH_OTHER_MEMORY: &str = "stress";
 
-/// A way to run a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Mode {
     pub(crate) name: String,
@@ -59,10 +58,7 @@ fn codec(name: &str) -> &'static Codec {
     CODECS.iter().find(|codec| codec.name == name).expect("the names are those of the list; see the test")
 }
 
-/// Returns the mode with this name.
-///
-/// # Errors
-/// If it does not exist; the error lists the known names.
+/// Returns the mode with this name. If it does not exist, the error lists the known names.
 pub(crate) fn named(case: &Case, name: &str) -> anyhow::Result<Mode> {
     let mut modes = recordings(case);
     modes.insert(0, untraced());

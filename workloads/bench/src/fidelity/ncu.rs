@@ -1,10 +1,9 @@
 //! Runs a program under Nsight Compute and reads the counts of its marks.
 //!
-//! Requests three metrics by name instead of the section `SourceCounters`, which has many others. ncu then
-//! runs each kernel twice instead of five times. It restores device memory (and pinned host memory) before
-//! the second run, so a traced kernel leaves the logs of one run, and the metrics belong to that run. The
-//! counts that the kernel itself keeps in memory equal the metrics even if each run differs (checked with ncu
-//! 2025.3.1 on an H200).
+//! Requests three metrics by name instead of the section `SourceCounters`, so that ncu runs each kernel twice
+//! and not five times. It restores device memory (and pinned host memory) before the second run, so a traced
+//! kernel leaves the logs of the run that the metrics belong to. They equal the counts that the kernel keeps
+//! in memory, even if each run differs (checked with ncu 2025.3.1 on an H200).
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -45,11 +44,7 @@ pub(crate) struct Ncu {
 }
 
 impl Ncu {
-    /// Finds ncu: the given file, or the first one on the PATH, or the one with the highest version in the
-    /// usual folders.
-    ///
-    /// # Errors
-    /// If it does not exist.
+    /// Finds ncu: the given file, the first one on the PATH, or the highest version in the usual folders.
     pub(crate) fn find(named: Option<&Path>) -> anyhow::Result<Self> {
         match named {
             Some(path) if path.is_file() => Ok(Self { path: path.to_owned() }),
@@ -81,10 +76,8 @@ impl Ncu {
     }
 
     /// Runs `program` with its arguments and with `marks` as `WARPTRACE_MARKS`. Profiles its first `launches`
-    /// launches of `kernels`, or of their traced copies. Writes messages to files in `folder`.
-    ///
-    /// # Errors
-    /// If ncu or the program fails or takes longer than `limit`, or if ncu's output cannot be parsed.
+    /// launches of `kernels`, or of their traced copies. Writes messages to files in `folder`. Fails if ncu
+    /// or the program fails or takes longer than `limit`, or if ncu's output cannot be parsed.
     pub(crate) fn profile(
         &self,
         (kernels, traced, launches): (&[&str], bool, usize),
@@ -121,8 +114,7 @@ impl Ncu {
     }
 }
 
-/// Returns the files `folder/PREFIX.../suffix`, highest version first. Compares numbers in the names
-/// numerically.
+/// Returns the files `folder/PREFIX.../suffix`, highest version first. Compares numbers by value.
 fn versions(folder: &Path, prefix: &str, suffix: &str) -> Vec<PathBuf> {
     let numbers = |name: &str| -> Vec<u64> {
         name.split(|character: char| !character.is_ascii_digit())
@@ -183,11 +175,10 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     if status.is_none() {
         #[cfg(unix)]
         if let Ok(group) = i32::try_from(child.id()) {
-            // SAFETY: `kill` accesses no memory. The child has not been reaped, so the id of its group cannot
-            // belong to other processes.
+            // SAFETY: `kill` accesses no memory. The child is not reaped, so its group's id is not reused.
             unsafe { libc::kill(-group, libc::SIGKILL) };
         }
-        // Kills the child on systems without groups; otherwise, it has already been killed.
+        // Kills the child on systems without groups.
         let _ = child.kill();
         child.wait()?;
     }

@@ -9,9 +9,9 @@ const MOST_AT_START: u32 = 100_000;
 /// Additional instructions of an untraced kernel that only take time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slower {
-    /// Number of instructions for each event.
+    /// Instructions for each event.
     Each(u32),
-    /// Number of instructions at the kernel's start.
+    /// Instructions at the kernel's start.
     AtStart(u32),
 }
 

@@ -33,7 +33,6 @@ const LANES_ON: [&str; 2] = ["thread_inst_executed_true", "Predicated-On Thread 
 pub(crate) struct ProfiledLaunch {
     /// Original name of the kernel.
     pub(crate) kernel: String,
-    /// Whether it was the traced copy.
     pub(crate) traced: bool,
     pub(crate) counts: Counts,
 }
@@ -48,10 +47,8 @@ struct Columns {
     lanes_on: Option<usize>,
 }
 
-/// Parses the output of ncu. Returns the launches in the order of their tables.
-///
-/// # Errors
-/// If a table lacks a column, or the line of a mark is malformed; the error names the line.
+/// Parses the output of ncu into launches, in order. The error names the line if a table lacks a column or a
+/// mark is malformed.
 pub(crate) fn read(text: &str) -> anyhow::Result<Vec<ProfiledLaunch>> {
     let mut launches: Vec<ProfiledLaunch> = Vec::new();
     let mut columns = None;
@@ -158,11 +155,8 @@ fn add_mark(
     Ok(())
 }
 
-/// Returns the profiled launches, one per entry of `kernels`, in order. Some versions of ncu print each table
-/// twice in succession; the second copy is dropped.
-///
-/// # Errors
-/// A message, if the tables do not match `kernels`.
+/// Returns the profiled launches, one per entry of `kernels`, in order. Drops the second copy of a table,
+/// which some versions of ncu print. Fails if the tables do not match `kernels`.
 pub(crate) fn of_launches(
     tables: Vec<ProfiledLaunch>,
     kernels: &[String],

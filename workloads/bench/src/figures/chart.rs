@@ -6,14 +6,11 @@ use plotters::style::RGBColor;
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) title: String,
-    /// Origin of the numbers.
     pub(super) origin: String,
     pub(super) axis: &'static str,
     pub(super) log: bool,
     pub(super) groups: Vec<String>,
-    /// The bars of each group, from left to right.
     pub(super) series: Vec<Series>,
-    /// A named, shaded range of values.
     pub(super) band: Option<Band>,
     pub(super) notes: Vec<String>,
     pub(super) warning: Option<&'static str>,
@@ -32,7 +29,6 @@ pub(super) struct Series {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fill {
     Full,
-    /// Light tone of the colour.
     Light,
     /// Outline only, for numbers of the thesis.
     Outline,

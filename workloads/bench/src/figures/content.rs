@@ -1,5 +1,5 @@
-//! Numbers of the figures. Figures keep the thesis's numbers and show the same quantities for this project's
-//! programs and inputs, with every codec of the table. The overviews show each program once.
+//! Numbers of the figures: the thesis's quantities for this project's programs and inputs, with every codec,
+//! next to the thesis's numbers. The overviews show each program once.
 
 use plotters::style::RGBColor;
 
@@ -8,8 +8,8 @@ use crate::bench::{BenchRow, COMPRESSORS, Measurements, Program, Subject, progra
 use crate::codecs::{MAIN, RAW, UNTRACED};
 use crate::thesis::{self, Ratios};
 
-/// Colours that colour-blind readers can distinguish: Okabe and Ito, "Color Universal Design" (2008). Codecs
-/// and compressors have different colours, because they appear next to each other.
+/// Distinct with colour blindness: Okabe and Ito, "Color Universal Design" (2008). Codecs and compressors
+/// appear next to each other and have different colours.
 const CODEC_COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(86, 180, 233), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
 const COMPRESSOR_COLOURS: [RGBColor; 4] =
@@ -191,7 +191,6 @@ impl Content<'_> {
         chart
     }
 
-    /// Returns a chart with a group for each program and for all programs.
     fn chart_by_program(&self, title: &str, axis: &'static str, series: Vec<Series>) -> Chart {
         let mut chart = self.chart(title, axis, series);
         chart.groups = programs(self.measurements).iter().map(Program::label).collect();

@@ -30,7 +30,6 @@ const WARNING: RGBColor = RGBColor(190, 20, 20);
 const BAND: RGBColor = RGBColor(250, 236, 190);
 const BAND_LINE: RGBColor = RGBColor(190, 150, 20);
 
-/// Registers the font that is part of the program.
 pub(super) fn register_font() -> anyhow::Result<()> {
     let fonts = [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())];
     for (style, bytes) in fonts {
@@ -203,8 +202,7 @@ impl Plotter<'_> {
         Ok(())
     }
 
-    /// Returns the lines of a label: first the program (its first word), then one line per comma-separated
-    /// part, or several for a part that is too wide.
+    /// Returns the lines of a label: the program (its first word), then each comma-separated part, wrapped.
     fn wrap(&self, label: &str, font: &Text) -> anyhow::Result<Vec<String>> {
         let (program, input) = label.split_once(' ').unwrap_or((label, ""));
         let mut lines = vec![program.to_owned()];

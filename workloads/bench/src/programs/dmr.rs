@@ -38,8 +38,7 @@ pub(super) fn long(selection: &Selection<'_>) -> Case {
     case(selection, &name, move || Ok(generate::mesh_r1m_like(points as usize, SEED)?))
 }
 
-/// Returns a refinement with the same grid on every device, because the result depends on the number of
-/// threads.
+/// Returns a refinement with the same grid on every device, because the result depends on it.
 pub(super) fn twin(quick: bool) -> Case {
     on_small_grid(if quick { 100 } else { 2_000 })
 }

@@ -76,7 +76,6 @@ impl Subject for Fault {
     }
 }
 
-/// The kernel has no result apart from ending.
 struct Ended;
 
 impl RunResult for Ended {

@@ -15,7 +15,7 @@ use warptrace_workloads::fractal::{self, FractalOptions, Paths, Region};
 
 use crate::subject::{Case, LaneReference, RunResult, Subject, SubjectRun};
 
-/// The thesis's three depths at a width of 2,048 pixels.
+/// The thesis's three depths.
 const FULL: [(u32, &str); 3] = [
     (1024, "fractal 2048, depth 1024"),
     (2048, "fractal 2048, depth 2048"),
@@ -98,7 +98,7 @@ fn parse_region(text: &str) -> Result<[f64; 3], String> {
 
 struct Fractal {
     options: FractalOptions,
-    /// Every pixel's path on the CPU. Computed only once, because it takes ten billion steps at full size.
+    /// Paths of all pixels on the CPU, computed once: they take ten billion steps at full size.
     paths: OnceLock<Paths>,
     picture: Option<PathBuf>,
 }
@@ -125,8 +125,7 @@ impl Subject for Fractal {
     }
 
     fn lanes(&self) -> Option<&dyn LaneReference> {
-        // Computes the paths first: callers request lanes in parallel, and a task that computed the paths
-        // would wait for tasks that wait for it.
+        // Computes the paths before callers request lanes in parallel: a task that did so would deadlock.
         self.paths();
         Some(self)
     }
@@ -169,7 +168,7 @@ impl RunResult for Picture<'_> {
 }
 
 /// Writes `image` (`width` pixels per row) as an 8-bit greyscale PNG. Pixels that reached the depth are
-/// black. The others are darker the sooner they escaped, on a logarithmic scale.
+/// black, others the darker the sooner they escaped, on a logarithmic scale.
 fn write_png(
     output: impl std::io::Write,
     image: &[u32],

@@ -121,7 +121,6 @@ impl GraphInput {
         Ok(generate::random_weights(graph, THESIS_WEIGHTS, self.seed)?)
     }
 
-    /// Adds the graph to a case's properties.
     pub(super) fn named(&self, case: Case) -> Case {
         let case = case.with(&[("graph", &self.graph)]);
         match &self.graph {

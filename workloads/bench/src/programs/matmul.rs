@@ -1,5 +1,4 @@
-//! Matrix multiplication. Not one of the thesis's programs, but typical of programs that use a GPU's
-//! arithmetic units fully.
+//! Matrix multiplication. Typical of programs that use a GPU's arithmetic units fully; not in the thesis.
 
 use std::borrow::Cow;
 
@@ -21,8 +20,7 @@ pub(crate) fn size(quick: bool) -> u32 {
     if quick { 128 } else { matmul::DEFAULT_SIZE }
 }
 
-/// Returns a case with a size that is not a multiple of a tile, so that quadrants and warps at the edges
-/// diverge.
+/// Returns a case whose size is no multiple of a tile, so that quadrants and warps at the edges diverge.
 pub(super) fn twin(quick: bool) -> Case {
     case(if quick { 72 } else { 200 })
 }

@@ -42,8 +42,7 @@ pub(super) fn long(selection: &Selection<'_>) -> Case {
     case(selection, "amazon0312-like, 2^20 nodes", make)
 }
 
-/// Returns a graph of 2^24 nodes. Of the generators' families with hubs, only this one generates it in
-/// seconds.
+/// Returns a graph of 2^24 nodes, with the only generator with hubs that makes it in seconds.
 pub(super) fn huge(selection: &Selection<'_>) -> Case {
     let (nodes, input) = if selection.quick {
         (3_000, "internet-like, 3,000 nodes")

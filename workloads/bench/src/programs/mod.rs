@@ -24,12 +24,9 @@ const SEED: u64 = 1;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Selection<'a> {
-    /// Selects inputs small enough for the simulator. Otherwise, inputs are the thesis's or from the same
-    /// families.
+    /// Selects inputs small enough for the simulator; otherwise the thesis's or similar ones.
     pub(crate) quick: bool,
-    /// Folder with real inputs.
     pub(crate) inputs: Option<&'a Path>,
-    /// Grid of the programs with persistent blocks.
     pub(crate) grid: Option<Grid>,
     /// Only these programs; all if empty.
     pub(crate) programs: &'a [String],
@@ -92,8 +89,8 @@ pub(crate) fn in_processes(inputs: Inputs, selection: &Selection<'_>) -> anyhow:
     selected(lists, selection.programs)
 }
 
-/// Returns the cases for the comparison with hardware counters, of the given `programs` or of all if it is
-/// empty. Inputs are small, because a profiler runs each kernel twice and slowly.
+/// Returns small cases, because a profiler runs each kernel twice and slowly; of all `programs` if it is
+/// empty.
 pub(crate) fn fidelity(programs: &[String]) -> anyhow::Result<Vec<Case>> {
     let lists = vec![
         vec![fractal::case(1024, 512)],
@@ -124,13 +121,12 @@ fn selected(lists: Vec<Vec<Case>>, programs: &[String]) -> anyhow::Result<Vec<Ca
     Ok(cases)
 }
 
-/// Keeps the cases of the given programs, or all if there are none.
 fn keep_chosen(cases: &mut Vec<Case>, programs: &[String]) {
     cases.retain(|case| programs.is_empty() || programs.iter().any(|name| name == case.program));
 }
 
-/// Returns the programs whose lanes do not depend on the order of threads, with inputs small enough to run on
-/// the simulator as well and to compare lane by lane. (MIS and MST are asynchronous.)
+/// Returns small cases of programs whose lanes do not depend on the order of threads, to compare by lane.
+/// (MIS and MST are asynchronous.)
 pub(crate) fn twins(selection: &Selection<'_>) -> Vec<Case> {
     let Selection { quick, programs, .. } = *selection;
     let mut cases = vec![

@@ -51,8 +51,8 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
     vec![few.like("N-body, 50,000 bodies"), many.like("N-body, 60,000 bodies"), sources]
 }
 
-/// Returns the sizes of the cases. The thesis's sizes use less than half of a large GPU. The third size has
-/// enough whole blocks for all of it, and about as many interactions.
+/// Returns the sizes of the cases. The thesis's use less than half of a large GPU. The third size has enough
+/// whole blocks for all of it, and about as many interactions.
 pub(crate) fn sizes(quick: bool) -> [Size; 3] {
     if quick {
         [Size::all_on_all(500), Size::all_on_all(800), Size::few_on_all(1_024, 200)]
@@ -125,13 +125,12 @@ struct Nbody {
     lanes: Lanes,
 }
 
-/// Digests of all lanes. All lanes with a body take the same path, and all lanes without one.
+/// Digests of all lanes: all with a body take the same path, and so do all without one.
 #[derive(Clone, Copy, Debug)]
 struct Lanes {
     bodies: u64,
     /// `nbody_force` with a body, in the first and in later steps.
     force: [LaneDigest; 2],
-    /// `nbody_integrate` with a body.
     integrate: LaneDigest,
     /// Both kernels without a body.
     without: [LaneDigest; 2],

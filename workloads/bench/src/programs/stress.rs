@@ -1,5 +1,4 @@
-//! Stress: warps that diverge in many ways. The program computes nothing useful, and is the hardest to
-//! record.
+//! Stress: warps that diverge in many ways. Computes nothing useful, and is the hardest to record.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -88,7 +87,6 @@ struct Stress {
     lanes: OnceLock<Lanes>,
 }
 
-/// Digest of every thread's path.
 struct Lanes(Vec<LaneDigest>);
 
 impl Stress {
@@ -150,8 +148,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the minimum number of events of a warp. Its lanes begin each round together. In a round, each
-    /// location has at least as many events as the lane with the most visits.
+    /// Returns the minimum number of events of a warp. Its lanes begin each round together, and each location
+    /// has at least as many events as the lane with the most visits.
     fn fewest_events(options: &StressOptions, warp: u64) -> u64 {
         let mut most: BTreeMap<(u32, u16), u64> = BTreeMap::new();
         for thread in warp * 32..(warp + 1) * 32 {

@@ -17,7 +17,7 @@ use crate::programs::{self, Selection};
 use crate::runs::{self, Recorded, Times, needed_memory};
 use crate::subject::{Subject, SubjectRun};
 
-/// Measurements of one run. Times are in seconds.
+/// Measurements of one run, in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Sample {
     /// Opening the device: the driver and its context.
@@ -25,12 +25,9 @@ pub(super) struct Sample {
     /// From the start of the session until the program can begin: splicing, loading code, allocating the
     /// tracer's memory, creating the file. Untraced: loading the kernels.
     pub(super) setup_s: f64,
-    /// The program's kernels.
     pub(super) kernel_s: f64,
-    /// Encoding kernels.
     pub(super) encoding_s: f64,
-    /// The whole program: copying inputs, launches, copying results; for a traced run, until its file is
-    /// complete and closed.
+    /// Copying inputs, launches, copying results; for a traced run, until its file is complete and closed.
     pub(super) whole_s: f64,
     /// Freeing the tracer's memory.
     pub(super) end_s: f64,
@@ -38,7 +35,6 @@ pub(super) struct Sample {
     pub(super) disk_s: f64,
     /// The whole process as measured by its parent, without making the input.
     pub(super) process_s: f64,
-    /// Generating or loading the input.
     pub(super) input_s: f64,
     pub(super) launches: u32,
     pub(super) attempted: u64,

@@ -35,10 +35,7 @@ impl Children {
         Ok(Self { common, folder })
     }
 
-    /// Runs a program once, with `memory` for the recording.
-    ///
-    /// # Errors
-    /// If the process fails or prints no sample.
+    /// Runs a program once, with `memory` for the recording. Fails if the process fails or prints no sample.
     pub(super) fn run(
         &self,
         case: &Case,

@@ -1,8 +1,6 @@
-//! `whole`: measures the times of whole programs, and how much of their trace each policy keeps. Each run is
-//! a separate process.
-//!
-//! Earlier runs in the same process affect a program's time: the allocator keeps memory, the driver's tables
-//! are filled, and caches are warm. A user's program starts without these.
+//! `whole`: measures times of whole programs, and how much of their trace each policy keeps. Each run is a
+//! separate process, like a user's program: earlier runs in the same process would leave memory in the
+//! allocator, filled tables in the driver, and warm caches.
 
 pub(crate) mod arguments;
 mod child;
@@ -41,8 +39,7 @@ struct CaseRuns {
 }
 
 /// Returns the variants of the measurement. On a GPU they include untraced kernels with the registers of
-/// traced ones. If the command line names no codec, long inputs are not recorded raw, because such traces
-/// exceed every memory.
+/// traced ones. Long inputs are recorded raw only if the command line names codecs: they exceed every memory.
 fn variants(arguments: &Whole, is_gpu: bool) -> anyhow::Result<Vec<Variant>> {
     let mut codecs: Vec<&str> = arguments.target.codecs.iter().map(String::as_str).collect();
     if codecs.is_empty() {
@@ -110,8 +107,8 @@ pub(crate) fn run(arguments: &Whole) -> anyhow::Result<bool> {
     Ok(report::differing(&cases).is_empty())
 }
 
-/// Runs each program once in each variant. The first variant changes from round to round, so that no variant
-/// always follows the same other one.
+/// Runs each program once in each variant. Rounds start with different variants, so that none always follows
+/// the same other one.
 fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyhow::Result<()> {
     for CaseRuns { case, measured } in cases {
         let count = measured.len();
@@ -125,10 +122,9 @@ fn one_round(children: &Children, cases: &mut [CaseRuns], round: usize) -> anyho
     Ok(())
 }
 
-/// Runs a program, and repeats with more memory until nothing is lost or all memory is used. In the latter
-/// case, leaves the variant out if its recording is refused, or if it loses events and not `may_lose`. The
-/// runs also warm caches that persist across processes: the driver's cache of compiled code and the system's
-/// file cache.
+/// Runs a program, with more memory each time, until nothing is lost or all memory is used. Then leaves the
+/// variant out if its recording is refused, or if it loses events and `may_lose` is false. The runs also
+/// warm the driver's cache of compiled code and the system's file cache.
 fn find_memory(
     children: &Children,
     case: &Case,

@@ -46,7 +46,6 @@ impl VariantRuns {
     }
 }
 
-/// Column of a time: its name and value.
 type Column = (&'static str, fn(&Sample) -> f64);
 
 /// Times in the table besides the kernels' and the whole program's.

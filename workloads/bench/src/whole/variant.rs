@@ -10,7 +10,7 @@ use crate::runs;
 pub(super) struct Variant {
     /// Name in tables and on the command line: `untraced`, `CODEC`, or `CODEC / POLICY`.
     pub(super) name: String,
-    /// Codec and policy of the recording; `None`: untraced.
+    /// Codec and policy; `None`: untraced.
     traced: Option<(&'static Codec, Policy)>,
 }
 
@@ -50,8 +50,7 @@ impl Variant {
         self.name == UNTRACED_LIMITED
     }
 
-    /// Returns the options of the recording; `None` if untraced. Without `memory`, the session chooses its
-    /// device memory limit.
+    /// Returns the options of the recording; `None` if untraced. Without `memory`, the session chooses.
     pub(super) fn options(&self, memory: Option<MemorySize>) -> Option<RecordingSpec> {
         let (codec, policy) = self.traced?;
         let mut options = runs::session_options(codec, false, u64::MAX);
