@@ -17,7 +17,6 @@ create_exception!(
     "The trace lacks events, or assumes something of the kernel."
 );
 
-/// Converts an error of opening a file.
 pub(crate) fn of_open(error: &OpenError) -> PyErr {
     match error {
         // Python chooses a subclass such as `FileNotFoundError` by the error number of the system.
@@ -31,7 +30,6 @@ pub(crate) fn of_open(error: &OpenError) -> PyErr {
     }
 }
 
-/// Converts an error of the analysis.
 pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
     let text = error.to_string();
     match error {
@@ -44,7 +42,6 @@ pub(crate) fn of_analysis(error: &AnalysisError) -> PyErr {
     }
 }
 
-/// Converts an error of decoding.
 pub(crate) fn of_decode(error: &DecodeError) -> PyErr {
     TraceError::new_err(error.to_string())
 }

@@ -21,7 +21,6 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Starts a thread that runs `make`.
     pub(crate) fn start(
         schema: SchemaRef,
         make: impl FnOnce(&mut Sink<'_>) -> Result<(), TableError> + Send + 'static,

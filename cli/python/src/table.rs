@@ -44,7 +44,6 @@ impl RowTable {
         Self { opened: Arc::clone(opened), rows, selection, columns, schema }
     }
 
-    /// Returns a table with only the named columns.
     pub(crate) fn with_columns(&self, names: &[String]) -> PyResult<Self> {
         let all = self.columns();
         let number = |name: &String| match all.iter().position(|known| known == name) {
@@ -55,7 +54,6 @@ impl RowTable {
         Ok(Self::with_columns(&self.opened, self.rows, self.selection.clone(), columns))
     }
 
-    /// Starts a thread that computes the rows.
     fn batches(&self) -> PyResult<Batches> {
         let (opened, selection) = (Arc::clone(&self.opened), self.selection.clone());
         let (rows, columns, schema) = (self.rows, self.columns.clone(), Arc::clone(&self.schema));

@@ -1,4 +1,4 @@
-//! An open trace.
+//! Traces and their figures.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +23,7 @@ pub(crate) struct Opened {
 impl Opened {
     /// Returns the figures of a selection. The figures of the last selection are cached.
     pub(crate) fn analysis(&self, selection: &Selection) -> Result<Arc<Analysis>, Arc<AnalysisError>> {
-        // The lock is held during the computation, so that two tables of the same figures do not compute them
-        // twice.
+        // Locked during the computation, so that two tables of the same figures do not compute them twice.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, analysis)) = last.as_ref().filter(|(known, _)| known == selection) {
             return Ok(Arc::clone(analysis));
@@ -36,7 +35,6 @@ impl Opened {
     }
 }
 
-/// Coordinates of a block: x, or x and y, or all three.
 #[derive(FromPyObject)]
 enum Block {
     X(u32),

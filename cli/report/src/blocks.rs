@@ -38,7 +38,6 @@ impl Blocks {
 #[derive(Debug, Serialize)]
 pub(crate) struct Drawn {
     pub(crate) name: String,
-    /// Index of the kernel in the analysis.
     kernel: usize,
     launch: u32,
     grid: [u32; 3],
@@ -47,7 +46,6 @@ pub(crate) struct Drawn {
     /// Number of blocks that began, and of multiprocessors on which they began.
     blocks: usize,
     multiprocessors: usize,
-    /// Drawn multiprocessors, by number.
     sms: Vec<Sm>,
 }
 
@@ -64,12 +62,10 @@ struct DrawnBlock {
     #[serde(flatten)]
     ran: BlockRan,
     row: usize,
-    /// Location with the most cycles of its warps, or the most visits without times; 0 if there are no
-    /// events.
+    /// Location with the most cycles of its warps, or visits without times; 0 without events.
     location: u16,
 }
 
-/// Describes the block schedules; returns `None` if the trace has none.
 pub(crate) fn blocks(guide: &Guide<'_>, selection: &Selection) -> Result<Option<Blocks>, DecodeError> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let Some(schedule) = analysis.schedule.as_ref().filter(|found| !found.launches.is_empty()) else {
@@ -163,8 +159,8 @@ fn drawn(
     })
 }
 
-/// Orders multiprocessors by priority: first the one with the launch's last block, then those whose last
-/// blocks ended first and last, then the others, evenly spread.
+/// Orders multiprocessors: the one with the launch's last block, the one whose last block ended first, the
+/// one whose last block ended last, then the others, evenly spread.
 fn in_order<'a>(all: &[&'a [BlockRan]], launch: &LaunchSchedule) -> Vec<&'a [BlockRan]> {
     let until = |at: &usize| all[*at].iter().filter_map(BlockRan::end_nanoseconds).max();
     let last = launch.last.and_then(|last| all.iter().position(|blocks| blocks[0].sm == last.sm));

@@ -73,21 +73,19 @@ struct Parts<'a> {
     names: Names,
     files: Files,
     compared: Option<Compared<'a>>,
-    /// Present for traces with addresses.
     accessed: Option<Accesses>,
 }
 
 /// Renders the page of a trace, with a comparison section if `base` is given.
 ///
-/// Reads the trace once for its figures and again for the warps that the page draws. If the page is larger
-/// than [`MAX_BYTES`], the second step repeats with smaller limits. With `base`, both traces are read once
-/// more. Source files named by the table of locations are read if they lie in the current directory or in one
-/// of the options' folders.
+/// Reads the trace once for its figures and again for the warps that the page draws; the latter repeats with
+/// smaller limits if the page is larger than [`MAX_BYTES`]. With `base`, reads both traces once more. Reads
+/// source files that the table of locations names, if they lie in the current directory or in the options'
+/// folders.
 ///
 /// # Errors
-/// Returns an error if the trace does not have the selected kernel, launch, block or warp, if a trace is
-/// damaged, if the two traces have no location in common, or if the smallest page is larger than
-/// [`MAX_BYTES`].
+/// If the trace does not have what was selected or is damaged, if the two traces have no location in common,
+/// or if the smallest page is larger than [`MAX_BYTES`].
 pub fn report<'a>(
     trace: &'a TraceFile,
     options: &'a Options,
@@ -195,7 +193,6 @@ impl Parts<'_> {
         })
     }
 
-    /// Describes how the trace was recorded and the selection.
     fn recorded(&self, limits: Limits) -> String {
         let metadata = self.trace.metadata();
         let mut text = format!("recorded by {} on {}", metadata.tool, metadata.device.name);

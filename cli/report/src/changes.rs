@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::page::cut;
 use crate::table::{Columns, PageTable};
 
-/// Comparison with the base. The base is the first trace of the comparison.
+/// Comparison with the base, the first trace.
 pub(crate) struct Compared<'a> {
     pub(crate) traces: [&'a TraceFile; 2],
     pub(crate) base: String,
@@ -33,10 +33,7 @@ pub(crate) struct Changes {
     pub(crate) json: Value,
 }
 
-/// Compares the trace with `base`.
-///
-/// # Errors
-/// Returns an error if a trace cannot be analysed or if the traces have no location in common.
+/// Compares the trace with `base`. Fails if a trace cannot be analysed or they have no location in common.
 pub(crate) fn compared<'a>(
     trace: &'a TraceFile,
     options: &Options,

@@ -18,7 +18,6 @@ use crate::strips::Strips;
 use crate::timeline::Timeline;
 use crate::{loops, warps};
 
-/// Returns the figures on the page. The limits bound the number of rows of each kind.
 pub(crate) fn figures(
     guide: &Guide<'_>,
     parts: &Parts,
@@ -83,8 +82,8 @@ pub(crate) fn figures(
     value
 }
 
-/// Returns the strips, timelines and blocks as JSON, compressed with DEFLATE and encoded in base64. They are
-/// most of the page and are unpacked when they are first drawn.
+/// Returns the strips, timelines and blocks as JSON, compressed with DEFLATE, in base64. They are most of the
+/// page and are unpacked when they are first drawn.
 pub(crate) fn packed(
     strips: Option<&Strips>,
     timelines: &[Timeline],

@@ -21,7 +21,6 @@ pub(crate) struct Guide<'a> {
     pub(crate) warps: Vec<WarpFigures>,
     pub(crate) names: &'a Names,
     pub(crate) limits: Limits,
-    /// Ranks of the lines on the page, by location.
     ranks: BTreeMap<u16, usize>,
     /// Kernels that visited a location, by their index in the analysis.
     kernels: BTreeMap<u16, Vec<usize>>,
@@ -40,8 +39,8 @@ pub(crate) struct LocationLink {
     pub(crate) rank: Option<usize>,
 }
 
-/// Returns the lines in the order of `lines`: by warp-cycles, or by idle slots that they caused if the trace
-/// has no times; most first.
+/// Returns the lines in the order of `lines`: most warp-cycles first, or most caused idle slots without
+/// times.
 pub(crate) fn by_heat(analysis: &Analysis) -> Vec<&LineFigures> {
     if analysis.time.is_some() { words::hottest(analysis) } else { words::causing(analysis) }
 }

@@ -28,7 +28,6 @@ limits! {
     lines: 400,
     /// Lines of source, including context.
     source_lines: 4_000,
-    /// Loop heads.
     loops: 40,
     /// Groups of warps with the same path.
     paths: 12,
@@ -42,7 +41,6 @@ limits! {
     all_runs: 400_000,
     /// Warps that can be drawn.
     strips: 16_384,
-    /// Launches with a timeline.
     timelines: 8,
     /// Warps in a timeline.
     rows: 128,
@@ -52,7 +50,6 @@ limits! {
     columns: 65_536,
     /// Edges, most lanes first; also parts of the program.
     edges: 400,
-    /// Locations in a graph.
     nodes: 120,
     /// Locations and warps that changed.
     changes: 20,

@@ -132,7 +132,6 @@ pub(crate) fn read_files(
     files
 }
 
-/// Shows the hottest lines that the limits allow, with the source around them.
 pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> SourceSection {
     let (analysis, limits) = (guide.analysis, guide.limits);
     let order = by_heat(analysis);
@@ -261,8 +260,7 @@ impl Lines<'_> {
             let is_blank = text.get(..common).is_some_and(|begin| begin.trim().is_empty());
             cut(if is_blank { &text[common..] } else { text.trim_start() }, limits.text)
         };
-        // A trace may name any existing file. If the trace has no matching hash of the source, only the lines
-        // that its locations point to are shown.
+        // A trace may name any existing file. Without a matching hash of the source, folded lines have no text.
         let is_seen = *is_compiled == Some(true);
         let (mut rows, mut before) = (Vec::new(), 0);
         for number in shown {

@@ -20,7 +20,6 @@ pub(crate) struct Loop {
 
 #[derive(Debug)]
 pub(crate) struct Spread {
-    /// Name of the quantity.
     pub(crate) of: &'static str,
     pub(crate) min: String,
     pub(crate) median: String,

@@ -23,7 +23,6 @@ const SECTORS_OF_A_PASS: u64 = 4;
 pub(crate) struct Memory {
     /// Warnings about missing or inexact figures, one sentence each. The page shows them first.
     pub(crate) doubts: Vec<String>,
-    /// Most important findings, one sentence each.
     pub(crate) findings: Vec<String>,
     pub(crate) lines: PageTable,
     pub(crate) buffers: PageTable,
@@ -41,7 +40,6 @@ struct Moved {
     label: String,
 }
 
-/// Returns the cost of accesses, in sectors.
 const fn cost(sectors: u64, passes: u64) -> u64 {
     sectors.saturating_add(passes.saturating_mul(SECTORS_OF_A_PASS))
 }

@@ -21,11 +21,9 @@ pub(crate) struct Page<'a> {
     pub(crate) css: &'static str,
     pub(crate) js: &'static str,
     pub(crate) name: &'a str,
-    /// How the trace was recorded.
     pub(crate) recorded: String,
     pub(crate) is_whole: bool,
     pub(crate) has_events: bool,
-    /// Most important findings, in the order of `top`.
     pub(crate) findings: Vec<String>,
     pub(crate) is_timed: bool,
     pub(crate) source_columns: usize,

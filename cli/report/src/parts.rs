@@ -15,13 +15,11 @@ use crate::table::{Columns, PageTable};
 #[derive(Debug, Serialize)]
 pub(crate) struct Nested {
     pub(crate) depth: usize,
-    /// Index of the kernel in the analysis.
     pub(crate) kernel: usize,
     #[serde(flatten)]
     pub(crate) part: Part,
 }
 
-/// Parts on the page, each after the part that contains it.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) rows: Vec<Nested>,
@@ -36,8 +34,8 @@ struct PartPlace {
     place: LocationLink,
 }
 
-/// Sums the figures by part. Keeps the parts with the most cycles, or with the most slots if there are no
-/// times, and the parts that contain them.
+/// Sums the figures by part. Keeps the parts with the most cycles (or slots without times), and their
+/// parents.
 pub(crate) fn parts(guide: &Guide<'_>) -> Parts {
     let mut all = Vec::new();
     for (kernel, part) in roll_up(guide.trace, guide.analysis).into_iter().enumerate() {

@@ -51,7 +51,6 @@ pub(crate) struct Colour {
 #[derive(Debug)]
 pub(crate) struct Strips {
     pub(crate) strips: Vec<Strip>,
-    /// Runs of each path, by the text of its digest.
     pub(crate) paths: BTreeMap<String, PathRuns>,
     /// Location and mask of each event.
     pub(crate) events: Vec<(u16, u32)>,
@@ -69,8 +68,8 @@ impl Strips {
     }
 }
 
-/// Selects from each kernel the warps with the most, the median and the fewest idle slots; then odd warps,
-/// one warp of each of the most common paths, and others evenly spread by their work. Each warp occurs once.
+/// Selects warps, each once: of each kernel those with the most, the median and the fewest idle slots; then
+/// odd warps, one of each of the most common paths, and others evenly spread by their work.
 fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a WarpFigures)> {
     let Guide { trace, analysis, limits, .. } = *guide;
     let mut by_kernel: BTreeMap<usize, Vec<&WarpFigures>> = BTreeMap::new();
@@ -110,9 +109,7 @@ fn choose<'a>(guide: &'a Guide<'_>) -> Vec<(Option<&'static str>, usize, &'a War
     chosen.into_iter().map(|(title, warp)| (title, kernel_of_launch[&warp.launch], warp)).collect()
 }
 
-/// Paths with runs on the page, and the remaining space.
 struct Runs {
-    /// Runs by the text of the path's digest.
     paths: BTreeMap<String, PathRuns>,
     /// Location and mask of each event, and its number.
     events: BTreeMap<(u16, u32), usize>,

@@ -88,7 +88,6 @@ mod tests {
     #[test]
     fn bars_are_as_high_as_numbers() {
         assert_eq!(bars(&[0, 10, 5, 0], 3), "M3 20v-20.0h2V20zM6 20v-10.0h2V20z");
-        // A value that occurred once among many is visible.
         assert!(bars(&[1, 1_000_000], 2).starts_with("M0 20v-1.0h"));
     }
 

@@ -38,7 +38,6 @@ enum Style {
     Plain,
     Bold,
     Code,
-    /// The text is HTML.
     Html,
 }
 
@@ -96,7 +95,6 @@ impl<'a, R> Columns<'a, R> {
         self
     }
 
-    /// Adds columns if `exist` is true.
     pub(crate) fn when(self, exist: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if exist { more(self) } else { self }
     }

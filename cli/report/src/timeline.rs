@@ -17,12 +17,10 @@ const COLUMNS: u64 = 512;
 #[derive(Debug, Serialize)]
 pub(crate) struct Timeline {
     pub(crate) name: String,
-    /// Index of the kernel in the analysis.
     pub(crate) kernel: usize,
     pub(crate) launch: u32,
     pub(crate) width: u64,
     pub(crate) warps: usize,
-    /// Drawn warps, by number.
     pub(crate) rows: Vec<WarpRow>,
 }
 
@@ -32,8 +30,8 @@ pub(crate) struct WarpRow {
     pub(crate) warp: u32,
     /// Cycles from its first run to its last, as in `warps`.
     pub(crate) cycles: u64,
-    /// Run-length-encoded columns: the location at which the warp spent the most cycles of the column, or 0
-    /// if it is not known, and the number of consecutive columns.
+    /// Run-length-encoded columns: the location with the most cycles of the column (0: not known), and the
+    /// number of consecutive columns.
     pub(crate) columns: Vec<(u16, u64)>,
 }
 
@@ -64,8 +62,8 @@ fn cycles_of(warp: &WarpFigures) -> u64 {
     warp.time.map_or(0, |time| time.cycles)
 }
 
-/// Returns the warps to draw: all if they fit; otherwise those with the most cycles fill an eighth of the
-/// rows, and the others are evenly spread.
+/// Returns the warps to draw: all if they fit; otherwise those with the most cycles in an eighth of the rows,
+/// and others evenly spread.
 fn chosen(warps: &[WarpFigures], most: usize) -> BTreeSet<u32> {
     if warps.len() <= most {
         return warps.iter().map(|warp| warp.warp).collect();
@@ -129,7 +127,6 @@ struct Drawing {
     last: Option<u16>,
     now: u64,
     columns: Vec<(u16, u64)>,
-    /// Current column: cycles by location.
     column: BTreeMap<u16, u64>,
     filled: u64,
 }

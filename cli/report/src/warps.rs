@@ -20,7 +20,6 @@ pub(crate) const CURVE: [f64; 2] = [600.0, 140.0];
 pub(crate) struct Warps {
     pub(crate) work: String,
     pub(crate) groups: String,
-    /// Curve of events by warp, as an SVG path.
     pub(crate) events: String,
     /// Curve of the events that the active lanes would need with all 32 lanes active.
     pub(crate) filled: String,
@@ -47,8 +46,7 @@ pub(crate) struct WarpLink {
 /// Number of kernels whose work is described.
 const KERNELS: usize = 3;
 
-/// Returns the points of the curve, most events first: all warps if they fit, otherwise an even selection
-/// that includes the first and the last.
+/// Returns the points of the curve, most events first: all, or an even selection with the first and the last.
 pub(crate) fn curve(warps: &[WarpFigures], limits: Limits) -> Vec<&WarpFigures> {
     let mut warps: Vec<&WarpFigures> = warps.iter().collect();
     warps.order_by_key(|warp| (Reverse(warp.counts.visits), warp.launch, warp.warp));

@@ -22,11 +22,9 @@ pub(crate) enum View {
     Loops,
     Warps,
     Strip,
-    /// Block schedule by multiprocessor.
     Blocks,
 }
 
-/// Selected row of a list, and the first visible row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     pub(crate) at: usize,
@@ -34,7 +32,6 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Moves by `by` rows in a list of `len` rows.
     pub(crate) fn step(&mut self, by: isize, len: usize) {
         self.at = self.at.saturating_add_signed(by).min(len.saturating_sub(1));
     }
@@ -98,7 +95,6 @@ pub(crate) struct App {
     pub(crate) reading: Reading,
     /// Only launches of this kernel are counted; all if `None`.
     pub(crate) kernel: Option<String>,
-    /// Selected row of each view.
     pub(crate) line: Cursor,
     pub(crate) head: Cursor,
     pub(crate) warp: Cursor,
@@ -107,19 +103,17 @@ pub(crate) struct App {
     pub(crate) sm: Cursor,
     pub(crate) placed: Option<Placed>,
     pub(crate) shows_help: bool,
-    /// Number of visible list rows.
     pub(crate) page: usize,
     pub(crate) quits: bool,
     pub(crate) requests: Vec<Request>,
     base: Selection,
     /// Kernels with selected launches.
     kernels: Vec<String>,
-    /// Whether keys have chosen a view or a line. The program then no longer changes them.
+    /// Whether keys have chosen a view or a line, which the program then no longer changes.
     pub(crate) has_moved: bool,
 }
 
 impl App {
-    /// Shows the selected part of a trace and requests its figures.
     pub(crate) fn new(
         trace: Arc<TraceFile>,
         name: String,
@@ -281,8 +275,8 @@ impl App {
         }
     }
 
-    /// Selects the next line by heat, colder if `is_forward`, otherwise hotter, and wraps around. From a line
-    /// without heat, selects the hottest line.
+    /// Selects the next line by heat (colder if `is_forward`), and wraps around; from a line without heat,
+    /// the hottest.
     pub(crate) fn go_to_next_hottest(&mut self, is_forward: bool) {
         let order = self.source.hottest(&|row| self.heat(row));
         let here = order.iter().position(|row| *row == self.line.at);
@@ -315,7 +309,6 @@ impl App {
         launches
     }
 
-    /// Shows the block schedule of a launch, given its index in [`scheduled`](Self::scheduled).
     pub(crate) fn show_blocks(&mut self, at: usize) {
         let Some(launch) = self.scheduled().get(at).map(|launch| launch.launch) else { return };
         (self.sm, self.placed) = (Cursor::default(), Some(Placed { at, launch, blocks: None }));

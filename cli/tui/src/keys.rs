@@ -4,7 +4,6 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::app::{App, View};
 
-/// Text of the help screen.
 pub(crate) const HELP: [(&str, &str); 11] = [
     ("1 2 3 4", "source, loops, warps, one warp's strip"),
     ("6", "with times: blocks by SM"),

@@ -16,7 +16,6 @@ type Points = BTreeMap<(u32, u16), Vec<u16>>;
 
 #[derive(Debug)]
 pub(crate) enum ScreenRow {
-    /// Name and state of a file.
     File { text: String },
     /// A source line, or a location without source.
     Line(SourceLine),
@@ -129,7 +128,6 @@ impl SourceScreen {
         sum
     }
 
-    /// Returns the rows with heat, hottest first.
     pub(crate) fn hottest(&self, heat: &dyn Fn(usize) -> u64) -> Vec<usize> {
         let mut rows: Vec<(usize, u64)> = self.points.iter().map(|&row| (row, heat(row))).collect();
         rows.retain(|(_, heat)| *heat > 0);

@@ -14,7 +14,6 @@ pub(crate) struct Strip {
     pub(crate) warp: u32,
     /// `None` until they are read.
     pub(crate) runs: Option<Result<WarpRuns, String>>,
-    /// Index of the selected run.
     pub(crate) at: usize,
     /// Locations of the stored runs, most events first.
     pub(crate) locations: Vec<u16>,
@@ -26,7 +25,6 @@ impl Strip {
         Self { launch, warp, runs: None, at: 0, locations: Vec::new(), marks: BTreeMap::new() }
     }
 
-    /// Stores the runs and assigns marks to their locations.
     pub(crate) fn fill(&mut self, runs: Result<WarpRuns, String>) {
         let mut events: BTreeMap<u16, u64> = BTreeMap::new();
         for run in runs.iter().flat_map(|runs| &runs.first) {

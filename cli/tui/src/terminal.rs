@@ -52,21 +52,17 @@ impl Options {
     }
 }
 
-/// Checks that standard input and output are terminals.
-///
-/// # Errors
-/// Returns [`TuiError::NoTerminal`] if they are not.
+/// Checks that standard input and output are terminals; fails with [`TuiError::NoTerminal`] if not.
 pub fn check_terminal() -> Result<(), TuiError> {
     if io::stdin().is_terminal() && io::stdout().is_terminal() { Ok(()) } else { Err(TuiError::NoTerminal) }
 }
 
-/// Shows a trace until the user quits. The terminal is restored at the end, also after an error, a panic or a
-/// signal.
+/// Shows a trace until the user quits, and restores the terminal, also after an error, a panic or a signal.
+/// Ctrl-C in the terminal quits without a signal.
 ///
 /// # Errors
-/// Returns an error if there is no terminal or it fails, if the trace does not have what was selected, if a
-/// thread that reads the trace panics, or on SIGINT, SIGTERM and SIGHUP. Ctrl-C in the terminal quits without
-/// a signal.
+/// If there is no terminal or it fails, the trace does not have what was selected, a thread that reads the
+/// trace panics, or on SIGINT, SIGTERM and SIGHUP.
 pub fn run(trace: TraceFile, options: Options) -> Result<(), TuiError> {
     check_terminal()?;
     // Selection errors are reported before the screen opens.
@@ -136,7 +132,7 @@ fn show(
     }
 }
 
-/// Records signals, so that the terminal can be restored before the process ends.
+/// Caught signals, so that the terminal can be restored before the process ends.
 struct Signals {
     caught: Arc<AtomicUsize>,
     /// Cleared when the screen has ended.
@@ -165,8 +161,7 @@ impl Signals {
     }
 }
 
-/// Ends the process by the recorded signal if the screen does not end in time. crossterm reads forever from a
-/// terminal that no longer exists.
+/// Ends the process if the screen does not end in time: crossterm reads a vanished terminal forever.
 fn end_by_signal(caught: &AtomicUsize, are_noted: &AtomicBool) {
     while are_noted.load(Ordering::Relaxed) {
         thread::sleep(GRACE);

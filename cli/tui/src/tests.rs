@@ -20,7 +20,6 @@ use crate::app::App;
 use crate::draw::draw;
 use crate::work::answer;
 
-/// An app whose requests are processed synchronously.
 struct Screen {
     app: App,
     terminal: Terminal<TestBackend>,
@@ -40,7 +39,6 @@ impl Screen {
         screen
     }
 
-    /// Processes all requests of the app.
     fn answer(&mut self) {
         // The page size is known only after drawing.
         self.draw();
@@ -60,7 +58,6 @@ impl Screen {
         lines.collect()
     }
 
-    /// Presses keys, processes their requests, and draws.
     fn press(&mut self, keys: &str) -> String {
         for key in keys.chars() {
             self.code(match key {

@@ -26,7 +26,6 @@ pub(crate) fn short(number: u64) -> String {
     format!("{scaled:.digits$}{suffix}")
 }
 
-/// Returns the width of a text in columns.
 pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }

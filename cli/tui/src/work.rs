@@ -13,17 +13,14 @@ use crate::strip::MAX_RUNS;
 
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Figures. The watch can stop the analysis.
+    /// The watch can stop the analysis.
     Analyse { selection: Selection, watch: Arc<Watch> },
-    /// Runs of a warp.
     Runs { launch: u32, warp: u32 },
-    /// Block schedule of a launch.
     Blocks { selection: Selection, launch: u32 },
 }
 
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// Figures for the request with the same watch.
     Analysed {
         watch: Arc<Watch>,
         result: Result<Box<Analysis>, AnalysisError>,
@@ -90,10 +87,7 @@ impl Worker {
         Self { analyse, runs, answers, threads: [of_figures, of_runs] }
     }
 
-    /// Sends a request to its thread.
-    ///
-    /// # Errors
-    /// Returns an error if the thread panicked.
+    /// Sends a request to its thread. Fails if the thread panicked.
     pub(crate) fn ask(&self, request: Request) -> Result<(), Panicked> {
         let to = match request {
             Request::Analyse { .. } => &self.analyse,
@@ -102,10 +96,7 @@ impl Worker {
         to.send(request).map_err(|_| Panicked)
     }
 
-    /// Returns the next answer, if any.
-    ///
-    /// # Errors
-    /// Returns an error if a thread panicked.
+    /// Returns the next answer, if any. Fails if a thread panicked.
     pub(crate) fn answer(&self) -> Result<Option<Answer>, Panicked> {
         if self.threads.iter().any(JoinHandle::is_finished) {
             return Err(Panicked);

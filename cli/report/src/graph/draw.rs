@@ -101,7 +101,6 @@ fn texts(guide: &Guide<'_>, id: u16) -> [String; 2] {
     [place.name, place.line]
 }
 
-/// Returns the tooltip of an edge.
 fn said(guide: &Guide<'_>, edge: &Edge, leaving: u64) -> String {
     let name = |id: Option<u16>| id.map_or_else(String::new, |id| guide.names.full(id));
     format!(

@@ -176,8 +176,8 @@ fn align(rows: &[Vec<usize>], items: &mut [Item]) {
         for row in rows {
             let wishes: Vec<f64> = row.iter().map(|&at| wanted(&items[at])).collect();
             let distance = |a: usize, b: usize, items: &[Item]| (items[a].width + items[b].width) / 2.0 + GAP;
-            // Passes from the left and from the right alternate, so that neither side is preferred. The shift
-            // then restores the mean.
+            // Alternates passes from the left and from the right, so that neither is preferred, and restores
+            // the mean.
             let mut middles = wishes.clone();
             if sweep % 2 == 0 {
                 for at in 1..row.len() {

@@ -14,7 +14,6 @@ use crate::table::{Columns, PageTable};
 
 /// Maximum number of edges of a drawing.
 const EDGES: usize = 240;
-/// Maximum number of kernels that are drawn.
 const GRAPHS: usize = 8;
 
 #[derive(Debug)]
@@ -26,10 +25,9 @@ pub(crate) struct Graphs {
 
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Index of the kernel in the analysis.
     pub(crate) number: usize,
     pub(crate) kernel: String,
-    /// Locations and edges that are not drawn, in words; empty if all are drawn.
+    /// Omitted locations and edges in words; empty if all are drawn.
     pub(crate) left_out: String,
     pub(crate) width: String,
     pub(crate) height: String,

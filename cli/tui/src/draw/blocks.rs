@@ -10,7 +10,6 @@ use super::{BOLD, FAINT, not_yet};
 use crate::app::{App, Placed};
 use crate::text::{pad, wrap};
 
-/// Columns before the bars.
 const LABEL: usize = 9;
 
 pub(super) fn lines(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {

@@ -9,7 +9,6 @@ use crate::app::App;
 use crate::columns::{number, table, words as text};
 use crate::text::wrap;
 
-/// Renders the loops, most idle slots at their heads first.
 pub(super) fn loops(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.loops.len()) else { return not_yet(app) };
     if len == 0 {
@@ -78,7 +77,6 @@ pub(super) fn loop_details(app: &App, columns: usize) -> Vec<Line<'static>> {
     detail_lines(&said, columns)
 }
 
-/// Renders the warps, most idle slots first.
 pub(super) fn warps(app: &mut App, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let Some(len) = app.figures().map(|figures| figures.warps.len()) else { return not_yet(app) };
     if len == 0 {

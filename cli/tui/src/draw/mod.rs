@@ -18,7 +18,6 @@ use crate::text::{fit, pad, wrap};
 /// Rows below which details and the help line are hidden.
 const LOW: u16 = 12;
 
-/// Style of less important text.
 const FAINT: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
@@ -50,7 +49,6 @@ pub(crate) fn remove_colours(frame: &mut Frame<'_>) {
     }
 }
 
-/// Writes lines into an area, from its top.
 fn put(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let buffer = frame.buffer_mut();
     for (y, line) in (area.y..area.bottom()).zip(&lines) {
@@ -117,7 +115,6 @@ fn help_line(app: &App, columns: usize) -> String {
     fit(&line, columns)
 }
 
-/// Returns the text of a view without figures.
 fn not_yet(app: &App) -> Vec<Line<'static>> {
     let text = match app.reading {
         Reading::Going { .. } => "The trace is being read.",

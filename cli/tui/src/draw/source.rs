@@ -10,7 +10,6 @@ use crate::app::App;
 use crate::source::{ScreenRow, SourceLine};
 use crate::text::{fit, pad, short, width, wrap};
 
-/// Layout of the columns before the code.
 #[derive(Clone, Copy)]
 struct Shape {
     bar: usize,
@@ -112,7 +111,6 @@ fn source_line(
     Line::from(spans)
 }
 
-/// Renders a bar of at most `columns` columns.
 fn bar(part: f64, columns: usize) -> String {
     const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     if part <= 0.0 {

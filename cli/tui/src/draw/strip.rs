@@ -12,8 +12,7 @@ use crate::app::App;
 use crate::strip::Strip;
 use crate::text::{pad, width, wrap};
 
-/// Colours that remain distinct with colour blindness (after Okabe and Ito), for the locations with the most
-/// events.
+/// Distinct with colour blindness (after Okabe and Ito), for the locations with the most events.
 const COLOURS: [Color; 8] = [
     Color::Indexed(32),
     Color::Indexed(214),
