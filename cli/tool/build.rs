@@ -12,8 +12,8 @@ fn main() {
     }
 }
 
-/// Returns the path to which cargo writes the library of `warptrace-shim`, which it builds before the tool.
-/// Returns `None` for other targets, and where cargo uses another file name.
+/// Returns where cargo writes the library of `warptrace-shim`, which it builds before the tool; `None` for
+/// other targets, and where cargo uses another file name.
 fn shim() -> Option<PathBuf> {
     let is = |name: &str, value: &str| var(name).is_ok_and(|found| found == value);
     let is_for = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ARCH", "x86_64");

@@ -36,7 +36,6 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Sets the color choice for all further output.
     pub(crate) fn choose(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,

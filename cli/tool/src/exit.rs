@@ -11,11 +11,8 @@ pub const FINDINGS: u8 = 3;
 /// `diff` found more change than `--fail-above` allows.
 pub const ABOVE: u8 = 4;
 
-/// Returns `code` as the exit code after output was printed. A code other than 0 takes precedence over a
-/// broken pipe.
-///
-/// # Errors
-/// The error of `printed`, unless it is a broken pipe and `code` is not 0.
+/// Returns `code` as the exit code after output was printed. Returns the error of `printed`, unless it is a
+/// broken pipe and `code` is not 0.
 pub fn verdict(code: u8, printed: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     match printed {
         Err(error) if code == 0 || !is_broken_pipe(&error) => Err(error),

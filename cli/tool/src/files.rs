@@ -8,9 +8,9 @@ use crate::output::{shown_name, url_of};
 
 const EXTENSION: &str = "wtrc";
 
-/// Returns the files and URLs that the arguments name, in the order of the arguments. A folder expands to its
-/// `*.wtrc` files. A pattern such as `traces/*.wtrc` expands to the matching files, unless a file has that
-/// name. Files of a folder or pattern are sorted by name; numbers in names compare by value.
+/// Returns the files and URLs that the arguments name, in their order. A folder expands to its `*.wtrc`
+/// files. A pattern such as `traces/*.wtrc` expands to the matching files, unless a file has that name. Files
+/// of a folder or pattern are sorted by name; numbers in names compare by value.
 ///
 /// # Errors
 /// If a folder or pattern has no trace or cannot be read, or if a file is named twice (it would count twice).
@@ -50,8 +50,8 @@ fn sort(paths: &mut [PathBuf]) {
     paths.sort_by_cached_key(|path| in_order(&path.to_string_lossy()));
 }
 
-/// Returns the objects that a URL names. A URL that ends in `/` expands to its `*.wtrc` objects. A URL with
-/// `*` in its last part expands to the matching objects.
+/// Returns the objects that a URL names: the `*.wtrc` objects if it ends in `/`, or those that match a last
+/// part with `*`.
 fn of_url(url: &str) -> anyhow::Result<Vec<PathBuf>> {
     let has_buckets = warptrace_store::scheme(url).is_some_and(warptrace_store::Scheme::has_buckets);
     // The query of a web server's URL is not part of the name.

@@ -1,7 +1,6 @@
 //! Recording options, recording and messages that the tool `warptrace` shares with other command-line
-//! programs that record, such as `warptrace-bench`.
-//!
-//! Internal to this workspace. Other programs record through the crate `warptrace`.
+//! programs that record, such as `warptrace-bench`. Internal to this workspace: other programs record through
+//! the crate `warptrace`.
 
 mod arguments;
 mod commands;

@@ -14,7 +14,6 @@ use crate::output::count;
 
 #[derive(Debug)]
 pub(crate) struct Losses {
-    /// Totals by reason.
     totals: BTreeMap<LossReason, LossSum>,
     /// One line for each launch and track with losses, and for each launch that ended early.
     lines: Vec<String>,
@@ -117,7 +116,6 @@ struct Warps {
 }
 
 impl<'a> Streamed<'a> {
-    /// Collects the losses of all launches. The warps are read during serialization.
     pub(crate) fn new(trace: &'a TraceFile) -> Result<Self, DecodeError> {
         let tracks = trace.metadata().tracks.len() as u32;
         let mut rows = Vec::new();

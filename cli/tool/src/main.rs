@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-/// While a kernel runs, many host threads drain logs and allocate memory at the same time. The system's
-/// allocator serializes them.
+/// Many host threads drain logs and allocate memory at the same time; the system's allocator serializes them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -50,8 +50,7 @@ impl<'a> Nanoseconds<'a> {
         Ok(())
     }
 
-    /// Returns the nanoseconds from the start of the axis to the warp's clock `begin`; `None` if the trace
-    /// has no axis for it.
+    /// Returns nanoseconds from the start of the axis to the clock `begin`; `None` if the warp has no axis.
     pub(crate) fn at(&mut self, begin: u64) -> Option<u64> {
         let Self { trace, span, .. } = self;
         self.axis = self.axis.or_else(|| span.as_ref().and_then(|span| trace.axis(span, begin)));

@@ -11,10 +11,7 @@ fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     text.split(',').map(|part| part.trim().parse().ok()).collect()
 }
 
-/// Parses the coordinates of a block. Missing ones are 0.
-///
-/// # Errors
-/// If the text is not one to three numbers.
+/// Parses one to three coordinates of a block. Missing ones are 0. Fails for any other text.
 pub fn parse_block(text: &str) -> Result<[u32; 3], String> {
     let found: Vec<u32> = list(text).ok_or("a block is X, X,Y or X,Y,Z, as in 12 or 3,4")?;
     match found[..] {

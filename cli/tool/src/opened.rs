@@ -17,8 +17,7 @@ pub(crate) fn lift_limits() {
     UNLIMITED.store(true, Ordering::Relaxed);
 }
 
-/// Describes the launches of a trace that failed or did not end. Returns the error if the trace cannot be
-/// opened.
+/// Describes the launches of a trace that failed or did not end, or the error if the trace cannot be opened.
 pub(crate) fn said_of(path: &Path) -> Vec<String> {
     let trace = match TraceFile::open(path) {
         Ok(trace) => trace,
@@ -33,10 +32,8 @@ pub(crate) struct Opened {
     pub(crate) state: FileState,
 }
 
-/// Opens a trace from a file or URL.
-///
-/// # Errors
-/// If the trace cannot be opened, or if standard output or standard error is redirected to it.
+/// Opens a trace from a file or URL. Fails if it cannot be opened, or if standard output or standard error is
+/// redirected to it.
 pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
     // Output of the command would damage the trace.
     keep_from_streams(path)?;
@@ -56,8 +53,8 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// Prints a warning to standard error about missing or assumed parts of the file. For commands whose
-    /// output has no first line for it.
+    /// Prints a warning about missing or assumed parts of the file, for commands whose output has no line for
+    /// it.
     pub(crate) fn warn(&self) {
         self.warn_of("");
     }

@@ -64,10 +64,8 @@ pub fn codec(codec: CodecSpec) -> String {
     }
 }
 
-/// Returns a progress bar over `total` things, drawn on standard error if that is a terminal.
-///
-/// # Panics
-/// If `things` makes the template invalid.
+/// Returns a progress bar over `total` things, drawn on standard error if that is a terminal. Panics if
+/// `things` makes the template invalid.
 pub fn progress_bar(message: &'static str, things: &str, total: u64) -> ProgressBar {
     let template = format!("{{msg:>12}} [{{bar:40}}] {{human_pos}}/{{human_len}} {things}{{left}}");
     let left = |state: &ProgressState, out: &mut dyn fmt::Write| {
@@ -100,17 +98,11 @@ const EXACT_INTEGER: u64 = 1 << 53;
 
 /// Prints indented JSON to standard output. Integers above 2^53 become strings of digits, since many readers
 /// store numbers with less precision.
-///
-/// # Errors
-/// If standard output cannot be written.
 pub fn print_json(value: &impl Serialize) -> io::Result<()> {
     write_json(StandardOutput, value)
 }
 
 /// Like [`print_json`], but writes to `out`.
-///
-/// # Errors
-/// If `out` cannot be written.
 pub fn write_json(out: impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
     value.serialize(&mut Serializer::with_formatter(&mut out, Exact::default()))?;
@@ -186,16 +178,15 @@ thread_local! {
     static KEPT: RefCell<Option<[Vec<u8>; 2]>> = const { RefCell::new(None) };
 }
 
-/// Calls `run`, and captures standard output and standard error of this thread. Returns the result and both
-/// texts.
+/// Calls `run`. Returns its result, and this thread's captured standard output and standard error.
 pub(crate) fn kept<T>(run: impl FnOnce() -> T) -> (T, [Vec<u8>; 2]) {
     KEPT.set(Some(Default::default()));
     let value = run();
     (value, KEPT.take().unwrap_or_default())
 }
 
-/// Appends `bytes` to the captured standard output (0) or standard error (1) of this thread. Returns false if
-/// output is not captured.
+/// Appends `bytes` to the captured standard output (0) or standard error (1). Returns false if nothing is
+/// captured.
 fn keeps(stream: usize, bytes: &[u8]) -> bool {
     KEPT.with_borrow_mut(|kept| kept.as_mut().map(|kept| kept[stream].extend_from_slice(bytes))).is_some()
 }
@@ -209,9 +200,6 @@ pub(crate) fn is_kept() -> bool {
 pub struct StandardOutput;
 
 /// Adds to an error that it is from standard output.
-///
-/// # Errors
-/// The error in `done`, with that text.
 pub fn of_standard_output<T>(done: io::Result<T>) -> io::Result<T> {
     done.map_err(|error| io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
 }
@@ -229,16 +217,13 @@ impl Write for StandardOutput {
     }
 }
 
-/// Writes lines, with characters that would act on a terminal escaped.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Writes lines, with characters that would act on a terminal escaped. Fails if `out` cannot be written.
 pub fn write_lines(mut out: impl Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}", shown_lines(text))
 }
 
 /// Prints a line to standard output and returns the result. A broken pipe (`warptrace info … | head`) is an
-/// error here, which `main` treats as success; `println!` would panic.
+/// error that `main` treats as success; `println!` would panic.
 #[macro_export]
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::write_lines($crate::output::StandardOutput, &format!($($text)*)) };

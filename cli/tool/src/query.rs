@@ -1,5 +1,4 @@
-//! `warptrace-query`: the commands of `warptrace` that use SQL or query workers. A separate program, since
-//! DataFusion makes it large.
+//! `warptrace-query`: commands that use SQL or query workers. A separate program: DataFusion makes it large.
 
 use std::process::ExitCode;
 

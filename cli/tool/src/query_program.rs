@@ -29,11 +29,8 @@ pub(crate) fn is_for(command: &Command) -> bool {
     }
 }
 
-/// Replaces this process by `warptrace-query` with the same arguments. Runs it as a child where `exec` does
-/// not exist.
-///
-/// # Errors
-/// If the program is missing or cannot be run.
+/// Replaces this process by `warptrace-query` with the same arguments, or runs it as a child where `exec`
+/// does not exist. Fails if the program is missing or cannot be run.
 pub(crate) fn replace() -> anyhow::Result<ExitCode> {
     let Some(path) = program() else {
         bail!(

@@ -37,11 +37,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// Creates a target for `path`, which must not be one of `others`: the other files that the command reads
-    /// or writes.
-    ///
-    /// # Errors
-    /// If [`keep_apart`] refuses the path, if it is a folder, or if its folder does not exist.
+    /// Creates a target for `path`. It must not be one of `others`, which the command reads or writes. Fails
+    /// if [`keep_apart`] refuses the path, if it is a folder, or if its folder does not exist.
     pub fn new(path: &Path, others: &[Other<'_>]) -> anyhow::Result<Self> {
         for (_, other) in others {
             spares(other);
@@ -66,11 +63,8 @@ impl Target {
         Self::new(path.unwrap_or(Path::new("-")), others)
     }
 
-    /// Calls `write` with the output. A file is created completely or not at all, and its size is returned.
-    /// An existing pipe or device is written in place; its size is `None`.
-    ///
-    /// # Errors
-    /// Errors of `write` and of the system. An existing file at the path is then unchanged.
+    /// Calls `write` with the output. A file is created completely or not at all, and its size is returned;
+    /// after an error, an existing file is unchanged. A pipe or device is written in place, with size `None`.
     pub fn write<T, E>(
         &self,
         write: impl FnOnce(&mut Output) -> Result<T, E>,
@@ -94,8 +88,8 @@ impl Target {
     {
         let Self::File(path) = self else { return Ok((fill(Box::new(StandardOutput), write)?, None)) };
         let cannot = || cannot_write(path);
-        // Links are followed, so that a link stays a link. `/dev/stdout` may lead to a target without a path,
-        // or to a deleted file. Such targets are written in place.
+        // Links are followed, so that a link stays a link. `/dev/stdout` may lead to a deleted file or to no
+        // path; then it is written in place.
         let path = match fs::metadata(path) {
             Ok(found) if !found.is_file() => path.clone(),
             _ => {
@@ -168,7 +162,7 @@ impl Draft {
 }
 
 /// Files of one folder that are published together: existing files stay until all new ones are complete. If
-/// they are not published, the folders that were created for them are removed.
+/// they are not published, folders created for them are removed.
 #[derive(Debug)]
 pub struct Files<'a> {
     // Dropped before `made`, so that the folders are empty by then.
@@ -179,17 +173,13 @@ pub struct Files<'a> {
     paths: Vec<PathBuf>,
     /// Identities of the existing files among `others` and `paths`.
     known: HashSet<Identity>,
-    /// True if a path is a link to a missing file. Such a path has no identity and must be compared with each
-    /// other path.
+    /// True if a path is a link to a missing file, which has no identity and must be compared with each path.
     has_open_links: bool,
 }
 
 impl<'a> Files<'a> {
     /// Starts a set of files in `folder`, which is created if it is missing. No file of the set may be one of
-    /// `others`, which the command reads.
-    ///
-    /// # Errors
-    /// If the folder cannot be created.
+    /// `others`, which the command reads. Fails if the folder cannot be created.
     pub fn new(folder: &'a Path, others: &'a [Other<'a>]) -> anyhow::Result<Self> {
         let mut made = MadeFolders::default();
         made.make(folder)?;
@@ -197,11 +187,9 @@ impl<'a> Files<'a> {
         Ok(Self { drafts: Vec::new(), made, folder, others, paths: Vec::new(), known, has_open_links: false })
     }
 
-    /// Calls `write` with the new file `file` of the folder. Creates its parent folder if it is missing.
-    /// Returns the value of `write`, the path and the size.
-    ///
-    /// # Errors
-    /// If the file is one of `others` or was added before, and as [`Target::write`].
+    /// Calls `write` with the new file `file` of the folder, and creates missing parents. Returns the value
+    /// of `write`, the path and the size. Fails like [`Target::write`], or if the file is one of `others` or
+    /// was added before.
     pub fn add<T, E>(
         &mut self,
         file: impl AsRef<Path>,
@@ -227,10 +215,7 @@ impl<'a> Files<'a> {
         Ok((value, path, size))
     }
 
-    /// Gives all files their final names.
-    ///
-    /// # Errors
-    /// If a file cannot be renamed.
+    /// Gives all files their final names. Fails if a file cannot be renamed.
     pub fn publish(mut self) -> anyhow::Result<()> {
         // A signal waits until all files are published.
         let _kept = unfinished();
@@ -329,8 +314,7 @@ fn new_part(path: &Path) -> anyhow::Result<NamedTempFile> {
     Ok(part)
 }
 
-/// Returns the permissions without the set-user-ID, set-group-ID and sticky bits: the replaced file may have
-/// another owner.
+/// Removes the set-user-ID, set-group-ID and sticky bits, since the replaced file may have another owner.
 #[cfg(unix)]
 fn plain(permissions: fs::Permissions) -> fs::Permissions {
     use std::os::unix::fs::PermissionsExt;
@@ -349,9 +333,6 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Refuses an output path that is a URL, that is one of `others` (also through a link or another spelling),
 /// or that standard output is redirected to. The path `-` is standard output.
-///
-/// # Errors
-/// If the path is refused.
 pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
     if url_of(path).is_some() {
         bail!(
@@ -377,9 +358,6 @@ pub fn keep_apart(path: &Path, others: &[Other<'_>]) -> anyhow::Result<()> {
 
 /// Refuses an input file that standard output or standard error is redirected to. In the second case, diverts
 /// messages from standard error.
-///
-/// # Errors
-/// If the file is refused.
 pub fn keep_from_streams(path: &Path) -> anyhow::Result<()> {
     if !spares(path) {
         return keep_from_standard_output(path);
@@ -400,9 +378,6 @@ fn spares(path: &Path) -> bool {
 }
 
 /// Refuses a file that standard output is redirected to.
-///
-/// # Errors
-/// If the file is refused.
 pub fn keep_from_standard_output(path: &Path) -> anyhow::Result<()> {
     if is_redirected(path, Handle::stdout) {
         bail!(

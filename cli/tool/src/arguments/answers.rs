@@ -31,7 +31,6 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// Converts the options to a [`Selection`].
     pub(crate) fn selection(&self) -> Selection {
         let Self { kernel, launch, block, warp } = self;
         Selection { kernel: kernel.clone(), launch: *launch, block: *block, warp: *warp, focus: None }

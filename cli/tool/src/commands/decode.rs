@@ -179,10 +179,8 @@ fn print(
     Ok(())
 }
 
-/// Width of a column of times in text.
 const CYCLE_WIDTH: usize = 14;
 
-/// Names of locations in the output format.
 struct Names {
     /// By ID; `None` for an ID that the table lacks.
     by_id: Vec<Option<String>>,
@@ -205,7 +203,6 @@ impl Names {
     }
 }
 
-/// Prints the events of one launch.
 struct Printer<'a> {
     /// Number of the launch, with its label or the source line that made it, if known.
     launch: String,
@@ -236,8 +233,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints a mark for missing events. In CSV and JSON it has the fields of an event, with location 0 and
-    /// an empty mask, which no event has.
+    /// Prints a mark for missing events: in CSV and JSON an event with location 0 and an empty mask, which no
+    /// event has.
     fn missing(
         &self,
         out: &mut impl Write,
@@ -267,7 +264,6 @@ impl Printer<'_> {
         }
     }
 
-    /// Describes the missing events of a warp.
     fn in_words(&self, missing: &LossyWarps) -> String {
         let reason = missing.reason;
         let Some(events) = missing.events else {

@@ -12,10 +12,8 @@ use warptrace_format::on_one_line;
 use super::buffers::Places;
 use crate::arguments::{Decode, Format};
 
-/// Prints the accesses of some launches, as runs of vectors in the order in which the runs ended.
-///
-/// # Errors
-/// If the trace has no accesses or cannot be read, or if the output cannot be written.
+/// Prints the accesses of some launches, as runs of vectors in the order in which the runs ended. Fails if
+/// the trace has no accesses or cannot be read, or if the output cannot be written.
 pub(crate) fn print(
     trace: &TraceFile,
     command: &Decode,

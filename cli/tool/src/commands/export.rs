@@ -88,8 +88,7 @@ fn exported<T>(
     Ok(written)
 }
 
-/// Prints warnings about selected events, times and warps that the trace lacks. `of` is the trace's name if
-/// there are several.
+/// Warns about selected data that the trace lacks. `of` is the trace's name if there are several.
 fn warn(source: &ExportSource<'_>, of: &str) {
     let lacks = source.lacks();
     for line in lacks.describe_events() {

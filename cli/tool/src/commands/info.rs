@@ -240,8 +240,8 @@ fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     Ok(table.print_rows(&metadata.locations)?)
 }
 
-/// Lists the counted loops: those that the file marks. If it marks none and all loops were counted, these are
-/// the loops that contain no other location.
+/// Lists the counted loops: those that the file marks, or if all loops were counted and none is marked, those
+/// that contain no other location.
 fn counted_loops(metadata: &Metadata) -> String {
     let parents: HashSet<u16> = metadata.locations.iter().map(|info| info.parent).collect();
     let holds_none =
@@ -261,8 +261,8 @@ fn counted_loops(metadata: &Metadata) -> String {
     if loops.is_empty() { "; none was".to_owned() } else { format!("; they are {}", loops.join(", ")) }
 }
 
-/// Prints a row for each launch, with a column of recorded warps if some warps were not chosen. Then prints
-/// the names of kernels that are too long for their column.
+/// Prints a row for each launch, with a column of recorded warps if some were not chosen, and then the kernel
+/// names that are too long for their column.
 fn print_launches(metadata: &Metadata, launches: &[LaunchSummary]) -> anyhow::Result<()> {
     let has_choice = launches.iter().any(|launch| launch.recorded_warps < launch.warps);
     let name = |kernel: u32| metadata.kernels.get(kernel as usize).map_or("?", |kernel| &kernel.name);

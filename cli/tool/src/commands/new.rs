@@ -10,8 +10,7 @@ use crate::arguments;
 use crate::output::{say, shown_name};
 use crate::whole_file::{Files, watch_signals};
 
-/// Files of `examples/spmv`. `template` links to them, so that they are in this package. `Cargo.toml` is
-/// adapted when it is written.
+/// Files of `examples/spmv`. `template` links to them, so that they are in this package.
 const MANIFEST: &str = include_str!("../../template/manifest.toml");
 const FILES: [(&str, &str); 4] = [
     ("build.rs", include_str!("../../template/build.rs")),
@@ -71,8 +70,7 @@ fn holds(root: &Path) -> bool {
     root.join("tracer-host/warptrace/Cargo.toml").is_file()
 }
 
-/// Returns the manifest of a package `name` that depends on warptrace in `sources`; without them, in the
-/// registry.
+/// Returns the manifest of a package `name` that depends on warptrace in `sources` or in the registry.
 fn manifest(name: &str, sources: Option<&Path>) -> String {
     let dependency = |folder: &str| match sources {
         Some(sources) => format!("{{ path = {:?} }}", sources.join(folder).display().to_string()),

@@ -122,7 +122,7 @@ pub(super) fn token_of(path: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Stops a query after the first signal, so that no temporary files remain. A second one ends the process at
+/// Stops a query after the first signal, so that no temporary files remain. The second ends the process at
 /// once.
 pub(super) fn stop_by_signal(stop: Stop) {
     std::thread::spawn(move || {

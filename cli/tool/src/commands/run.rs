@@ -132,8 +132,8 @@ fn default_output(program: &[OsString]) -> anyhow::Result<PathBuf> {
     bail!("no file for the trace was named: -o FILE")
 }
 
-/// Expands a file name for this process. Uses device 0, and rank 0 if the rank is unknown: both may be known
-/// only after the program has started.
+/// Expands a file name for this process, with device 0 and unknown ranks 0: both may be known only after the
+/// program has started.
 fn of_this_process(output: &Path) -> anyhow::Result<PathBuf> {
     let rank = warptrace_host::ranks().rank.or(Some(0));
     Ok(file_name(output, NameParts { process: std::process::id(), rank, device: 0 })?)
@@ -197,8 +197,8 @@ static PROGRAM: AtomicI32 = AtomicI32::new(0);
 /// Signals to pass on, one bit for each number.
 static CAME: AtomicU64 = AtomicU64::new(0);
 
-/// Installs signal handlers before the program starts. Signals of the keyboard reach the program directly,
-/// and this tool waits for it. They and SIGUSR1 also ask where a launch hangs.
+/// Installs signal handlers before the program starts. Signals of the keyboard reach the program directly;
+/// like SIGUSR1, they also ask where a launch hangs.
 fn watch_signals() -> anyhow::Result<()> {
     let failed = "cannot watch for signals";
     for signal in [SIGINT, SIGQUIT] {
@@ -233,7 +233,7 @@ fn pass_on() {
     let came = CAME.swap(0, SeqCst);
     for signal in PASSED.into_iter().filter(|signal| came >> signal & 1 != 0) {
         // SAFETY: `kill` is async-signal-safe and accesses no memory of this process. The process ID is not
-        // reused before the program is waited for, at the end of this tool.
+        // reused before the end of this tool, which waits for the program.
         let _ = unsafe { libc::kill(program, signal) };
     }
 }

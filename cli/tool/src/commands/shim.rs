@@ -21,12 +21,9 @@ pub(super) struct Shim {
     _open: Option<fs::File>,
 }
 
-/// Finds the library: the chosen file, or the embedded library, unpacked into the user's cache or into
-/// `folder`. A tool without an embedded library looks for a file next to itself and in the `lib` folder next
-/// to its own.
-///
-/// # Errors
-/// If no library is found, if the file is not a library, or if `LD_PRELOAD` cannot contain its path.
+/// Finds the library: the chosen file; the embedded library, unpacked into the user's cache or `folder`; or
+/// without one, a file next to this tool or in the `lib` folder next to the tool's own. Fails if there is
+/// none, if the file is not a library, or if `LD_PRELOAD` cannot contain its path.
 pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim> {
     let (found, open) = match chosen {
         Some(file) if !file.is_file() => bail!(
@@ -53,15 +50,14 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim>
     Ok(Shim { path: found, _open: open })
 }
 
-/// Returns true if `LD_PRELOAD` can contain the path, and if it is printable: the system's loader prints it
-/// unescaped.
+/// Returns true if `LD_PRELOAD` can contain the path, and it is printable: the loader does not escape it.
 fn is_loadable(path: &Path) -> bool {
     let is_plain = path.as_os_str() == &*shown_name(path);
     is_plain && !path.as_os_str().as_bytes().iter().any(|byte| b": ".contains(byte))
 }
 
-/// Returns true if a file starts like an ELF library for this system. The system's loader ignores other files
-/// and runs the program without them.
+/// Returns true if a file starts like an ELF library for this system. The loader ignores other files and runs
+/// the program without them.
 fn is_library(path: &Path) -> io::Result<bool> {
     // 64 bits, little-endian; at byte 16: shared object, x86-64.
     const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, 62, 0]];
@@ -82,7 +78,6 @@ fn own(folder: &Path) -> anyhow::Result<(PathBuf, Option<fs::File>)> {
     Ok((file, None))
 }
 
-/// Looks for the library near this tool.
 #[cfg(not(carries_shim))]
 fn own(_: &Path) -> anyhow::Result<(PathBuf, Option<fs::File>)> {
     let tool = std::env::current_exe().context("cannot tell where this tool is")?;

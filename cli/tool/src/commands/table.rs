@@ -8,7 +8,6 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, pr
 use console::measure_text_width;
 use warptrace_format::shown_lines;
 
-/// Formats a cell of a row.
 type Cell<'a, R> = Box<dyn Fn(&R) -> String + 'a>;
 
 struct Column<'a, R> {
@@ -29,13 +28,11 @@ impl<'a, R> TextTable<'a, R> {
         Self(Vec::new())
     }
 
-    /// Adds a left-aligned column of words.
     pub(crate) fn left(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.0.push(Column { head, is_right: false, cell: Box::new(cell) });
         self
     }
 
-    /// Adds a right-aligned column of numbers.
     pub(crate) fn right(mut self, head: &'static str, cell: impl Fn(&R) -> String + 'a) -> Self {
         self.0.push(Column { head, is_right: true, cell: Box::new(cell) });
         self
@@ -62,9 +59,6 @@ pub(crate) const WIDEST: usize = 60;
 impl<R> TextTable<'_, R> {
     /// Prints the rows one by one, independent of the terminal's width. Cells of more than [`WIDEST`]
     /// characters exceed their columns, so that one long cell does not widen all rows.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
     pub(crate) fn print_rows(&self, rows: &[R]) -> io::Result<()> {
         let cells = |row| self.0.iter().map(move |column| (column.cell)(row));
         let mut widths: Vec<usize> = self.0.iter().map(|column| measure_text_width(column.head)).collect();
@@ -116,11 +110,8 @@ fn text(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Prints a blank line and a table, whose first line is the head. In color if `--color` and the environment
-/// allow it.
-///
-/// # Errors
-/// If standard output cannot be written.
+/// Prints a blank line and a table, whose first line is the head. Colors are used if `--color` and the
+/// environment allow them.
 pub(crate) fn print_table(table: &str) -> io::Result<()> {
     if is_kept() {
         return writeln!(StandardOutput, "\n{}", shown_lines(table));

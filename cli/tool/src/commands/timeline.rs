@@ -17,7 +17,6 @@ use crate::opened::{Opened, open};
 use crate::output::{bytes, count, print_json, say, shown_name, tell};
 use crate::whole_file::{Target, watch_signals};
 
-/// Default number of launches in text.
 const ROWS: usize = 20;
 /// Maximum number of late ranks, of incomplete files and of notes that are printed.
 const MOST_NAMED: usize = 10;

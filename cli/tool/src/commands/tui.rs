@@ -9,7 +9,7 @@ use crate::arguments::Tui;
 use crate::opened::open;
 use crate::output::{last_name, shown_name};
 
-/// A program that a signal ended has the exit code 128 plus the signal's number, as in shells.
+/// A signal gives the exit code 128 plus its number, as in shells.
 const ENDED_BY: i32 = 128;
 
 pub(crate) fn run(command: Tui) -> anyhow::Result<ExitCode> {

@@ -13,8 +13,7 @@ use self::picture::mandelbrot;
 use crate::arguments::Demo;
 use crate::exit;
 
-/// Upper left corner of the computed square, and its side. The square is at the edge of the set, where lanes
-/// of a warp diverge.
+/// Upper left corner and side of the computed square, at the edge of the set, where lanes of a warp diverge.
 const CORNER: (f64, f64) = (-0.74395, -0.10461);
 const SIDE: f64 = 0.00578;
 /// Threads per block.
@@ -67,10 +66,7 @@ fn compute(launcher: &mut dyn Launcher, command: &Demo) -> anyhow::Result<Vec<u3
     Ok(computed)
 }
 
-/// Compares each pixel with the CPU's result of the same function.
-///
-/// # Errors
-/// If a pixel differs. The error names the first one.
+/// Compares each pixel with the CPU's result of the same function. The error names the first that differs.
 fn check(picture: &[u32], command: &Demo) -> anyhow::Result<String> {
     let ((left, top), side) = (CORNER, pixel_side(command));
     for (pixel, found) in (0_u32..).zip(picture) {

@@ -21,10 +21,8 @@ pub struct Asked {
     signal: Arc<AtomicUsize>,
 }
 
-/// Makes the first SIGINT or SIGTERM set the flag, and a second one end the process at once.
-///
-/// # Errors
-/// If the handlers cannot be registered.
+/// Makes the first SIGINT or SIGTERM set the flag, and a second one end the process at once. Fails if the
+/// handlers cannot be registered.
 pub fn watch() -> io::Result<Asked> {
     let asked = Asked { flag: Arc::default(), signal: Arc::new(AtomicUsize::new(SIGINT as usize)) };
     for signal in [SIGINT, SIGTERM] {
@@ -60,8 +58,8 @@ impl Asked {
     }
 }
 
-/// Prints where the warps of an interrupted kernel are, if the trace contains it, and ends the process.
-/// Nothing else ends a kernel that hangs.
+/// Prints where the warps of an interrupted kernel are, if the trace contains it, and ends the process,
+/// because nothing else ends a kernel that hangs.
 pub(super) fn end(interrupted: &Interrupted, path: &Path, policy: Policy, asked: &Asked) -> ! {
     let Interrupted { kernel, launch, .. } = interrupted;
     // A pipe cannot be read back.

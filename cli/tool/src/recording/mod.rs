@@ -33,8 +33,7 @@ pub struct Recordable<'a> {
     pub kernels: TracedProgram<'a>,
     /// Names and values of the parameters that determine the computation. Stored in the trace.
     pub properties: Vec<(String, String)>,
-    /// Files that the program reads, and files that it writes in addition to the trace. The trace must not be
-    /// one of them.
+    /// Files that the program reads or writes besides the trace, which must be none of them.
     pub files: Vec<PathBuf>,
 }
 
@@ -60,11 +59,9 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// Checks the options for a program. The program needs no input yet.
-    ///
-    /// # Errors
-    /// If options contradict each other or name locations that the program does not have, or if the output is
-    /// one of the program's files.
+    /// Checks the options for a program, whose input is not needed yet. Fails if options contradict each
+    /// other or name locations that the program does not have, or if the output is one of the program's
+    /// files.
     pub fn prepare<'a>(&'a self, program: &'a Recordable<'a>) -> anyhow::Result<Prepared<'a>> {
         let mut spec = self.spec.clone();
         spec.properties.extend(program.properties.iter().cloned());
@@ -79,10 +76,9 @@ impl Recording {
 }
 
 impl Prepared<'_> {
-    /// Opens the device, calls `run` to run the program's kernels, and writes the trace. An existing file is
-    /// unchanged until the recording has begun.
-    ///
-    /// `code` returns the kernels' PTX. It is called only if a GPU is tried.
+    /// Opens the device, calls `run` to run the program's kernels, and writes the trace. `code` returns the
+    /// kernels' PTX; it is called only if a GPU is tried. An existing file is unchanged until the recording
+    /// has begun.
     ///
     /// # Errors
     /// If the device cannot be opened, memory is short, the file cannot be written, or `run` fails.
@@ -157,7 +153,7 @@ impl Recorded {
     }
 
     /// Returns a message about lost events, with a remedy; `None` if nothing was lost. With `stop` and
-    /// `stream`, the message also has the reason why events of the trace were lost.
+    /// `stream`, it also states why events were lost.
     pub fn warning(&self) -> Option<String> {
         let LaunchReport { lost, attempted, recorded, twin_lost, memory, .. } = self.report;
         if lost == 0 {

@@ -10,8 +10,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 #[cfg(unix)]
 use signal_hook::{iterator::Signals, low_level};
 
-/// Temporary files and created folders, outer folders first. Entries may stay after their file was renamed or
-/// removed: the name of a temporary file is used once, and only empty folders are removed.
+/// Temporary files and created folders, outer folders first. Entries may stay when their file is gone: names
+/// of temporary files are used once, and only empty folders are removed.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Locks the list. While it is locked, signals wait.
@@ -20,11 +20,8 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Starts a thread that handles SIGHUP, SIGINT, SIGQUIT and SIGTERM: it removes unfinished files and folders,
-/// then applies the default action of the signal. Signals that the process was started to ignore stay
-/// ignored.
-///
-/// # Errors
-/// If the handlers cannot be registered.
+/// then applies the signal's default action. Signals that the process was started to ignore stay ignored.
+/// Fails if the handlers cannot be registered.
 #[cfg(unix)]
 pub fn watch_signals() -> io::Result<()> {
     if crate::output::is_kept() {
@@ -48,9 +45,6 @@ pub fn watch_signals() -> io::Result<()> {
 }
 
 /// Does nothing: these signals exist only on Unix.
-///
-/// # Errors
-/// Never.
 #[cfg(not(unix))]
 pub fn watch_signals() -> std::io::Result<()> {
     Ok(())

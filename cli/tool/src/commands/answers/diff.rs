@@ -24,7 +24,6 @@ const ROWS: usize = 10;
 /// Default number of warps in JSON. Each of them must be decoded again.
 const JSON_WARPS: usize = 100;
 
-/// Addresses and values of both traces, if both have them.
 struct Memory {
     accessed: Option<Accessed>,
     valued: Option<Valued>,

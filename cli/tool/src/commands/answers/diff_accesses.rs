@@ -15,7 +15,6 @@ pub(super) struct Accessed {
 }
 
 impl Accessed {
-    /// Compares accesses; `None` if a trace has no addresses.
     pub(super) fn new(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
         if !traces.iter().all(|trace| trace.has_accesses()) {
             return Ok(None);

@@ -11,7 +11,6 @@ use super::values::{lacks, mean};
 use super::{TextTable, print_rows};
 use crate::output::{count, say};
 
-/// Returns a count of a value, or its minimum, maximum or mean as text.
 type Count = fn(&ValueFigures) -> u64;
 type End = fn(&ValueFigures) -> Option<String>;
 
@@ -21,7 +20,6 @@ pub(super) struct Valued {
 }
 
 impl Valued {
-    /// Compares values; `None` if a trace has none.
     pub(super) fn new(traces: [&TraceFile; 2], selection: &Selection) -> anyhow::Result<Option<Self>> {
         if !traces.iter().all(|trace| trace.has_accesses()) {
             return Ok(None);

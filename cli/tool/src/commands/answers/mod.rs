@@ -51,7 +51,6 @@ use crate::output::{StandardOutput, count, say, shown_name, terminal_width, writ
 /// Default number of rows in text.
 const ROWS: usize = 20;
 
-/// Figures of one trace or several.
 struct Answer {
     of: Of,
     analysis: Analysis,
@@ -61,7 +60,6 @@ struct Answer {
 }
 
 enum Of {
-    /// A trace and the state of its file.
     Trace(Box<Opened>),
     Set(Box<SetAnalysis>),
 }
@@ -84,8 +82,7 @@ impl<'a, R> TextTable<'a, R> {
     }
 }
 
-/// Opens and analyses the traces of a page. With `is_focus`, counts of single warps are those at the
-/// location.
+/// Opens and analyses the traces of a page. With `is_focus`, counts of warps are those at the location.
 fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     if !page.apart.workers.is_empty() {
         bail!(NOT_APART);
@@ -103,10 +100,7 @@ fn analysed(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Resu
     Ok(Answer { of: Of::Trace(Box::new(opened)), analysis, names, asked })
 }
 
-/// Like [`analysed`], for commands that take one trace.
-///
-/// # Errors
-/// As [`analysed`], and if several traces are named.
+/// Like [`analysed`], but fails if several traces are named.
 fn analysed_one(page: &Page, location: Option<&str>, is_focus: bool) -> anyhow::Result<Answer> {
     let files = if page.apart.workers.is_empty() { named_files(&page.files)?.len() } else { 1 };
     if files == 1 { analysed(page, location, is_focus) } else { bail!(only_one(files)) }
@@ -157,10 +151,7 @@ impl Answer {
         analysed_one(&rows.page, rows.location.as_deref(), false)
     }
 
-    /// Returns the trace and the state of its file.
-    ///
-    /// # Errors
-    /// If there are several traces.
+    /// Returns the trace and the state of its file. Fails if there are several traces.
     fn opened(&self) -> anyhow::Result<&Opened> {
         match &self.of {
             Of::Trace(opened) => Ok(opened),
@@ -168,10 +159,7 @@ impl Answer {
         }
     }
 
-    /// Returns the trace.
-    ///
-    /// # Errors
-    /// If there are several traces.
+    /// Returns the trace. Fails if there are several traces.
     fn trace(&self) -> anyhow::Result<&TraceFile> {
         Ok(&self.opened()?.trace)
     }
@@ -237,8 +225,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Prints the headline and findings. If the trace is whole, findings come first; otherwise the headline,
-    /// then `lacks`.
+    /// Prints headline and findings: findings first if the trace is whole, otherwise the headline and
+    /// `lacks`.
     fn with_headline(
         &self,
         is_whole: bool,

@@ -19,7 +19,6 @@ pub(crate) struct Order<R: ?Sized> {
 
 #[derive(Clone, Copy, Debug)]
 enum By<R: ?Sized> {
-    /// The rows with the greatest numbers come first.
     Most(fn(&R) -> u64),
     /// The lesser row comes first.
     Compared(fn(&Names, &R, &R) -> Ordering),
@@ -38,12 +37,10 @@ impl<R> Order<R> {
         Self { name, help, by: By::Compared(compare) }
     }
 
-    /// Keeps the order of the analysis.
     pub(super) const fn unsorted(name: &'static str, help: &'static str) -> Self {
         Self::compared(name, help, |_, _, _| Ordering::Equal)
     }
 
-    /// Puts the rows in the order of the source.
     pub(super) const fn by_source(compare: fn(&Names, &R, &R) -> Ordering) -> Self {
         Self::compared("source", "File and line, the first one first", compare)
     }
@@ -55,7 +52,6 @@ pub(crate) trait Listed: Sized + 'static {
     const NAME: &'static str;
     /// The values of `--sort`.
     const ORDERS: &'static [Order<Self>];
-    /// The order without `--sort`.
     const DEFAULT: &'static Order<Self> = &Self::ORDERS[0];
     /// Breaks ties of [`By::Most`]: the row with the greater number comes first.
     const TIE: fn(&Self) -> u64 = |_| 0;

@@ -107,7 +107,6 @@ pub(super) fn with_spread(
     value
 }
 
-/// Prints `warptrace top` of several traces.
 pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<()> {
     let analysis = &answer.analysis;
     let finding = words::finding(analysis, &answer.names);

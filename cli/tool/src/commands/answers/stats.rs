@@ -110,7 +110,6 @@ pub(crate) fn run(command: &Stats, summed: Option<SetAnalysis>) -> anyhow::Resul
     Ok(print_table(&active.text(&rows.collect::<Vec<_>>()))?)
 }
 
-/// Prints a row for each line that launches kernels.
 fn print_sites(sites: &[LaunchSiteFigures]) -> anyhow::Result<()> {
     if sites.is_empty() {
         return Ok(());
@@ -131,7 +130,6 @@ fn print_sites(sites: &[LaunchSiteFigures]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints each call stack with its launches.
 fn print_stacks(stacks: &[LaunchSiteFigures]) -> anyhow::Result<()> {
     for of in stacks.iter().take(ROWS) {
         let traced =

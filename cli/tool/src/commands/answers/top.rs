@@ -16,7 +16,6 @@ use super::{Answer, VERDICT, print_table, set, words};
 use crate::arguments::Page;
 use crate::output::{count, say};
 
-/// Numbers of causes, source lines and kernels shown.
 const CAUSES: usize = 4;
 const LINES: usize = 6;
 const KERNELS: usize = 3;
@@ -214,7 +213,6 @@ fn verdict(
     verdict
 }
 
-/// The most important findings on accesses, one sentence each.
 struct Accessed {
     outside: Option<String>,
     finding: String,

@@ -107,7 +107,6 @@ fn value_table(answer: &Answer, values: &[&ValueFigures]) -> String {
         .text(values)
 }
 
-/// Formats a mean in a few characters.
 pub(super) fn mean(number: f64) -> String {
     match number.abs() {
         0.0 | 0.001..1e9 => format!("{number:.4}"),

@@ -14,7 +14,6 @@ use crate::files::named_files;
 use crate::opened::open;
 use crate::output::{count, say};
 
-/// Number of kernels whose work is shown.
 const KERNELS: usize = 3;
 
 /// Index of the file, and a warp.
@@ -47,7 +46,6 @@ impl<'a> Traces<'a> {
         }
     }
 
-    /// Returns the label of a file; `None` for a single trace.
     fn name(&self, file: u32) -> Option<&str> {
         match self {
             Self::One(_) => None,

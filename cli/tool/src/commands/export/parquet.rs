@@ -25,7 +25,6 @@ const UNKNOWN: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Maximum length of a partition value, in bytes of its folder's name. Names have at most 255 bytes.
 const LONGEST: usize = 200;
 
-/// Writes the runs or events of a trace to one file.
 pub(super) fn file(command: &Export, source: &ExportSource<'_>, path: &Path) -> anyhow::Result<Vec<String>> {
     let runs = |out: &mut Output| parquet::write(source, tables(command.events)[0], out);
     let (rows, size) = Target::new(&command.output, &[("the trace", path)])?.write(runs)?;
@@ -33,8 +32,7 @@ pub(super) fn file(command: &Export, source: &ExportSource<'_>, path: &Path) -> 
     Ok(size.map(said).into_iter().collect())
 }
 
-/// Writes all tables of the traces to a folder. Needs memory for one trace, and some hundred bytes for each
-/// file written.
+/// Writes all tables of the traces to a folder. Needs memory for one trace and some hundred bytes per file.
 pub(super) fn folder(command: &Export, traces: &[PathBuf]) -> anyhow::Result<Vec<String>> {
     let inputs: Vec<Other<'_>> = traces.iter().map(|path| ("the trace", path.as_path())).collect();
     let mut files = Files::new(&command.output, &inputs)?;
@@ -141,8 +139,8 @@ fn value(what: &str, text: &str) -> String {
     escaped(fits)
 }
 
-/// Writes `%` and two digits for each ASCII character that a folder's name cannot contain or that a reader of
-/// Hive partitions may interpret. Other characters stay unchanged, since Spark decodes byte by byte.
+/// Percent-encodes ASCII characters that a folder's name cannot contain or that a reader of Hive partitions
+/// may interpret. Others stay, since Spark decodes byte by byte.
 fn escaped(text: &str) -> String {
     let mut value = String::new();
     for letter in text.chars() {

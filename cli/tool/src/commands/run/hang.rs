@@ -33,7 +33,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts the thread for the folder in which processes report.
     pub(super) fn start(folder: &Path) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let (ended, folder) = (Arc::clone(&ends), folder.to_owned());
@@ -81,7 +80,7 @@ impl Asker {
             let _ = ask(&self.folder);
             if program != 0 && handles(program, SIGUSR1) {
                 // SAFETY: `kill` accesses no memory of this process. The process ID is not reused before the
-                // program is waited for, at the end of this tool.
+                // end of this tool, which waits for the program.
                 let _ = unsafe { libc::kill(program, SIGUSR1) };
             }
         }

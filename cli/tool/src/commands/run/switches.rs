@@ -1,7 +1,5 @@
 //! Environment variables that make frameworks give the driver PTX, or machine code that contains its PTX.
-//!
-//! They add only line info to code, so that code which a framework caches is also valid for runs without
-//! warptrace.
+//! They add only line info, so code that a framework caches is also valid for runs without warptrace.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +8,6 @@ use std::path::Path;
 /// Environment variable that names the library to which NVTX reports ranges.
 pub(super) const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 
-/// Environment variable that `run` sets for the program.
 struct Switch {
     name: &'static str,
     value: &'static str,
@@ -19,9 +16,8 @@ struct Switch {
 
 /// How a switch combines with the user's value, which always stays.
 enum How {
-    /// Set only if the user has not set the variable.
     Alone,
-    /// Appended to the user's value, unless that contains the part before `=`.
+    /// Appended, unless the user's value contains the part before `=`.
     Appended,
 }
 
@@ -36,8 +32,7 @@ const SWITCHES: [Switch; 6] = [
     Switch { name: "JAX_ENABLE_COMPILATION_CACHE", value: "false", how: How::Alone },
 ];
 
-/// Returns the variables to set, with their values. `is_set` returns the current value of a variable. NVTX
-/// reports ranges to `shim`.
+/// Returns the variables to set. `is_set` returns a variable's current value; NVTX reports to `shim`.
 pub(super) fn to_set(
     is_set: impl Fn(&str) -> Option<OsString>,
     shim: &Path,

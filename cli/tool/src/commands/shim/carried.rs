@@ -1,7 +1,5 @@
-//! The embedded library, compressed. It is unpacked once, into the user's cache.
-//!
-//! Programs run its code, so a cached file is used only if it is intact and no other user could have changed
-//! it.
+//! The embedded library, compressed. It is unpacked once, into the user's cache. Programs run its code, so a
+//! cached file is used only if it is intact and no other user could have changed it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -23,8 +21,8 @@ pub(super) fn unpack() -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(SHIM.2, SHIM.0)
 }
 
-/// Returns the library in the user's cache; `None` if it cannot be cached. Other tools do not remove it while
-/// the file is open.
+/// Returns the library in the user's cache, open so that other tools do not remove it; `None` if it cannot be
+/// cached.
 pub(super) fn kept() -> Option<(PathBuf, File)> {
     let named = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
@@ -51,8 +49,7 @@ fn kept_in(folder: &Path) -> Option<(PathBuf, File)> {
     Some((path, file))
 }
 
-/// Returns true if only this user and root can replace entries of the folder. The sticky bit keeps others
-/// from that.
+/// Returns true if only this user and root can replace entries of the folder, also by its sticky bit.
 fn is_private(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|found| {
         [0, geteuid().as_raw()].contains(&found.uid())
