@@ -7,8 +7,8 @@ use warptrace_host::{Blocks, Device, LaunchShape};
 
 use crate::WorkloadError;
 
-/// A one-dimensional grid for kernels whose threads stride over their work, so that any size is correct. Its
-/// text form is blocks x threads: `192x256`.
+/// A one-dimensional grid for kernels whose threads stride over their work: any size is correct. As text
+/// `192x256`, blocks x threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
     blocks: u32,
@@ -53,9 +53,8 @@ impl Grid {
         Self { blocks: blocks as u32, threads: Self::DEFAULT_BLOCK }
     }
 
-    /// Returns the grid with as many threads as the device holds at once, which a kernel with few registers
-    /// and no shared memory occupies fully. Equals [`filling`](Self::filling) on devices without such a
-    /// limit.
+    /// Returns the grid with as many threads as the device holds at once, if the kernel needs few registers
+    /// and no shared memory. Equals [`filling`](Self::filling) on devices without such a limit.
     pub fn as_many_as_fit(device: &dyn Device) -> Self {
         let blocks = device.facts().resident_threads / u64::from(Self::DEFAULT_BLOCK);
         match u32::try_from(blocks) {

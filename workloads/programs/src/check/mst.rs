@@ -62,9 +62,8 @@ pub enum MstError {
     },
 }
 
-/// Computes a minimum spanning forest with Kruskal's algorithm ("On the Shortest Spanning Subtree of a
-/// Graph", 1956). Arcs count as undirected edges, of weight 1 if the graph is unweighted. Equal weights are
-/// ordered by position.
+/// Computes a minimum spanning forest ("On the Shortest Spanning Subtree of a Graph", 1956). Arcs count as
+/// undirected edges, of weight 1 if the graph is unweighted. Equal weights are ordered by position.
 pub fn kruskal(graph: &Graph) -> Forest {
     let sources = graph.sources();
     // The list has both arcs of each edge; the second one finds its ends already joined.
@@ -84,10 +83,7 @@ pub fn kruskal(graph: &Graph) -> Forest {
 }
 
 /// Checks that the chosen arcs, one per edge, form a minimum spanning forest, by comparison with
-/// [`kruskal`]'s.
-///
-/// # Errors
-/// The first violation, in this order: an arc that does not exist or closes a cycle, trees that are not
+/// [`kruskal`]'s. The error is the first of: an arc that does not exist or closes a cycle, trees that are not
 /// joined, a weight over the minimum.
 pub fn check(graph: &Graph, chosen: &[u32]) -> Result<(), MstError> {
     let sources = graph.sources();

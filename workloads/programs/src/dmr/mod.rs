@@ -42,7 +42,7 @@ pub const PROGRAM: ProgramInfo = ProgramInfo {
 /// Options of the refinement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DmrOptions {
-    /// Smallest allowed angle in degrees: over 0 and at most 34. Above about 33, mostly only the floor stops
+    /// Smallest allowed angle in degrees: over 0, at most 34. Above about 33, mostly only the floor ends
     /// refinement.
     pub angle_degrees: f64,
     /// Grid; `None` fills the device or has one thread per triangle. A round refines at most one triangle per
@@ -53,8 +53,8 @@ pub struct DmrOptions {
     /// Initial scratch per cavity, in triangles; at least 2. Triangles with larger cavities wait until no
     /// others are left; then fewer threads, with more scratch each, refine them.
     pub cavity_bound: u32,
-    /// Edge length under which refinement stops. `None`: 1/256 of the input's smallest feature (shortest edge
-    /// or least distance of a segment from the opposite corner), but at least 2^-40 of its largest
+    /// Edge length under which refinement stops. `None`: 1/256 of the input's smallest feature (shortest
+    /// edge, or least distance of a segment from the opposite corner), at least 2^-40 of its largest
     /// coordinate.
     pub floor: Option<f64>,
     /// Initial size of the device arrays, in sizes of the input; at least 1. A mesh of random points grows

@@ -64,8 +64,7 @@ pub(super) fn acute_points(mesh: &Mesh) -> Vec<u32> {
 }
 
 /// Returns the shortest edge, or the least distance of a segment from the opposite corner if that is shorter;
-/// at least 2^-32 of the largest coordinate, because rounding hides on which side of a closer edge a point
-/// lies.
+/// at least 2^-32 of the largest coordinate, because rounding hides on which side of an edge points lie.
 pub(super) fn smallest_feature(mesh: &Mesh) -> f64 {
     let mut smallest = f64::INFINITY;
     for (slot, segments) in segment_bits(mesh).into_iter().enumerate() {

@@ -16,8 +16,7 @@ use crate::inputs::Mesh;
 const ESCALATION: u32 = 8;
 
 /// Refines `mesh`. The result depends on the number of threads, but not on the device or the order of the
-/// threads. Fails if an option is out of range, the device or the recording fails, or the mesh cannot be
-/// refined within the limits.
+/// threads. Fails if an option is out of range, the device or recording fails, or a limit is exceeded.
 pub fn run(launcher: &mut dyn Launcher, mesh: &Mesh, options: &DmrOptions) -> Result<DmrOutcome, DmrError> {
     let bound = options.check()?;
     let device = launcher.device();

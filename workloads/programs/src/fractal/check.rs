@@ -7,9 +7,8 @@ use super::{FractalOptions, Paths};
 use crate::check::Checked;
 use crate::words::count;
 
-/// Checks that every pixel took as many steps as on the CPU, or returns the first that differs. Computes the
-/// picture again, in parallel, without storing it; for several checks, use [`Paths::check`], which stores it.
-/// Fails also if the number of pixels differs.
+/// Checks that every pixel took as many steps as on the CPU. Returns the first that differs, or a wrong
+/// number of pixels. Computes the picture again, in parallel; for several checks, use [`Paths::check`].
 pub fn check(options: &FractalOptions, image: &[u32]) -> Checked {
     compare(image, options.pixels(), |index| pixel(options, index as u64).steps)
 }

@@ -123,8 +123,8 @@ pub fn run(launcher: &mut dyn Launcher, options: &FractalOptions) -> Result<Frac
     Ok(FractalOutcome { image: pixels, kernel: time.kernel })
 }
 
-/// Returns the number of warp events that a picture implies; see [`Paths::expected_events`]. Panics if
-/// `options.block` is 0.
+/// Returns the number of warp events that a picture implies; see [`Paths::expected_events`] (also for
+/// panics).
 pub fn expected_events(image: &[u32], options: &FractalOptions) -> u64 {
     Paths::implied(image, options).expected_events()
 }

@@ -81,8 +81,7 @@ impl Paths {
             .sum()
     }
 
-    /// Returns the number of loop events among them, which does not assume that lanes reconverge after the
-    /// loop.
+    /// Returns the number of loop events among them, which does not assume that lanes reconverge after loops.
     pub fn expected_rounds(&self) -> u64 {
         self.paths.chunks(WARP).map(slowest).sum()
     }

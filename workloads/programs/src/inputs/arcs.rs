@@ -82,11 +82,8 @@ impl ArcList {
         }
     }
 
-    /// Cleans the arcs, sorts them into rows and builds the graph.
-    ///
-    /// # Errors
-    /// [`GraphError::Empty`], [`GraphError::SourceOutOfRange`] or [`GraphError::NeighbourOutOfRange`], or
-    /// [`GraphError::TooManyArcs`] if the arcs exceed 32 bits.
+    /// Cleans the arcs, sorts them into rows and builds the graph. Fails with [`GraphError::Empty`],
+    /// [`GraphError::SourceOutOfRange`], [`GraphError::NeighbourOutOfRange`] or [`GraphError::TooManyArcs`].
     pub fn into_graph(self, cleaning: &Cleaning) -> Result<(Graph, CleanReport), GraphError> {
         let Self { nodes, weighted, mut arcs } = self;
         let mut report = CleanReport::default();

@@ -65,11 +65,9 @@ fn dot(u: Point, v: Point) -> f64 {
     u[0] * v[0] + u[1] * v[1]
 }
 
-/// Smallest allowed angle in a refined mesh.
-///
-/// With `u` and `v` from a corner to the two others, the angle is too small if `u.v > 0` and `(u.v)^2 > cos^2
-/// * (u.u) * (v.v)`. The order of operations is fixed, so a kernel with the same ones, without fused
-/// multiply-add, gives the same bits.
+/// Smallest allowed angle in a refined mesh. With `u` and `v` from a corner to the two others, the angle is
+/// too small if `u.v > 0` and `(u.v)^2 > cos^2 * (u.u) * (v.v)`. The order of operations is fixed, so a
+/// kernel with the same ones, without fused multiply-add, gives the same bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AngleBound {
     cos_squared: f64,

@@ -99,8 +99,7 @@ impl Graph {
     /// Maximum number of arcs.
     pub const MAX_ARCS: u64 = u32::MAX as u64;
 
-    /// Creates a graph from its arrays, in linear time. Returns the first invariant that does not hold as the
-    /// error.
+    /// Creates a graph from its arrays, in linear time. Returns the first violated invariant as the error.
     pub fn from_csr(
         offsets: Vec<u32>,
         neighbours: Vec<u32>,
@@ -143,8 +142,8 @@ impl Graph {
         self.weights.as_deref()
     }
 
-    /// Returns the positions of a node's arcs in [`neighbours`](Self::neighbours). Panics if `node` is out of
-    /// range.
+    /// Returns the positions of a node's arcs in [`neighbours`](Self::neighbours). Panics if there is no
+    /// `node`.
     pub fn arcs_of(&self, node: u32) -> std::ops::Range<usize> {
         self.offsets[node as usize] as usize..self.offsets[node as usize + 1] as usize
     }
@@ -200,17 +199,14 @@ impl Graph {
         })
     }
 
-    /// Returns the weight of an arc; 1 in an unweighted graph. Panics if the graph is weighted and `arc` is
-    /// out of range.
+    /// Returns the weight of an arc; 1 in an unweighted graph. Panics if `arc` is out of range of the
+    /// weights.
     pub fn weight(&self, arc: usize) -> u32 {
         self.weights.as_ref().map_or(1, |weights| weights[arc])
     }
 
-    /// Returns the graph with other weights, or without weights.
-    ///
-    /// # Errors
-    /// [`GraphError::WeightCount`]; [`GraphError::Unsorted`] if the new weights put duplicate arcs out of
-    /// order.
+    /// Returns the graph with other weights, or without. Fails with [`GraphError::WeightCount`], or with
+    /// [`GraphError::Unsorted`] if the new weights put duplicate arcs out of order.
     pub fn with_weights(self, weights: Option<Vec<u32>>) -> Result<Self, GraphError> {
         Self::from_csr(self.offsets, self.neighbours, weights)
     }

@@ -142,8 +142,8 @@ pub enum MeshError {
 }
 
 impl Mesh {
-    /// Creates a mesh from its parts. Takes time n log n and linear extra memory. Returns the first invariant
-    /// that does not hold as the error.
+    /// Creates a mesh from its parts. Takes time n log n and linear memory. The error is the first violated
+    /// invariant.
     pub fn new(
         points: Vec<Point>,
         triangles: Vec<[u32; 3]>,

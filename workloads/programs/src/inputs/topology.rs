@@ -9,9 +9,8 @@ pub(crate) struct EdgeUse {
     pub(crate) ascending: bool,
 }
 
-/// Calls `visit` for each edge, in ascending order, with its points (lower first) and all its uses. Takes
-/// linear time, except for sorting the edges at each point. Panics if a triangle names a point outside
-/// `0..points`.
+/// Calls `visit` for each edge, in ascending order, with its points (lower first) and all its uses, in linear
+/// time except for sorting the edges at each point. Panics if a triangle names a point outside `0..points`.
 pub(crate) fn for_each_edge(
     points: usize,
     triangles: &[[u32; 3]],

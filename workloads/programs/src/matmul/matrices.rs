@@ -23,7 +23,7 @@ pub struct Matrices {
 }
 
 impl Matrices {
-    /// Creates two matrices of `size` rows from a seed. Fails if `size` is not a multiple of 8 from 8 to
+    /// Creates two matrices of `size` rows from a seed. Fails unless `size` is a multiple of 8 up to
     /// [`MAX_SIZE`](super::MAX_SIZE).
     pub fn random(size: u32, seed: u64) -> Result<Self, WorkloadError> {
         check_size(size)?;

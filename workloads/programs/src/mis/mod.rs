@@ -1,8 +1,7 @@
 //! MIS: a maximal independent set by fixed priorities, without rounds, in persistent blocks.
 //!
 //! `mis_init` ranks the nodes, `mis_find` decides them. Ranks are unique, so the set equals
-//! [`reference()`]'s. A thread's number of passes, and therefore the trace, depends on the order of the
-//! threads.
+//! [`reference()`]'s. A thread's number of passes, and so the trace, depends on the order of the threads.
 
 mod check;
 mod reference;
@@ -32,8 +31,8 @@ pub struct MisOptions {
     /// Grid of both kernels. `None`: a grid that fills the device.
     pub grid: Option<Grid>,
     /// Consecutive passes without a decision after which a thread leaves its nodes to another launch.
-    /// Otherwise, in a grid larger than the device holds at once, a thread could wait forever for a block
-    /// that cannot start.
+    /// Otherwise it could wait forever for a block that cannot start, because the grid is larger than the
+    /// device holds.
     pub patience: u32,
 }
 

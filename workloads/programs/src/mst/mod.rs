@@ -54,9 +54,9 @@ pub struct MstOutcome {
 /// lightest of repeated edges are ignored.
 ///
 /// # Errors
-/// [`WorkloadError::Input`] if the graph is not symmetric, or if its nodes or edges plus the grid's threads
-/// exceed 2^32 - 1. [`WorkloadError::NoProgress`] if the rounds do not finish. Also if the device or the
-/// recording fails.
+/// [`WorkloadError::Input`] if the graph is not symmetric, or if nodes or edges plus the grid's threads
+/// exceed 2^32 - 1. [`WorkloadError::NoProgress`] if rounds do not finish. Also if the device or recording
+/// fails.
 pub fn run(
     launcher: &mut dyn Launcher,
     graph: &Graph,

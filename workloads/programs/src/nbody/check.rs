@@ -3,9 +3,8 @@
 use super::{Bodies, Deviation, Float4, NbodyOptions, deviation};
 use crate::check::Checked;
 
-/// Checks the moved bodies against [`deviation`], with the tolerance of [`Deviation::is_small`]. Fails also
-/// if a number of bodies differs. Panics if `options.sources` exceeds the number of bodies, which
-/// [`run`](super::run()) refuses.
+/// Checks the moved bodies with [`deviation`] and the tolerance of [`Deviation::is_small`]. Fails also if a
+/// number of bodies differs. Panics if there are more `options.sources` than bodies.
 pub fn check(bodies: &Bodies, options: &NbodyOptions, moved: &Bodies, accelerations: &[Float4]) -> Checked {
     let count = bodies.positions.len();
     for (what, found) in [

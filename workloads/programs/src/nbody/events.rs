@@ -55,8 +55,7 @@ impl EventCounts {
         1 + u64::from(without) + u64::from(with)
     }
 
-    /// Returns the locations of thread `thread` in the launch of `nbody_force` of step `step` (from 0), in
-    /// order.
+    /// Returns the locations of thread `thread` in `nbody_force` of step `step` (from 0), in order.
     pub fn force_lane(&self, step: u32, thread: u64) -> Vec<u16> {
         if thread >= u64::from(self.bodies) {
             return vec![at::FORCE_ENTER, at::FORCE_OUTSIDE];

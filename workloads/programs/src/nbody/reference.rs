@@ -72,9 +72,8 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// Compares the moved bodies with the same steps in double precision, in time proportional to steps times
-/// bodies times sources. Panics if the number of results differs from the number of bodies, or
-/// `options.sources` exceeds it.
+/// Compares the moved bodies with the same steps in double precision: time is steps times bodies times
+/// sources. Panics if the number of results differs from the bodies', or `options.sources` exceeds it.
 pub fn deviation(
     bodies: &Bodies,
     options: &NbodyOptions,

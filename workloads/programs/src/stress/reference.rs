@@ -1,8 +1,7 @@
 //! CPU reference.
 //!
 //! A walk's path depends only on its own draws, but its results also on the other lanes of its warp, because
-//! they take sides together. So the reference draws each walk's steps first, and then computes results by
-//! warp.
+//! they take sides together. So the reference draws the steps of each walk, then computes results by warp.
 
 use rayon::prelude::*;
 use warptrace_kernels::stress::{BINS, CLIMB_STEPS, COUNTERS, at, draw, key, mix};
@@ -162,8 +161,7 @@ pub fn lane_locations(options: &StressOptions, thread: u64) -> Vec<u16> {
     Route::steps(options, thread).into_iter().filter_map(location).collect()
 }
 
-/// Computes the same results as [`run`](super::run). Panics if an option is out of the range that `run`
-/// allows.
+/// Computes the same results as [`run`](super::run). Panics if an option is out of the range of `run`.
 pub fn reference(options: &StressOptions) -> StressResult {
     let block = u64::from(options.block);
     let blocks: Vec<StressResult> =

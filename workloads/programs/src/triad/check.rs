@@ -4,8 +4,7 @@ use super::Arrays;
 use crate::check::Checked;
 use crate::words::count;
 
-/// Compares each element with its expected value. Fails if the length differs; otherwise, returns the first
-/// wrong element.
+/// Compares each element with its expected value. Returns the first wrong element or a wrong length.
 pub fn check(arrays: &Arrays, a: &[f32]) -> Checked {
     let expected = arrays.elements();
     if a.len() != expected {

@@ -50,8 +50,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    /// Creates arrays of `elements` small whole numbers. Fails with [`WorkloadError::Option`] if `elements`
-    /// is 0 or over [`MAX_ELEMENTS`].
+    /// Creates arrays of `elements` small whole numbers. Fails if that is 0 or over [`MAX_ELEMENTS`].
     pub fn new(elements: u32) -> Result<Self, WorkloadError> {
         if elements == 0 || elements > MAX_ELEMENTS {
             let allowed = "an array has 1 to 2^30 elements";

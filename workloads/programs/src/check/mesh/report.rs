@@ -12,10 +12,9 @@ pub struct Parameters {
     /// Largest allowed depth of a point in a circle that must be empty: (r^2 - distance^2) / r^2. The test is
     /// exact, so 0 accepts only a Delaunay mesh. 1e-9 by default: refinement decides in plain floating point.
     pub circle_tolerance: f64,
-    /// Largest allowed relative difference of the areas; 1e-9 by default, because split points of slanted
-    /// segments are rounded.
+    /// Largest allowed relative difference of the areas; 1e-9 by default: split points are rounded.
     pub area_tolerance: f64,
-    /// Largest allowed distance of a split point from its segment, in lengths of the segment; 1e-9 by
+    /// Largest allowed distance of a split point from its segment, over the segment's length; 1e-9 by
     /// default.
     pub split_tolerance: f64,
 }

@@ -55,14 +55,13 @@ pub fn triangulate(points: Vec<Point>) -> Result<Mesh, GenerateError> {
     Ok(Mesh::with_boundary(points, triangles, Vec::new())?.0)
 }
 
-/// Generates a mesh like LonestarGPU's `r1M` (`points` = 1,000,000): triangulated random points in a
-/// triangle. Errors are those of [`points_in_triangle`].
+/// Generates a mesh like LonestarGPU's `r1M` (`points` = 1,000,000) from [`points_in_triangle`]; same errors.
 pub fn mesh_r1m_like(points: usize, seed: u64) -> Result<Mesh, GenerateError> {
     triangulate(points_in_triangle(points, seed)?)
 }
 
-/// Generates a mesh like LonestarGPU's `250k.2` (`interior` = 250,000): triangulated random points in a
-/// square, with a tenth as many on its boundary. Errors are those of [`points_in_square`].
+/// Generates a mesh like LonestarGPU's `250k.2` (`interior` = 250,000) from [`points_in_square`] with a tenth
+/// as many on the boundary; same errors.
 pub fn mesh_250k_like(interior: usize, seed: u64) -> Result<Mesh, GenerateError> {
     let boundary = (interior / 10).max(4);
     triangulate(points_in_square(interior, boundary, seed)?)

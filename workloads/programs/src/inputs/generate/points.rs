@@ -8,9 +8,7 @@ const MOST_POINTS: usize = 1 << 28;
 
 /// Generates `count` points (at least 3) in Z-order, so that points with close numbers are close to each
 /// other: the corners (0, 0), (1, 0) and (0.5, 0.866...) of a triangle, and uniform points inside it. Their
-/// Delaunay triangulation has exactly three points on its hull and `2 * count - 5` triangles.
-///
-/// # Errors
+/// Delaunay triangulation has exactly three points on its hull and `2 * count - 5` triangles. Fails with
 /// [`GenerateError::Parameter`] if the count is out of range.
 pub fn points_in_triangle(count: usize, seed: u64) -> Result<Vec<Point>, GenerateError> {
     check_range("count", count, 3, MOST_POINTS)?;
@@ -30,9 +28,7 @@ pub fn points_in_triangle(count: usize, seed: u64) -> Result<Vec<Point>, Generat
 
 /// Generates `interior` uniform points inside the unit square and `boundary` points (at least 4) on its
 /// sides: the corners, and one at a random place in each of equal sections of the sides, all in Z-order.
-/// Their Delaunay triangulation has exactly the boundary points on its hull.
-///
-/// # Errors
+/// Their Delaunay triangulation has exactly the boundary points on its hull. Fails with
 /// [`GenerateError::Parameter`] if a count is out of range.
 pub fn points_in_square(interior: usize, boundary: usize, seed: u64) -> Result<Vec<Point>, GenerateError> {
     check_range("interior", interior, 0, MOST_POINTS)?;

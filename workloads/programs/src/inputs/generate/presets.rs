@@ -28,13 +28,12 @@ pub fn usa_road_ny_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
 }
 
 /// Generates an unweighted graph like `internet` (124,651 nodes, 387,240 arcs): power law, 1.5534 edges per
-/// node, hubs with several hundred neighbours. Errors are those of [`preferential_attachment`].
+/// node, hubs with several hundred neighbours. Fails like [`preferential_attachment`].
 pub fn internet_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     preferential_attachment(nodes, 1.5534, seed)
 }
 
-/// Generates an unweighted graph like `amazon0312` (400,727 nodes). Parameters and errors are those of
-/// [`co_purchase`].
+/// Generates an unweighted graph like `amazon0312` (400,727 nodes). Fails like [`co_purchase`].
 pub fn amazon0312_like(nodes: u32, seed: u64) -> Result<Graph, GenerateError> {
     co_purchase(nodes, seed)
 }

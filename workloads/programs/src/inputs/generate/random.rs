@@ -36,8 +36,8 @@ impl Random {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns an unbiased uniform number in 0..n (Lemire, "Fast random integer generation in an interval",
-    /// 2019). Panics if `n` is 0.
+    /// Returns an unbiased uniform number in 0..n, n > 0 (Lemire, "Fast random integer generation in an
+    /// interval", 2019).
     pub(super) fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "there is no number below 0");
         let biased = n.wrapping_neg() % n;

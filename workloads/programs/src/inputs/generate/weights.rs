@@ -7,14 +7,12 @@ use std::ops::RangeInclusive;
 /// Range of the weights that this project gives to graphs without weights, such as the road network.
 pub const THESIS_WEIGHTS: RangeInclusive<u32> = 1..=1000;
 
-/// Returns the graph with a weight per edge, uniform in `range`.
+/// Returns the graph with a weight per edge, uniform in `range`. Fails with [`GenerateError::Parameter`] if
+/// the range is empty.
 ///
 /// The weight is a hash of the edge's two nodes, lower first, and the seed, so both arcs of an edge agree and
 /// the order of the arcs has no effect. The hash is three rounds of SplitMix64's finaliser (Steele, Lea,
 /// Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-///
-/// # Errors
-/// [`GenerateError::Parameter`] if the range is empty.
 pub fn random_weights(graph: Graph, range: RangeInclusive<u32>, seed: u64) -> Result<Graph, GenerateError> {
     let (low, high) = (*range.start(), *range.end());
     check_range("the end of the range of weights", high, low, u32::MAX)?;

@@ -32,8 +32,7 @@ impl fmt::Display for GraphFormat {
     }
 }
 
-/// Detects the format by content, or by extension if the content is inconclusive, so that the parser can
-/// report the error in the content.
+/// Detects the format by content; by extension if that is inconclusive, so that the parser reports the error.
 pub(super) fn detect(bytes: &[u8], extension: &str) -> Result<GraphFormat, LoadProblem> {
     if bytes.starts_with(b"%%") {
         return Ok(GraphFormat::MatrixMarket);

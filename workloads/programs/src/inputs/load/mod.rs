@@ -1,8 +1,8 @@
 //! Readers and writers of graph and mesh files.
 //!
 //! A file is read whole, through its decompressor, up to [`Limits::bytes`]; then its format is detected by
-//! content, and it is parsed. Counts in headers are compared with the content; they never determine the size
-//! of an allocation.
+//! content, and it is parsed. Counts in headers are compared with the content and never determine an
+//! allocation.
 
 mod detect;
 mod dimacs;
@@ -29,11 +29,8 @@ use super::graph::Graph;
 use super::mesh::Mesh;
 use std::path::{Path, PathBuf};
 
-/// Reads a graph from a file in any [`GraphFormat`], plain, gzip or xz.
-///
-/// # Errors
-/// A [`LoadError`] if the file cannot be read or decompressed, exceeds a limit, has an unknown format, is
-/// malformed, or does not hold a graph.
+/// Reads a graph from a file in any [`GraphFormat`], plain, gzip or xz. Fails if the file cannot be read or
+/// decompressed, exceeds a limit, has an unknown format, is malformed, or does not hold a graph.
 pub fn load_graph(path: impl AsRef<Path>, options: &LoadOptions) -> Result<(Graph, GraphReport), LoadError> {
     let path = path.as_ref();
     graph_from(path, source::read_file(path, &options.limits), options)
@@ -99,10 +96,8 @@ fn finish(list: ArcList, options: &LoadOptions) -> Result<(Graph, super::CleanRe
 
 /// Reads a mesh in Triangle's text format: `.node`, `.ele` and, if it exists, `.poly` with the segments;
 /// otherwise the edges with one triangle become the segments. `path` is the common stem, such as `spiral.2`,
-/// or any of the files. Each file may have the suffix `.gz` or `.xz`; its compression is detected by content.
-///
-/// # Errors
-/// As [`load_graph`]. The path is the file with the error, or the stem if the parts form no mesh together.
+/// or any of the files. Each may have the suffix `.gz` or `.xz`; compression is detected by content. Fails
+/// like [`load_graph`]; the error has the stem as its path if the parts form no mesh together.
 pub fn load_mesh(path: impl AsRef<Path>, limits: &Limits) -> Result<(Mesh, MeshReport), LoadError> {
     let stem = triangle::stem(path.as_ref());
     mesh_from(&stem, |extension| {

@@ -5,19 +5,17 @@ use super::error::LoadProblem;
 use super::source::Compression;
 use crate::inputs::arcs::{ArcList, CleanReport, Cleaning};
 
-/// Options of [`load_graph`](super::load_graph). By default, a simple undirected graph with the file's
-/// weights.
+/// Options of [`load_graph`](super::load_graph). Default: a simple undirected graph with the file's weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Format of the file; `None` detects it by content and name.
     pub format: Option<GraphFormat>,
     /// Treatment of self-loops, duplicates and missing twins.
     pub cleaning: Cleaning,
-    /// Gives an unweighted graph. Otherwise, a weight that is not an integer from 0 to 4,294,967,295 is an
-    /// error.
+    /// Gives an unweighted graph. Otherwise, weights other than integers from 0 to 4,294,967,295 are errors.
     pub ignore_weights: bool,
-    /// Renumbers the nodes of a SNAP edge list by ascending id, without unused ids. Otherwise, the number of
-    /// nodes is the highest id plus one.
+    /// Renumbers a SNAP edge list's nodes by ascending id. Otherwise, the highest id plus one is their
+    /// number.
     pub compact_ids: bool,
     /// Limits on the file.
     pub limits: Limits,

@@ -1,9 +1,8 @@
 //! Triangle's text format: `.node` (points), `.ele` (triangles), `.poly` (segments).
 //!
-//! Each file has a line of counts, then one line per item that starts with the item's number. `#` starts a
-//! comment. The number of the first point, 0 or 1, is the base of every index in the three files. Source: J.
-//! R. Shewchuk, "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its
-//! manual.
+//! Each file has a line of counts, then a line per item that starts with the item's number. `#` starts a
+//! comment. The number of the first point, 0 or 1, is the base of all indices. Source: J. R. Shewchuk,
+//! "Triangle: Engineering a 2D Quality Mesh Generator and Delaunay Triangulator", 1996, and its manual.
 
 use super::error::{LoadError, LoadProblem};
 use super::lines::{Fields, Line, Lines};
@@ -261,8 +260,7 @@ impl<'a> Poly<'a> {
         Ok(Self { points, after_points, last_line })
     }
 
-    /// Parses the segments, and checks the form of the holes; the triangles define the domain. Ignores the
-    /// lines after the holes (regions).
+    /// Parses the segments, and checks the form of the holes. Ignores the lines after the holes (regions).
     fn segments(&self, numbers: &Numbers) -> Result<Vec<[u32; 2]>, LoadProblem> {
         let mut lines = self.after_points.iter().copied();
         let header = next_line(&mut lines, self.last_line, "\"SEGMENTS MARKERS\"")?;

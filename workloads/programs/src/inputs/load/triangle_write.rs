@@ -8,10 +8,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Writes a mesh as `STEM.node`, `STEM.ele` and `STEM.poly`, numbered from 1. Boundary points, and segments
-/// with one triangle, have the marker 1. Coordinates have the fewest digits that read back exactly.
-///
-/// # Errors
-/// [`WriteError::Io`] with the path of the file that could not be written.
+/// with one triangle, have the marker 1. Coordinates have the fewest digits that read back exactly. The error
+/// names the file that could not be written.
 pub fn write_mesh(stem: impl AsRef<Path>, mesh: &Mesh) -> Result<(), WriteError> {
     let boundary = boundary_edges(mesh);
     let write = |extension: &str, content: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>| {
