@@ -16,6 +16,7 @@ type Points = BTreeMap<(u32, u16), Vec<u16>>;
 
 #[derive(Debug)]
 pub(crate) enum ScreenRow {
+    /// Name and state of a file.
     File { text: String },
     /// A source line, or a location without source.
     Line(SourceLine),

@@ -13,14 +13,17 @@ use crate::strip::MAX_RUNS;
 
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// The watch can stop the analysis.
+    /// Figures. The watch can stop the analysis.
     Analyse { selection: Selection, watch: Arc<Watch> },
+    /// Runs of a warp.
     Runs { launch: u32, warp: u32 },
+    /// Block schedule of a launch.
     Blocks { selection: Selection, launch: u32 },
 }
 
 #[derive(Debug)]
 pub(crate) enum Answer {
+    /// Figures for the request with the same watch.
     Analysed {
         watch: Arc<Watch>,
         result: Result<Box<Analysis>, AnalysisError>,

@@ -35,7 +35,7 @@ impl AddAssign for Passed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     passed: BTreeMap<Point, Passed>,
-    /// Points whose mark is conditional: it also counts warps without an active lane.
+    /// Points with an upper bound: their mark is conditional and also counts warps without an active lane.
     bounds: BTreeSet<Point>,
 }
 
