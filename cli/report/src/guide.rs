@@ -105,7 +105,9 @@ impl<'a> Guide<'a> {
         };
         let point = self.analysis.location(id).map(|location| &location.point);
         let line = point.map(|point| self.names.line_of(point)).filter(|line| line != "-");
-        LocationLink { name: self.names.name(id), line: line.unwrap_or_default(), rank: self.rank(id) }
+        let said = [line.as_deref().unwrap_or_default(), self.names.called_at(id)];
+        let line = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ");
+        LocationLink { name: self.names.name(id), line, rank: self.rank(id) }
     }
 
     pub(crate) fn rank(&self, id: u16) -> Option<usize> {

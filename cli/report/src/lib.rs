@@ -31,6 +31,7 @@ mod build;
 mod changes;
 mod error;
 mod figures;
+mod functions;
 mod graph;
 mod guide;
 mod limits;

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use warptrace_analysis::words::{self, count, percent, ratio};
 use warptrace_analysis::{Analysis, LineFigures, NoSource, OrderItems, SourceCode, share, source_code};
 use warptrace_decoder::TraceFile;
+use warptrace_format::file::LocationInfo;
 
+use crate::functions::lines_of;
 use crate::guide::{Guide, by_heat};
 use crate::limits::Limits;
 use crate::page::cut;
@@ -160,7 +162,7 @@ pub(crate) fn source(guide: &Guide<'_>, sources: &Files) -> SourceSection {
         of_file.order_by_key(|(_, line)| line.line);
         let code = sources.get(file).map(Result::as_ref);
         let lack = code.and_then(Result::err).filter(|_| of_file.iter().any(|(_, line)| line.line > 0));
-        missing.extend(lack.map(|lack| (file, *lack)));
+        missing.extend(lack.filter(|lack| **lack != NoSource::OfCuda).map(|lack| (file, *lack)));
         let caused = percent(caused(&of_file), analysis.counts.idle);
         let rows = match code {
             Some(Ok(code)) => lines.with_code(file, &of_file, code, &mut notes),
@@ -217,18 +219,25 @@ impl Lines<'_> {
         notes: &mut Vec<String>,
     ) -> Vec<LineRow> {
         let Guide { trace, analysis, names, limits, .. } = *self.guide;
-        let points = trace.metadata().locations.iter().filter(|info| info.file == file);
+        let points = || trace.metadata().locations.iter().filter(|info| info.file == file);
         let mut unvisited: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for info in points.filter(|info| analysis.location(info.id).is_none()) {
+        for info in points().filter(|info| analysis.location(info.id).is_none()) {
             unvisited.entry(info.line as usize).or_default().push(names.name(info.id));
         }
         let of_line: BTreeMap<usize, _> =
             lines.iter().map(|(rank, line)| (line.line as usize, (*rank, *line))).collect();
+        let mut functions: BTreeMap<usize, &LocationInfo> = BTreeMap::new();
+        points().for_each(|info| _ = functions.entry(info.line as usize).or_insert(info));
         let mut shown: BTreeSet<usize> = BTreeSet::new();
         for &number in of_line.keys().chain(unvisited.keys()).filter(|number| **number > 0) {
             let near = number.saturating_sub(CONTEXT).max(1)..=(number + CONTEXT).min(code.len());
+            // The name of a location in an inlined function begins with that function's.
+            let names = functions
+                .get(&number)
+                .map(|info| [info.name.split(": ").next().unwrap_or_default(), info.function.as_str()]);
+            let function = names.into_iter().flatten().find_map(|name| lines_of(code, number, name));
             if shown.len() < self.budget[0] {
-                shown.extend(near);
+                shown.extend(near.chain(function.into_iter().flatten()));
             }
             // A line with figures is shown even if the budget is used up.
             if of_line.contains_key(&number) {

@@ -19,7 +19,8 @@ use warptrace_format::shown_lines;
 
 /// Returns the width of the terminal in characters; `None` if standard output is not a terminal.
 pub fn terminal_width() -> Option<usize> {
-    Term::stdout().size_checked().map(|(_, width)| usize::from(width))
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    Term::stdout().size_checked().map(|(_, width)| usize::from(width)).or_else(columns)
 }
 
 /// Formats a count: `1,234,567`.

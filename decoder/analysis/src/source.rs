@@ -25,6 +25,8 @@ const MAX_PARTS: usize = 64;
 pub enum NoSource {
     /// No folder has the file.
     NotFound,
+    /// No folder has the file, which is a header of CUDA.
+    OfCuda,
     /// The source is not read. The text has the reason, which can apply whether or not the file exists.
     Refused(&'static str),
 }
@@ -33,6 +35,7 @@ impl fmt::Display for NoSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound => out.write_str("not found"),
+            Self::OfCuda => out.write_str("not found: a header of CUDA"),
             Self::Refused(why) => write!(out, "not read: {why}"),
         }
     }
@@ -99,7 +102,13 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoS
     let mut refused = None;
     let found = find_source(path, folders, &mut |error| _ = refused.get_or_insert(error));
     let hidden = || is_hidden(path).then_some(NoSource::Refused("it is hidden, or in a hidden folder"));
-    found.ok_or_else(|| refused.or_else(hidden).unwrap_or(NoSource::NotFound))
+    let missing = if is_of_cuda(file) { NoSource::OfCuda } else { NoSource::NotFound };
+    found.ok_or_else(|| refused.or_else(hidden).unwrap_or(missing))
+}
+
+fn is_of_cuda(file: &str) -> bool {
+    let folders = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];
+    file.starts_with("/usr/local/cuda") || folders.iter().any(|folder| file.contains(folder))
 }
 
 fn find_source(

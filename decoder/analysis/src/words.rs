@@ -56,6 +56,8 @@ struct Named {
     name: String,
     file: String,
     line: u32,
+    /// Call of the inlined function that the location is in, as in [`Names::called_at`].
+    called_at: String,
 }
 
 impl Names {
@@ -76,7 +78,8 @@ impl Names {
             if !files.contains(&file) {
                 files.push(file.clone());
             }
-            points.insert(info.id, Named { name, file, line: info.line });
+            let called_at = call_site(info);
+            points.insert(info.id, Named { name, file, line: info.line, called_at });
         }
         let unique = by_last.into_iter().filter(|(_, files)| files.len() == 1);
         let short = unique.map(|(last, mut files)| (files.remove(0), last)).collect();
@@ -113,13 +116,20 @@ impl Names {
         }
     }
 
-    /// Returns name, file and line of a location.
+    /// Returns name, file, line and call of a location: `find: loop 3 (a.cu:146, inlined at :231)`.
     pub fn full(&self, id: u16) -> String {
         let name = self.said(id);
-        match self.line_at(id).as_str() {
-            "-" => name,
-            line => format!("{name} ({line})"),
+        match (self.line_at(id).as_str(), self.called_at(id)) {
+            ("-", _) => name,
+            (line, "") => format!("{name} ({line})"),
+            (line, call) => format!("{name} ({line}, {call})"),
         }
+    }
+
+    /// Returns where the function of a location was called, if the compiler inlined it: `inlined at :231`, or
+    /// with the file if it is another one. Otherwise empty.
+    pub fn called_at(&self, id: u16) -> &str {
+        self.points.get(&id).map_or("", |named| &named.called_at)
     }
 
     /// Returns the names of several locations for one column of a table.
@@ -141,6 +151,17 @@ impl Names {
     /// Returns file and line of the location with this id.
     pub fn line_at(&self, id: u16) -> String {
         self.points.get(&id).map_or_else(|| "-".to_owned(), |named| self.line(&named.file, named.line))
+    }
+}
+
+/// Returns the innermost call in a description: `...; find inlined at a.cu:231; ...`.
+fn call_site(info: &LocationInfo) -> String {
+    const AT: &str = " inlined at ";
+    let Some((_, rest)) = info.description.split_once(AT) else { return String::new() };
+    let place = rest.split(';').next().unwrap_or_default();
+    match place.rsplit_once(':') {
+        Some((file, line)) if file == info.file => format!("inlined at :{line}"),
+        _ => format!("inlined at {}", end(place, SAID_WIDTH)),
     }
 }
 

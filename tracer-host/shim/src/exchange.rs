@@ -404,8 +404,12 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
     };
     let function = functions.readable(&point.function);
     let source = point.source.clone().map(|source| users_place(source, &point.inlined_at));
+    // The innermost function of the user that has the point.
+    let called = source.as_ref().and_then(|(_, inside)| point.inlined_at.get(*inside));
+    let called = called.map(|call| &*call.function).filter(|name| !name.is_empty());
+    let called = called.map_or_else(|| function.clone(), |name| functions.readable(name));
     let (file, line, column) = match &source {
-        Some(source) => (source.file.to_string(), source.line, source.column),
+        Some((source, _)) => (source.file.to_string(), source.line, source.column),
         None => (ptx_name.to_owned(), clamped(point.ptx_line), clamped(point.ptx_column)),
     };
     let word = match point.kind {
@@ -417,10 +421,10 @@ fn location(point: &Point, ptx_name: &str, functions: &mut Functions) -> Locatio
     };
     let name = match (point.kind, &point.name) {
         (PointKind::Entry, _) => format!("{function}: entry"),
-        (PointKind::Named, Some(name)) => format!("{function}: {name}"),
-        (PointKind::Barrier | PointKind::Wait, Some(name)) => format!("{function}: line {line} {name}"),
-        (PointKind::Waited, Some(name)) => format!("{function}: line {line} behind {name}"),
-        _ => format!("{function}: line {line} {word} {}", point.block),
+        (PointKind::Named, Some(name)) => format!("{called}: {name}"),
+        (PointKind::Barrier | PointKind::Wait, Some(name)) => format!("{called}: line {line} {name}"),
+        (PointKind::Waited, Some(name)) => format!("{called}: line {line} behind {name}"),
+        _ => format!("{called}: line {line} {word} {}", point.block),
     };
     let inlined: String = point
         .inlined_at

@@ -31,7 +31,7 @@ fn the_label_stands_with_the_launch_in_every_view() {
     let info = printed(&["info", path]);
     let of_launch =
         |number: &str| info.lines().find(|line| line.trim().starts_with(&format!("{number} "))).unwrap();
-    assert!(info.lines().any(|line| line.trim_end().ends_with("in file  label")), "{info}");
+    assert!(info.lines().any(|line| line.trim_end().ends_with("in file label")), "{info}");
     assert!(of_launch("1").trim_end().ends_with("aten::mm@torch"), "{info}");
     assert!(!info.contains("forward2") && of_launch("2").trim_end().ends_with("forward"), "{info}");
     let launches = json(&["info", path])["launches"].take();

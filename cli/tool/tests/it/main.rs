@@ -63,4 +63,5 @@ mod unreadable;
 mod unrecorded;
 mod unwritten_reads;
 mod values;
+mod widths;
 mod work;

@@ -167,7 +167,8 @@ impl<'m> Marking<'m> {
         let Barrier { name, phase } = registers.barrier(instruction);
         self.copy_offsets.push(body.statements[statement].span.start);
         let (source, calls) = lines.first_of(statement..statement + 1);
-        let source = source.map(|source| users_place(source, &calls));
+        let source = source.map(|source| users_place(source, &calls).0);
+        // Set when all offsets are known.
         let at = Some(PointCopy { source, ptx_line: 0, ptx_column: 0 });
         Some(Box::new(PointWait { barrier: name, phase, at, ..PointWait::default() }))
     }

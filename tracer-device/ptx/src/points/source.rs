@@ -183,16 +183,18 @@ impl Lines {
     }
 }
 
-/// Returns the position in the user's code. For an inlined function of CUDA's headers, this is the call's.
-pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> SourcePlace {
+/// Returns the position in the user's code, and its number of `calls` inside the function that has it. For
+/// inlined functions of CUDA's headers, this is the position of the first call outside of them.
+pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> (SourcePlace, usize) {
     let is_cudas = |place: &SourcePlace| {
         const FOLDERS: [&str; 2] = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];
         place.file.starts_with("/usr/local/cuda") || FOLDERS.iter().any(|folder| place.file.contains(folder))
     };
     if !is_cudas(&place) {
-        return place;
+        return (place, 0);
     }
-    calls.iter().map(|call| &call.place).find(|place| !is_cudas(place)).cloned().unwrap_or(place)
+    let own = calls.iter().position(|call| !is_cudas(&call.place));
+    own.map_or((place, 0), |at| (calls[at].place.clone(), at + 1))
 }
 
 /// Returns the positions of offsets, in the order of the offsets, in one pass over the text.

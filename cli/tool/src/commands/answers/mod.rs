@@ -46,7 +46,7 @@ use crate::arguments::{Page, Rows};
 use crate::commands::table::{TextTable, print_table};
 use crate::files::named_files;
 use crate::opened::{Opened, open};
-use crate::output::{StandardOutput, count, say, shown_name, terminal_width, write_json};
+use crate::output::{StandardOutput, count, say, shown_name, write_json};
 
 /// Default number of rows in text.
 const ROWS: usize = 20;
@@ -116,15 +116,11 @@ fn only_one(files: usize) -> String {
     )
 }
 
-/// Width of a table without its three columns of names, in characters.
-const NUMBERS_WIDTH: usize = 62;
-/// Maximum width of a column of names without a terminal.
+/// Maximum width of a column of names.
 const WIDE: usize = 40;
 
-/// Returns names with a width that fits the terminal.
 fn names_of<'a>(locations: impl IntoIterator<Item = &'a LocationInfo>) -> Names {
-    let width = terminal_width().map_or(WIDE, |width| (width.saturating_sub(NUMBERS_WIDTH) / 3).max(12));
-    Names::from_locations(locations).with_width(width)
+    Names::from_locations(locations).with_width(WIDE)
 }
 
 impl Answer {
