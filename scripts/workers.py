@@ -30,7 +30,7 @@ TABLES = {
     "launches": "count(*), sum(events)",
     "kernels": "count(*), sum(visits), sum(slots)",
     "lines": "count(*), sum(visits), sum(caused)",
-    "causes": "count(*), sum(idle), sum(partings), sum(met)",
+    "causes": "count(*), sum(idle), sum(divergences), sum(reconverged)",
     "edges": "count(*), sum(visits), sum(lanes)",
     "sites": "count(*)",
     "access_losses": "count(*)",

@@ -117,7 +117,7 @@ def check_figures(path, trace):
     shown = lambda row: [row["file"] or "", row["line"] or 0, *only(row, names).values()]
     assert sorted(map(shown, rows(trace.lines()))) == sorted(map(shown, lines)), path
     causes = tool_json("causes", path)["causes"]
-    names = ["location", "idle", "partings"]
+    names = ["location", "idle", "divergences"]
     expected = [only(cause, names) for cause in causes]
     assert [only(row, names) for row in rows(trace.causes())] == expected, path
     edges = tool_json("edges", path)

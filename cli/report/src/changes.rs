@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use warptrace_analysis::words::{self, Names, count};
-use warptrace_analysis::{Analysis, Comparison, Counts, LocationChange, Parting, compare};
+use warptrace_analysis::{Analysis, Comparison, Counts, FirstChange, LocationChange, compare};
 use warptrace_decoder::TraceFile;
 
 use crate::build::{Base, Options};
@@ -28,8 +28,8 @@ pub(crate) struct Changes {
     pub(crate) holds: Vec<String>,
     pub(crate) sums: PageTable,
     pub(crate) locations: PageTable,
-    pub(crate) partings: PageTable,
-    pub(crate) more_partings: usize,
+    pub(crate) first_changes: PageTable,
+    pub(crate) more_changes: usize,
     pub(crate) json: Value,
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
     let Compared { traces, base, comparison } = compared;
     let names = traces.map(Names::new);
     let changed = comparison.changed_locations();
-    let mut partings = Vec::new();
+    let mut first_changes = Vec::new();
     for &warps in comparison.changed.iter().take(limits.changes) {
-        partings.extend(comparison.parting(*traces, warps)?);
+        first_changes.extend(comparison.first_change(*traces, warps)?);
     }
     let percent = comparison.greatest_percent();
     let json = json!({
@@ -65,7 +65,7 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
         "common_warps": comparison.common_warps,
         "single_warps": comparison.single_warps,
         "changed_warps": comparison.changed.len(),
-        "first_changes": partings,
+        "first_changes": first_changes,
     });
     let holds = comparison.analyses.iter().zip(["first, the base", "second, this trace"]);
     Ok(Changes {
@@ -76,8 +76,8 @@ pub(crate) fn changes(compared: &Compared<'_>, limits: Limits) -> Result<Changes
         holds: holds.map(|(analysis, which)| format!("{which}: {}", words::losses(analysis))).collect(),
         sums: sum_table(&comparison.analyses),
         locations: location_table(&names, changed, limits.changes),
-        partings: parting_table(traces[0], &names, partings),
-        more_partings: comparison.changed.len().saturating_sub(limits.changes),
+        first_changes: first_change_table(traces[0], &names, first_changes),
+        more_changes: comparison.changed.len().saturating_sub(limits.changes),
         json,
     })
 }
@@ -126,11 +126,11 @@ fn splits(analysis: &Analysis) -> u64 {
     analysis.locations.iter().fold(0, |sum, location| sum.saturating_add(location.splits))
 }
 
-fn parting_table(trace: &TraceFile, names: &[Names; 2], partings: Vec<Parting>) -> PageTable {
+fn first_change_table(trace: &TraceFile, names: &[Names; 2], first_changes: Vec<FirstChange>) -> PageTable {
     Columns::new()
-        .text("warp", |parting: &Parting| words::warp(trace, parting.warp.launch, parting.warp.warp))
-        .number("event", |parting| count(parting.event))
-        .code("base", |parting| words::other_event(&names[0], parting.before))
-        .code("here", |parting| words::other_event(&names[1], parting.after))
-        .table(partings.into_iter(), usize::MAX, |_| None)
+        .text("warp", |change: &FirstChange| words::warp(trace, change.warp.launch, change.warp.warp))
+        .number("event", |change| count(change.event))
+        .code("base", |change| words::other_event(&names[0], change.before))
+        .code("here", |change| words::other_event(&names[1], change.after))
+        .table(first_changes.into_iter(), usize::MAX, |_| None)
 }

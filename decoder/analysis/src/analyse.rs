@@ -14,7 +14,7 @@ use crate::ends;
 use crate::error::AnalysisError;
 use crate::figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, PathGroup, Point, WarpFigures,
+    PathGroup, Point, Reconvergence, WarpFigures,
 };
 use crate::host::HostSchedule;
 use crate::pairs::Sum;
@@ -122,8 +122,8 @@ fn analyse_with(
     }
     let edges = edges(&mut sums)?;
     let charges = sums.causes.charges().ok_or(AnalysisError::TooManyEdges)?;
-    let meetings = sums.causes.meetings().ok_or(AnalysisError::TooManyEdges)?;
-    let causes = causes(&points, &sums, &charges, &meetings);
+    let reconvergences = sums.causes.reconvergences().ok_or(AnalysisError::TooManyEdges)?;
+    let causes = causes(&points, &sums, &charges, &reconvergences);
     losses.untimed_events = is_timed.then_some(sums.untimed);
     let locations = locations(&points, &sums, &causes, is_timed);
     let lines = lines(&points, &locations, &sums);
@@ -308,7 +308,7 @@ fn causes(
     points: &Points,
     sums: &WarpSums,
     charges: &[((u16, u16), Sum)],
-    meetings: &[((u16, u16), Sum)],
+    reconvergences: &[((u16, u16), Sum)],
 ) -> Vec<Cause> {
     let decisions = points.decisions(|id| sums.has_visits(id));
     let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
@@ -325,14 +325,20 @@ fn causes(
         };
         let mut places: Vec<CausePlace> = charges.iter().map(place).collect();
         places.order_by_key(|place| std::cmp::Reverse(place.idle));
-        let from = meetings.partition_point(|((cause, _), _)| *cause < id);
-        let met = meetings[from..].iter().take_while(|((cause, _), _)| *cause == id);
-        let mut meetings: Vec<Meeting> = met
-            .map(|&((_, location), sum)| Meeting { location, times: sum.times, events: sum.amount })
+        let from = reconvergences.partition_point(|((cause, _), _)| *cause < id);
+        let met = reconvergences[from..].iter().take_while(|((cause, _), _)| *cause == id);
+        let mut reconvergences: Vec<Reconvergence> = met
+            .map(|&((_, location), sum)| Reconvergence { location, times: sum.times, events: sum.amount })
             .collect();
-        meetings.order_by_key(|meeting| std::cmp::Reverse(meeting.times));
+        reconvergences.order_by_key(|reconvergence| std::cmp::Reverse(reconvergence.times));
         let idle = places.iter().fold(0_u64, |sum, place| sum.saturating_add(place.idle));
-        Cause { point: points.point(id), idle, partings: sums.causes.partings(id), places, meetings }
+        Cause {
+            point: points.point(id),
+            idle,
+            divergences: sums.causes.divergences(id),
+            places,
+            reconvergences,
+        }
     });
     let mut causes: Vec<Cause> = causes.collect();
     causes.order_by_key(|cause| std::cmp::Reverse(cause.idle));

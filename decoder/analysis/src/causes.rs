@@ -2,21 +2,21 @@
 //! an active lane, because the code after that event made the lanes diverge.
 //!
 //! An event with the same lanes as the previous one changes no cause. Other events update what lanes last
-//! shared ([`latest`]) and the open divergences ([`partings`]), and charge each idle lane with one addition
+//! shared ([`latest`]) and the open divergences ([`divergences`]), and charge each idle lane with one addition
 //! ([`charges`]). An event of all lanes of the warp only closes open divergences.
 //!
 //! A cycle is processed in two passes. An event of the second pass refers to events that are in the body or
 //! older than the cycle, as it does in each later iteration.
 
 mod charges;
+mod divergences;
 mod latest;
-mod partings;
 
 use warptrace_format::Event;
 
 use self::charges::Charges;
+use self::divergences::{Divergences, Shared};
 use self::latest::Latest;
-use self::partings::{Partings, Shared};
 use crate::pairs::Sum;
 use crate::transitions::OUTSIDE;
 
@@ -29,7 +29,7 @@ pub(crate) struct Causes {
     lanes: u32,
     newest: Shared,
     latest: Box<Latest>,
-    partings: Partings,
+    divergences: Divergences,
     charges: Charges,
 }
 
@@ -52,13 +52,13 @@ impl Causes {
         self.lanes = lanes;
         self.newest = Shared { lanes, location: OUTSIDE, time: 0 };
         self.latest.share_all(self.charges.place(OUTSIDE));
-        self.partings.begin();
+        self.divergences.begin();
     }
 
-    /// Takes the next `times` equal events. If `is_meeting`, their lanes may come from several events.
+    /// Takes the next `times` equal events. If `is_reconvergence`, their lanes may come from several events.
     #[inline(always)]
-    pub(crate) fn run(&mut self, event: Event, times: u64, is_meeting: bool) {
-        self.step(event, times, 1, is_meeting);
+    pub(crate) fn run(&mut self, event: Event, times: u64, is_reconvergence: bool) {
+        self.step(event, times, 1, is_reconvergence);
     }
 
     pub(crate) fn cycle(&mut self, body: &[Event], times: u32) {
@@ -74,16 +74,16 @@ impl Causes {
         let skipped = (times - 1).saturating_mul(body.len() as u64);
         if skipped > 0 {
             self.newest.put_off(before, skipped);
-            self.partings.put_off(before, skipped);
+            self.divergences.put_off(before, skipped);
         }
     }
 
     #[inline(always)]
-    fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_meeting: bool) {
+    fn step(&mut self, Event { location, mask }: Event, times: u64, weight: u64, is_reconvergence: bool) {
         let (place, weight) = (self.charges.place(location), weight.saturating_mul(self.warps));
         let mut next = Shared { lanes: mask & self.lanes, location, ..self.newest };
         if next.lanes != self.newest.lanes {
-            self.partings.go_on(self.newest, next, weight, is_meeting);
+            self.divergences.go_on(self.newest, next, weight, is_reconvergence);
             match next.lanes {
                 0 => self.latest.share_none(self.lanes, self.charges.place(OUTSIDE)),
                 lanes if lanes == self.lanes => self.latest.share_all(place),
@@ -104,18 +104,18 @@ impl Causes {
     }
 
     /// Returns reconvergences and the events in between, by cause and location; `None` for too many pairs.
-    pub(crate) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
-        self.partings.meetings()
+    pub(crate) fn reconvergences(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
+        self.divergences.reconvergences()
     }
 
-    pub(crate) fn partings(&self, location: u16) -> u64 {
-        self.partings.partings().get(usize::from(location)).copied().unwrap_or(0)
+    pub(crate) fn divergences(&self, location: u16) -> u64 {
+        self.divergences.divergences().get(usize::from(location)).copied().unwrap_or(0)
     }
 
     /// Adds the sums of another thread. No warp may be open.
     pub(crate) fn merge(&mut self, other: Self) {
         self.charges.merge(other.charges);
-        self.partings.merge(other.partings);
+        self.divergences.merge(other.divergences);
     }
 }
 

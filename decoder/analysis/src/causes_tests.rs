@@ -25,8 +25,8 @@ impl Both {
     fn push(&mut self, item: &Item<'_>) {
         match item {
             Item::Run { event, times } => {
-                let is_meeting = self.edges.run(*event, (*times).into(), None, |_, _| {});
-                self.causes.run(*event, (*times).into(), is_meeting);
+                let is_reconvergence = self.edges.run(*event, (*times).into(), None, |_, _| {});
+                self.causes.run(*event, (*times).into(), is_reconvergence);
             }
             Item::Cycle { body, times } => {
                 self.edges.cycle(body, *times);
@@ -38,11 +38,15 @@ impl Both {
 
 fn found(Both { causes, .. }: &mut Both) -> ChargeSums {
     let charges = causes.charges().unwrap().into_iter().map(|(ends, sum)| (ends, sum.amount)).collect();
-    let meetings =
-        causes.meetings().unwrap().into_iter().map(|(ends, sum)| (ends, (sum.times, sum.amount))).collect();
-    let partings =
-        (0..).zip(causes.partings.partings().iter().copied()).filter(|(_, count)| *count > 0).collect();
-    ChargeSums { charges, meetings, partings }
+    let reconvergences = causes
+        .reconvergences()
+        .unwrap()
+        .into_iter()
+        .map(|(ends, sum)| (ends, (sum.times, sum.amount)))
+        .collect();
+    let divergences =
+        (0..).zip(causes.divergences.divergences().iter().copied()).filter(|(_, count)| *count > 0).collect();
+    ChargeSums { charges, reconvergences, divergences }
 }
 
 proptest! {
@@ -179,8 +183,8 @@ fn a_loop_with_a_long_lane_is_charged_to_its_head() {
     }
     let expected = ChargeSums {
         charges: BTreeMap::from([((2, 2), 90)]),
-        meetings: BTreeMap::from([((2, 3), (1, 90))]),
-        partings: BTreeMap::from([(2, 1)]),
+        reconvergences: BTreeMap::from([((2, 3), (1, 90))]),
+        divergences: BTreeMap::from([(2, 1)]),
     };
     assert_eq!(found(&mut causes), expected);
 }
@@ -193,7 +197,7 @@ fn lanes_that_never_came_are_charged_to_the_begin() {
     causes.push(&Item::Run { event: event(1, 0x10), times: 1 });
     let found = found(&mut causes);
     assert_eq!(found.charges, BTreeMap::from([((OUTSIDE, 1), 3 * 2 + 4)]));
-    assert_eq!((found.partings[&OUTSIDE], found.meetings.len()), (1, 0));
+    assert_eq!((found.divergences[&OUTSIDE], found.reconvergences.len()), (1, 0));
     let mut causes = Both::default();
     causes.begin(0xf);
     for mask in [0xf, 0x10, 0x7] {

@@ -12,8 +12,8 @@ use crate::analyse::analyse_renamed;
 use crate::counts::{Counts, share};
 use crate::error::AnalysisError;
 use crate::figures::{Analysis, Cause, LocationFigures, Point, WarpFigures, WarpName};
+use crate::first_difference::first_difference;
 use crate::matching;
-use crate::parting::first_difference;
 use crate::path::rename;
 use crate::points::{Points, weights};
 use crate::recordings::{self, Difference};
@@ -70,7 +70,7 @@ pub struct Greatest {
 
 /// First difference in the path of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Parting {
+pub struct FirstChange {
     /// The warp in the first trace.
     #[serde(flatten)]
     pub warp: WarpName,
@@ -194,15 +194,15 @@ impl Comparison {
     /// Returns the first event in which a warp differs; `None` if all events are equal. Decodes only this
     /// warp, up to the difference, without unrolling loops. A warp that a trace does not have has no events.
     /// Fails if a trace does not have the launch or is damaged.
-    pub fn parting(
+    pub fn first_change(
         &self,
         traces: [&TraceFile; 2],
         [warp, second]: [WarpName; 2],
-    ) -> Result<Option<Parting>, DecodeError> {
+    ) -> Result<Option<FirstChange>, DecodeError> {
         let found = first_difference(traces, [warp, second], |event| rename(event, &self.renamed))?;
         Ok(found.map(|(event, events)| {
             let [before, after] = events.map(|event| event.map(|event| (event.location, event.mask)));
-            Parting { warp, second, event, before, after }
+            FirstChange { warp, second, event, before, after }
         }))
     }
 }

@@ -70,28 +70,31 @@ pub struct Cause {
     /// Idle slots charged to this location.
     pub idle: u64,
     /// Number of divergences: events here after which some lanes were idle while others were active.
-    pub partings: u64,
+    pub divergences: u64,
     /// Locations of the active lanes while these lanes were idle, by idle slots, descending.
     pub places: Vec<CausePlace>,
     /// Locations where diverged lanes first reconverged, by count, descending. Other divergences never did.
-    pub meetings: Vec<Meeting>,
+    pub reconvergences: Vec<Reconvergence>,
 }
 
 impl Cause {
     /// Counts the divergences that reconverged.
-    pub fn met(&self) -> u64 {
-        self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.times))
+    pub fn reconverged(&self) -> u64 {
+        self.reconvergences.iter().fold(0, |sum: u64, reconvergence| sum.saturating_add(reconvergence.times))
     }
 
     /// Counts the divergences that did not reconverge.
-    pub fn never_met(&self) -> u64 {
-        self.partings.saturating_sub(self.met())
+    pub fn never_reconverged(&self) -> u64 {
+        self.divergences.saturating_sub(self.reconverged())
     }
 
     /// Returns the mean number of events between divergence and reconvergence; 0 without reconvergence.
-    pub fn mean_events_apart(&self) -> f64 {
-        let events = self.meetings.iter().fold(0, |sum: u64, meeting| sum.saturating_add(meeting.events));
-        share(events, self.met())
+    pub fn mean_events_diverged(&self) -> f64 {
+        let events = self
+            .reconvergences
+            .iter()
+            .fold(0, |sum: u64, reconvergence| sum.saturating_add(reconvergence.events));
+        share(events, self.reconverged())
     }
 
     /// Returns the [decision](CausePlace::decision) with the most idle slots; this location without places.
@@ -129,7 +132,7 @@ pub struct CausePlace {
 /// Reconvergence of lanes that diverged at one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "bytes", derive(BorshSerialize, BorshDeserialize))]
-pub struct Meeting {
+pub struct Reconvergence {
     /// Location of the first event with lanes of both sides.
     pub location: u16,
     /// Divergences that reconverged here.

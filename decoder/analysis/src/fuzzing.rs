@@ -46,7 +46,7 @@ pub fn check_trace(trace: &TraceFile) {
     assert_eq!(same.greatest_percent(), 0.0);
     if let Some(warp) = analysis.warps.iter().next() {
         let warp = crate::WarpName { launch: warp.launch, warp: warp.warp };
-        assert_eq!(same.parting([trace, trace], [warp; 2]).expect("it was decoded before"), None);
+        assert_eq!(same.first_change([trace, trace], [warp; 2]).expect("it was decoded before"), None);
     }
 }
 
@@ -143,13 +143,13 @@ fn say(trace: &TraceFile, analysis: &Analysis) {
         assert!(!sentence.is_empty());
     }
     for cause in &analysis.causes {
-        assert!(cause.met() <= cause.partings);
+        assert!(cause.reconverged() <= cause.divergences);
     }
     let lines = analysis.cause_lines();
     assert_eq!(lines.iter().map(|line| line.parts.len()).sum::<usize>(), analysis.causes.len());
     for line in &lines {
         let sum = line.parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.idle));
-        assert!(line.whole.idle == sum && line.whole.met() <= line.whole.partings);
+        assert!(line.whole.idle == sum && line.whole.reconverged() <= line.whole.divergences);
         assert!(!words::apart(analysis, &names, line).is_empty());
     }
 }

@@ -31,7 +31,7 @@ pub struct Hang {
     /// Recorded warps that have ended.
     pub ended: u64,
     /// Recorded warps that have not begun.
-    pub not_begun: u64,
+    pub not_started: u64,
     /// Recorded warps without a position in the file.
     pub unknown: u64,
     /// Groups of the other warps, by number of warps, descending.
@@ -50,9 +50,9 @@ pub struct HangGroup {
     /// If they wait at a block barrier: ended warps of the same blocks.
     pub ended: u64,
     /// Warps of the same blocks that have not ended and are not at the barrier.
-    pub not_come: u64,
+    pub not_arrived: u64,
     /// Lowest of these warps.
-    pub first_not_come: Option<u32>,
+    pub first_not_arrived: Option<u32>,
 }
 
 /// Activity of lanes.
@@ -99,7 +99,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     let info = trace.launch(launch)?;
     let rows: Vec<Row<'_>> = positions.iter().map(|at| Row::new(trace, at, failed)).collect();
     let count = |warps: &[(u32, u32)]| warps.iter().map(|(_, count)| u64::from(*count)).sum::<u64>();
-    let (mut not_begun, mut known) = (0_u64, 0_u64);
+    let (mut not_started, mut known) = (0_u64, 0_u64);
     let mut groups: BTreeMap<&[HangPlace], HangGroup> = BTreeMap::new();
     for row in &rows {
         let warps = count(row.warps);
@@ -108,7 +108,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
         }
         known = known.saturating_add(warps);
         if row.lanes.is_empty() {
-            not_begun = not_begun.saturating_add(warps);
+            not_started = not_started.saturating_add(warps);
             continue;
         }
         let group = groups.entry(&row.places).or_insert_with(|| HangGroup::new(&row.places));
@@ -128,7 +128,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
     let mut groups: Vec<HangGroup> = groups.into_values().collect();
     for group in &mut groups {
         // A barrier releases its warps when all have arrived, so these warps iterate the loop around it.
-        if group.not_come + group.ended == 0 {
+        if group.not_arrived + group.ended == 0 {
             let of_block = group.places.iter_mut().filter(|place| place.is_of_block());
             of_block.for_each(|place| place.pass(trace));
         }
@@ -147,7 +147,7 @@ pub fn hang(trace: &TraceFile, launch: u32) -> Option<Hang> {
         failed,
         warps,
         ended: warps.saturating_sub(died),
-        not_begun,
+        not_started,
         unknown: died - known,
         groups,
     })
@@ -198,7 +198,7 @@ impl HangPlace {
 impl HangGroup {
     fn new(places: &[HangPlace]) -> Self {
         let (warps, first) = (0, u32::MAX);
-        Self { warps, first, places: places.to_vec(), ended: 0, not_come: 0, first_not_come: None }
+        Self { warps, first, places: places.to_vec(), ended: 0, not_arrived: 0, first_not_arrived: None }
     }
 }
 
@@ -231,8 +231,8 @@ fn find_missing<'r>(
         let Some(group) = groups.get_mut(places) else { continue };
         let mut elsewhere = all.difference(come).peekable();
         let first = elsewhere.peek().map(|warp| **warp);
-        group.first_not_come = group.first_not_come.into_iter().chain(first).min();
-        group.not_come += elsewhere.count() as u64;
+        group.first_not_arrived = group.first_not_arrived.into_iter().chain(first).min();
+        group.not_arrived += elsewhere.count() as u64;
         let recorded = info.chosen_in(&(block * each..(block + 1) * each));
         group.ended += u64::from(recorded).saturating_sub(all.len() as u64);
     }

@@ -38,6 +38,7 @@ mod distribution;
 mod ends;
 mod error;
 mod figures;
+mod first_difference;
 pub mod fuzzing;
 mod hangs;
 mod host;
@@ -45,10 +46,9 @@ mod labels;
 mod launch_sites;
 mod matching;
 mod nesting;
-mod odd;
 mod order;
+mod outlier;
 mod pairs;
-mod parting;
 mod path;
 mod points;
 mod ranks;
@@ -83,21 +83,21 @@ pub use accesses::{AccessCounts, AccessLine, Accesses, SiteFigures, accesses, ac
 pub use analyse::{analyse, analyse_watched};
 pub use blocks::{BlockRan, LaunchBlocks, blocks, hottest_of_blocks};
 pub use cause_lines::CauseLine;
-pub use compare::{CauseChange, Comparison, Greatest, LocationChange, Measure, Parting, compare};
+pub use compare::{CauseChange, Comparison, FirstChange, Greatest, LocationChange, Measure, compare};
 pub use counts::{Counts, Weight, share};
 pub use distribution::Distribution;
 pub use ends::WarpEnd;
 pub use error::AnalysisError;
 pub use figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    Meeting, PathGroup, Point, Totals, WarpFigures, WarpName, edges_from, lanes_from,
+    PathGroup, Point, Reconvergence, Totals, WarpFigures, WarpName, edges_from, lanes_from,
 };
 pub use hangs::{Doing, Hang, HangGroup, HangPlace, hang};
 pub use host::{HostRan, HostReading, HostSchedule, HostSummary};
 pub use labels::{LabelFigures, by_label};
 pub use launch_sites::{LaunchSiteFigures, by_launch_site};
-pub use odd::{MadeBy, OddTrips, Oddity};
 pub use order::OrderItems;
+pub use outlier::{MadeBy, Outlier, OutlierTrips};
 pub use points::{branches, weights};
 pub use ranks::{Alignment, LateRank, RankClock, RankLaunch, RankOnAxis, RankSlices, RankTimes, Timeline};
 pub use recordings::Difference;
@@ -107,7 +107,7 @@ pub use runs::{WarpRun, WarpRuns};
 pub use schedule::{LaunchSchedule, Schedule, SpanSummary, WarpRan};
 pub use selection::{Selection, kernel_name};
 pub use set::{
-    Figure, FileFigures, FileHead, FilePart, OddFile, OddRow, SetAnalysis, SetRow, SetTable, Spread,
+    Figure, FileFigures, FileHead, FilePart, OutlierFile, OutlierRow, SetAnalysis, SetRow, SetTable, Spread,
 };
 pub use source::{NoSource, SourceCode, source_code};
 pub use summary::{AccessSummary, Chosen, LaunchSummary, LossRow, LossSum, NotTraced, Summary};

@@ -46,13 +46,13 @@ pub struct RankTimes {
     pub(crate) kernels: Vec<String>,
     pub(crate) launches: Vec<Ran>,
     /// Sentence about missing or assumed data of the file; may be empty.
-    pub(crate) lacks: String,
+    pub(crate) missing: String,
 }
 
 impl RankTimes {
     /// Reads the launch times of a file, including the spans of warps. `file` is its name in the output,
-    /// `lacks` a sentence about missing data. Takes memory for each launch. Fails above the work limit.
-    pub fn new(trace: &TraceFile, file: String, lacks: String) -> Result<Self, DecodeError> {
+    /// `missing` a sentence about missing data. Takes memory for each launch. Fails above the work limit.
+    pub fn new(trace: &TraceFile, file: String, missing: String) -> Result<Self, DecodeError> {
         let timer = if trace.has_spans() { trace.on_host(0) } else { None };
         let mut clock = None;
         let mut launches = Vec::with_capacity(trace.launches().len());
@@ -87,7 +87,7 @@ impl RankTimes {
         }
         let within = timer.map_or(0, |timer| timer.within);
         let origin = trace.metadata().origin.clone();
-        Ok(Self { file, origin, clock, within, kernels: names, launches, lacks })
+        Ok(Self { file, origin, clock, within, kernels: names, launches, missing })
     }
 }
 

@@ -106,7 +106,7 @@ struct TallyRun {
     times: u32,
     /// Start time, first as recorded, then as adjusted by [`Clocks`]; `None` if unknown.
     time: Option<u64>,
-    is_meeting: bool,
+    is_reconvergence: bool,
 }
 
 pub(crate) struct Tally<'a> {
@@ -152,7 +152,7 @@ impl<'a> Tally<'a> {
         }
         match found.item {
             Item::Run { event, times } => {
-                self.runs.push(TallyRun { event, times, time: found.begin, is_meeting: true });
+                self.runs.push(TallyRun { event, times, time: found.begin, is_reconvergence: true });
                 if self.runs.len() < RUNS_AT_ONCE {
                     return ControlFlow::Continue(());
                 }
@@ -218,9 +218,9 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        for TallyRun { event, times, time, is_meeting } in &mut *runs {
+        for TallyRun { event, times, time, is_reconvergence } in &mut *runs {
             let spent = |location, cycles| spend_lanes(&mut sums.locations, location, cycles);
-            *is_meeting = sums.transitions.run(*event, (*times).into(), *time, spent);
+            *is_reconvergence = sums.transitions.run(*event, (*times).into(), *time, spent);
         }
         for &TallyRun { event, times, .. } in &*runs {
             let event = self.context.renamed.map_or(event, |renamed| rename(event, renamed));
@@ -229,8 +229,8 @@ impl<'a> Tally<'a> {
         for &TallyRun { event, times, .. } in &*runs {
             sums.nesting.run(event, times.into());
         }
-        for &TallyRun { event, times, is_meeting, .. } in &*runs {
-            sums.causes.run(event, times.into(), is_meeting);
+        for &TallyRun { event, times, is_reconvergence, .. } in &*runs {
+            sums.causes.run(event, times.into(), is_reconvergence);
         }
         runs.clear();
     }

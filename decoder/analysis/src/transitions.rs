@@ -82,12 +82,12 @@ impl Transitions {
         now: Option<u64>,
         mut spent: impl FnMut(u16, u64),
     ) -> bool {
-        let is_meeting = self.step(event, 1, now, &mut spent);
+        let is_reconvergence = self.step(event, 1, now, &mut spent);
         if times > 1 {
             // All lanes of the group go from one repetition to the next, so the group does not change.
             self.edge(event.location, event.location, event.mask.count_ones(), times - 1);
         }
-        is_meeting
+        is_reconvergence
     }
 
     /// Takes a cycle. Its start time is unknown.

@@ -27,10 +27,10 @@ pub use self::causes::{apart, cause_of};
 pub use self::hangs::hang;
 pub use self::schedule::{findings, nanoseconds, schedule, tail};
 pub use self::sentences::{
-    DominantWarp, causing, changed_place, changes, differences, early_end, finding, greatest, groups, holds,
-    hottest, losses, missing, oddest, other_event, ratios, roles, signed, work,
+    DominantWarp, causing, changed_place, changes, differences, early_end, farthest, finding, greatest,
+    groups, holds, hottest, losses, missing, other_event, ratios, roles, signed, work,
 };
-pub use self::set::{odd_file, set_losses};
+pub use self::set::{outlier_file, set_losses};
 pub use self::times::{latest, time};
 pub use self::values::value_finding;
 pub use self::waits::{barrier, copies};

@@ -417,9 +417,9 @@ fn causes<'a>() -> Columns<TraceFigures<'a>, Cause> {
         .number("line", |_, row| known(row.point.line))
         .number("decision", |_, row| row.decision())
         .number("idle", |_, row| row.idle)
-        .number("partings", |_, row| row.partings)
-        .number("met", |_, row| row.met())
-        .number("events_apart", |_, row| row.mean_events_apart())
+        .number("divergences", |_, row| row.divergences)
+        .number("reconverged", |_, row| row.reconverged())
+        .number("events_diverged", |_, row| row.mean_events_diverged())
 }
 
 fn edges<'a>() -> Columns<TraceFigures<'a>, Edge> {

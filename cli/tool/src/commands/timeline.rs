@@ -35,8 +35,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     }
     let read = |path: &std::path::PathBuf| {
         let Opened { trace, state } = open(path)?;
-        let lacks = if state.is_plain() { String::new() } else { state.sentence };
-        RankTimes::new(&trace, shown_name(path), lacks)
+        let missing = if state.is_plain() { String::new() } else { state.sentence };
+        RankTimes::new(&trace, shown_name(path), missing)
             .with_context(|| format!("cannot read when launches of {} ran", shown_name(path)))
     };
     let files = paths.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
@@ -71,9 +71,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
     if timeline.notes.len() > MOST_NAMED {
         say!("note: {} more in JSON", count((timeline.notes.len() - MOST_NAMED) as u64))?;
     }
-    let lacking: Vec<&RankOnAxis> = timeline.files.iter().filter(|file| !file.lacks.is_empty()).collect();
+    let lacking: Vec<&RankOnAxis> = timeline.files.iter().filter(|file| !file.missing.is_empty()).collect();
     for file in lacking.iter().take(MOST_NAMED) {
-        say!("{}: {}", file.name, file.lacks)?;
+        say!("{}: {}", file.name, file.missing)?;
     }
     if lacking.len() > MOST_NAMED {
         say!("{} more files lack or assume something", count((lacking.len() - MOST_NAMED) as u64))?;
@@ -190,10 +190,10 @@ fn perfetto(
     watch_signals()?;
     let facts =
         [("clocks", headline)].into_iter().chain(timeline.notes.iter().map(|note| ("note", note.as_str())));
-    let lacks = timeline.files.iter().filter(|file| !file.lacks.is_empty());
+    let missing = timeline.files.iter().filter(|file| !file.missing.is_empty());
     let mut facts: Vec<(String, String)> =
         facts.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-    facts.extend(lacks.map(|file| (file.name.clone(), file.lacks.clone())));
+    facts.extend(missing.map(|file| (file.name.clone(), file.missing.clone())));
     for (_, fact) in &facts {
         tell!("note: {fact}");
     }

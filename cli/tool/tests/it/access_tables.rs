@@ -92,10 +92,10 @@ fn top_says_what_is_lost_before_what_is_wasted() {
     let line = top.lines().find(|line| line.starts_with("memory ")).unwrap();
     assert!(line.starts_with("memory accesses: ") && line.contains(" lost, "), "{line}");
     assert!(line.contains("of those known: no line is known to move more"), "{line}");
-    let lacks = json(&["top", text(&lossy)])["access_lacks"].clone();
+    let lacks = json(&["top", text(&lossy)])["access_losses"].clone();
     assert!(line.contains(lacks.as_str().unwrap()));
     let whole = record(&folder, "whole.wtrc", usize::MAX);
-    assert!(json(&["top", text(&whole)])["access_lacks"].is_null());
+    assert!(json(&["top", text(&whole)])["access_losses"].is_null());
 }
 
 #[test]

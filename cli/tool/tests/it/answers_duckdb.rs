@@ -87,7 +87,7 @@ fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     let rows = shown["causes"].as_array().unwrap().iter().map(|row| {
         let mut row = row.clone();
         row["places"] = by_location(&row["places"], &["idle"]);
-        row["meetings"] = by_location(&row["meetings"], &["times", "events"]);
+        row["reconvergences"] = by_location(&row["reconvergences"], &["times", "events"]);
         row
     });
     compare(name, &exact["causes"], &rows.collect(), &["location"]);
@@ -240,10 +240,10 @@ mod full {
             folder.traced("mis", seed, &more)
         });
         let Some(exact) = duckdb(&folder, &before, Some(&after)) else { return };
-        let partings = exact["partings"].as_array().unwrap();
-        assert!(partings.len() > 3, "{partings:?}");
+        let first_changes = exact["first_changes"].as_array().unwrap();
+        assert!(first_changes.len() > 3, "{first_changes:?}");
         let shown = tool(&["diff", text(&before), text(&after)]);
-        assert_eq!(shown["changed_warps"], partings.len());
+        assert_eq!(shown["changed_warps"], first_changes.len());
         let first: Vec<Value> = shown["first_changes"]
             .as_array()
             .unwrap()
@@ -253,6 +253,6 @@ mod full {
                 json!({ "launch": change["launch"], "block_x": warp / 4, "warp": warp % 4, "event": change["event"] })
             })
             .collect();
-        compare("diff", &exact["partings"], &json!(first), &["launch", "block_x", "warp"]);
+        compare("diff", &exact["first_changes"], &json!(first), &["launch", "block_x", "warp"]);
     }
 }

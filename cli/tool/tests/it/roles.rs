@@ -61,7 +61,7 @@ fn views_say_roles_and_compare_warps_with_those_of_their_own() {
     let medians: Vec<Value> = of("role").iter().map(|role| json!(if *role == 1 { 4 } else { 21 })).collect();
     assert_eq!(of("median"), medians);
     assert_eq!(
-        (&top["odd"]["warp"], &top["odd"]["role"], &top["odd"]["median"]),
+        (&top["outlier"]["warp"], &top["outlier"]["role"], &top["outlier"]["median"]),
         (&json!(5), &json!(2), &json!(21))
     );
     let paths = run(&["paths", text(&path)]).1;

@@ -52,7 +52,7 @@ fn figures_of_several_traces_are_the_sums() {
             &["visits", "idle", "caused", "warps", "splits", "warp_cycles"],
         ),
         ("loops", "loops", &["name"], &["visits", "trips", "loop_lane_cycles", "warp_visits"]),
-        ("causes", "causes", &["name"], &["idle", "partings"]),
+        ("causes", "causes", &["name"], &["idle", "divergences"]),
         ("edges", "edges", &["from", "to"], &["visits", "lanes"]),
         ("stats", "kernels", &["kernel"], &["launches", "visits", "warps", "warp_events"]),
     ];
@@ -94,7 +94,7 @@ fn the_file_that_is_unlike_the_others_is_named() {
     let widest = output.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 160, "{widest}\n{output}");
     let top = json(&["top", &all]);
-    assert_eq!((&top["odd_file"]["file"], &top["odd_file_finding"]), (&2.into(), &first.into()));
+    assert_eq!((&top["outlier_file"]["file"], &top["outlier_file_finding"]), (&2.into(), &first.into()));
     let lines = run(&["lines", &all]).1;
     assert!(lines.contains("4 of 4") && lines.contains("rank.2.wtrc x"), "{lines}");
     // Its warps take longest, and have the names of their file.

@@ -1,4 +1,4 @@
-"""Charges each idle lane slot to what parted the absent lane from those that are active; prints sums as JSON.
+"""Charges each idle lane slot to the event after which the absent lane diverged from those that are active; prints sums as JSON.
 
 causes.py EVENTS.csv INFO.json: from the CSV of `decode`, with a matrix of the last event that each two lanes of a
 warp shared. Nothing of it is how the tool computes them.
@@ -18,8 +18,8 @@ code = {point["id"]: point["code"] for point in known["metadata"]["locations"]}
 weights = {number: found["instructions"] for number, found in code.items()} if all(code.values()) else {}
 
 charges = collections.Counter()
-partings = collections.Counter()
-meetings = collections.defaultdict(lambda: [0, 0])
+divergences = collections.Counter()
+reconvergences = collections.defaultdict(lambda: [0, 0])
 BEGIN = 0
 
 
@@ -33,7 +33,7 @@ def count(events, lanes):
         for cause, sides in parted.items():
             if sides and sides[0] & active and sides[1] & active:
                 parted[cause] = None
-                met = meetings[location(cause), here]
+                met = reconvergences[location(cause), here]
                 met[0] += 1
                 met[1] += number - cause - 1
         absent = collections.defaultdict(set)
@@ -42,7 +42,7 @@ def count(events, lanes):
         for cause, lanes_left in absent.items():
             charges[location(cause), here] += len(lanes_left) * weights.get(here, 1)
             if cause not in parted:
-                partings[location(cause)] += 1
+                divergences[location(cause)] += 1
                 shared = events[cause - 1][1] if cause else all_lanes
                 parted[cause] = (shared & active, lanes_left)
         for one in active:
@@ -63,10 +63,10 @@ for key, found in warps.items():
 
 causes = {}
 for (cause, place), idle in charges.items():
-    row = causes.setdefault(cause, {"location": cause, "idle": 0, "places": {}, "meetings": {}})
+    row = causes.setdefault(cause, {"location": cause, "idle": 0, "places": {}, "reconvergences": {}})
     row["idle"] += idle
     row["places"][str(place)] = idle
-    row["partings"] = partings[cause]
-for (cause, place), (times, between) in meetings.items():
-    causes[cause]["meetings"][str(place)] = [times, between]
+    row["divergences"] = divergences[cause]
+for (cause, place), (times, between) in reconvergences.items():
+    causes[cause]["reconvergences"][str(place)] = [times, between]
 json.dump({"causes": list(causes.values())}, sys.stdout)

@@ -58,7 +58,7 @@ answer["losses"] = table(
 if len(sys.argv) > 4:
     connection.execute(f"create table others as {rows_of(sys.argv[4])}")
     columns = "launch, block_x, block_y, block_z, warp, event, location, mask"
-    answer["partings"] = table(
+    answer["first_changes"] = table(
         f"(select launch, block_x, warp, min(event) as event from (select {columns} from "
         f"(select {columns} from rows union all select {columns} from others) group by {columns} "
         "having count(*) = 1) group by launch, block_x, block_y, block_z, warp)"

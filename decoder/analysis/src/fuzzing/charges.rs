@@ -9,13 +9,13 @@ use crate::transitions::OUTSIDE;
 use crate::{Analysis, points};
 
 /// Number of reconvergences and events in between, by cause and location of the reconvergence.
-type Meetings = BTreeMap<(u16, u16), (u64, u64)>;
+type Reconvergences = BTreeMap<(u16, u16), (u64, u64)>;
 
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChargeSums {
     pub(crate) charges: BTreeMap<(u16, u16), u64>,
-    pub(crate) meetings: Meetings,
-    pub(crate) partings: BTreeMap<u16, u64>,
+    pub(crate) reconvergences: Reconvergences,
+    pub(crate) divergences: BTreeMap<u16, u64>,
 }
 
 impl ChargeSums {
@@ -35,7 +35,7 @@ impl ChargeSums {
                     && event.mask & behind != 0
                 {
                     *sides = None;
-                    let met = self.meetings.entry((location(parted), event.location)).or_default();
+                    let met = self.reconvergences.entry((location(parted), event.location)).or_default();
                     *met = (met.0 + 1, met.1 + (number - parted - 1) as u64);
                 }
             }
@@ -49,7 +49,7 @@ impl ChargeSums {
                 *self.charges.entry((location(cause), event.location)).or_default() +=
                     u64::from(idle.count_ones());
                 open.entry(cause).or_insert_with(|| {
-                    *self.partings.entry(location(cause)).or_default() += 1;
+                    *self.divergences.entry(location(cause)).or_default() += 1;
                     Some((mask(cause) & event.mask, idle))
                 });
             }
@@ -84,20 +84,20 @@ pub(super) fn check(trace: &TraceFile, analysis: &Analysis) {
     let weights = points::weights(trace).unwrap_or_default();
     let weight = |location: u16| weights.get(usize::from(location)).map_or(1, |&weight| u64::from(weight));
     let mut rest = found.charges.clone();
-    let mut meetings = Meetings::new();
+    let mut reconvergences = Reconvergences::new();
     for cause in &analysis.causes {
         let id = cause.point.location;
         for place in &cause.places {
             let lanes = rest.remove(&(id, place.location)).expect("lanes were idle there for that");
             assert_eq!(place.idle, lanes * weight(place.location), "{id} at {}", place.location);
         }
-        assert_eq!(cause.partings, found.partings[&id], "{id}");
-        for met in &cause.meetings {
-            meetings.insert((id, met.location), (met.times, met.events));
+        assert_eq!(cause.divergences, found.divergences[&id], "{id}");
+        for met in &cause.reconvergences {
+            reconvergences.insert((id, met.location), (met.times, met.events));
         }
     }
     assert!(rest.is_empty(), "no cause has {rest:?}");
-    assert_eq!(meetings, found.meetings);
+    assert_eq!(reconvergences, found.reconvergences);
     let mut idle: BTreeMap<u16, u64> = BTreeMap::new();
     for (&(_, place), lanes) in &found.charges {
         *idle.entry(place).or_default() += lanes;

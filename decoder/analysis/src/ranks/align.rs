@@ -33,7 +33,7 @@ pub struct RankOnAxis {
     /// Launches with a known start time.
     pub timed_launches: u64,
     /// Sentence about missing or assumed data; may be empty.
-    pub lacks: String,
+    pub missing: String,
     /// Launches that this rank began last.
     pub late: LateRank,
 }
@@ -307,7 +307,7 @@ impl<'a> Ranks<'a> {
                     launches: file.launches.len() as u64,
                     timed_launches: file.launches.iter().filter(|launch| launch.begin.is_some()).count()
                         as u64,
-                    lacks: file.lacks.clone(),
+                    missing: file.missing.clone(),
                     late,
                 }
             });

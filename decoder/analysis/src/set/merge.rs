@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::analyse::{add_each, add_time, joined};
 use crate::figures::{
-    Analysis, Cause, CausePlace, Edge, KernelFigures, LineFigures, LocationFigures, Losses, Meeting,
+    Analysis, Cause, CausePlace, Edge, KernelFigures, LineFigures, LocationFigures, Losses, Reconvergence,
 };
 use crate::order::OrderItems;
 
@@ -33,7 +33,10 @@ impl Analysis {
             for place in &mut cause.places {
                 (place.location, place.decision) = (new(place.location), new(place.decision));
             }
-            cause.meetings.iter_mut().for_each(|meeting| meeting.location = new(meeting.location));
+            cause
+                .reconvergences
+                .iter_mut()
+                .for_each(|reconvergence| reconvergence.location = new(reconvergence.location));
         }
         self.warps.each_mut().for_each(|warp| warp.last = new(warp.last));
         self.paths.clear();
@@ -178,19 +181,19 @@ impl Cause {
     /// Adds the figures of another cause. Keeps the location.
     pub(crate) fn merge(&mut self, other: Self) {
         add_to(&mut self.idle, other.idle);
-        add_to(&mut self.partings, other.partings);
+        add_to(&mut self.divergences, other.divergences);
         let key = |place: &CausePlace| (place.location, place.decision);
         merge_rows(&mut self.places, other.places, key, |sum, more| add_to(&mut sum.idle, more.idle));
         self.places.order_by_key(|place| Reverse(place.idle));
         merge_rows(
-            &mut self.meetings,
-            other.meetings,
+            &mut self.reconvergences,
+            other.reconvergences,
             |met| met.location,
-            |sum: &mut Meeting, more| {
+            |sum: &mut Reconvergence, more| {
                 add_to(&mut sum.times, more.times);
                 add_to(&mut sum.events, more.events);
             },
         );
-        self.meetings.order_by_key(|meeting| Reverse(meeting.times));
+        self.reconvergences.order_by_key(|reconvergence| Reverse(reconvergence.times));
     }
 }

@@ -4,7 +4,7 @@
 //! memory does not grow with the number of events.
 
 mod merge;
-mod odd;
+mod outlier;
 mod part;
 mod spread;
 mod table;
@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use warptrace_decoder::TraceFile;
 
-pub use self::odd::{OddFile, OddRow};
+pub use self::outlier::{OutlierFile, OutlierRow};
 pub use self::part::{FileHead, FilePart};
 use self::spread::Numbers;
 pub use self::spread::{Figure, Spread};
@@ -290,7 +290,7 @@ impl SetAnalysis {
     }
 
     /// Counts the locations that only some files have in their tables.
-    pub fn locations_apart(&self) -> u64 {
+    pub fn separate_locations(&self) -> u64 {
         let all = self.looked_at();
         let is_apart =
             |(row, files): &(&SetRow, &Vec<u32>)| matches!(row, SetRow::Location(_)) && files.len() < all;

@@ -56,9 +56,9 @@ pub struct Spread {
     /// Maximum.
     pub most: u64,
     /// Value with the greatest distance from the median.
-    pub odd: u64,
+    pub outlier: u64,
     /// First file with this value.
-    pub odd_file: u32,
+    pub outlier_file: u32,
 }
 
 impl Spread {
@@ -67,10 +67,10 @@ impl Spread {
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
         let median = median(&mut values);
         let distance = |number: u64| number.abs_diff(median);
-        let odd = numbers.iter().copied();
-        let (odd_file, odd) =
-            odd.reduce(|odd, next| if distance(next.1) > distance(odd.1) { next } else { odd })?;
-        Some(Self { least, median, most, odd, odd_file })
+        let outlier = numbers.iter().copied();
+        let (outlier_file, outlier) = outlier
+            .reduce(|outlier, next| if distance(next.1) > distance(outlier.1) { next } else { outlier })?;
+        Some(Self { least, median, most, outlier, outlier_file })
     }
 
     /// Returns true if all files have the same value.

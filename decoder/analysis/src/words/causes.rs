@@ -21,10 +21,10 @@ pub fn cause_of(names: &Names, line: &CauseLine<'_>) -> String {
     if leaves_loop(line) {
         return format!("different trip counts of the loop at {}{branches}", names.full(id));
     }
-    let (met, never) = (cause.met(), cause.never_met());
+    let (met, never) = (cause.reconverged(), cause.never_reconverged());
     let kind = if met == 0 { "divergence without reconvergence" } else { "divergence" };
     let rest = match never > met && met > 0 {
-        true => format!(" ({} never reconverges)", about(never, cause.partings)),
+        true => format!(" ({} never reconverges)", about(never, cause.divergences)),
         false => String::new(),
     };
     let decision = cause.decision();
@@ -45,7 +45,7 @@ pub fn apart(analysis: &Analysis, names: &Names, line: &CauseLine<'_>) -> Vec<St
     let (cause, visits) = (&line.whole, line.visits);
     if visits > 0 {
         let mut often =
-            format!("lanes diverge at {} of {}", about(cause.partings, visits), many(visits, "visit"));
+            format!("lanes diverge at {} of {}", about(cause.divergences, visits), many(visits, "visit"));
         if leaves_loop(line) {
             let trips = &line.trips;
             let (min, max, median) = (trips.min(), trips.max(), trips.percentile(50));
@@ -65,22 +65,22 @@ pub fn apart(analysis: &Analysis, names: &Names, line: &CauseLine<'_>) -> Vec<St
         1 => ": 1 lane ends here".to_owned(),
         ended => format!(": {} end here", many(ended, "lane")),
     };
-    said.push(match cause.meetings.first() {
+    said.push(match cause.reconvergences.first() {
         None => format!("they do not reconverge{ended}"),
         Some(first) => {
-            let how = if cause.meetings.len() > 1 { ", most often" } else { "" };
-            let (events, at) = (ratio(cause.mean_events_apart()), names.full(first.location));
+            let how = if cause.reconvergences.len() > 1 { ", most often" } else { "" };
+            let (events, at) = (ratio(cause.mean_events_diverged()), names.full(first.location));
             let reconverge = format!("{events} events on average{how} at {at}");
-            match cause.never_met() {
+            match cause.never_reconverged() {
                 0 => format!("they reconverge after {reconverge}"),
                 // Most divergences without reconvergence are the finding, so they come first.
-                never if never > cause.met() => format!(
+                never if never > cause.reconverged() => format!(
                     "{} of divergences do not reconverge{ended}; the others do after {reconverge}",
-                    about(never, cause.partings)
+                    about(never, cause.divergences)
                 ),
                 never => format!(
                     "they reconverge after {reconverge}; {} of divergences do not{ended}",
-                    about(never, cause.partings)
+                    about(never, cause.divergences)
                 ),
             }
         }

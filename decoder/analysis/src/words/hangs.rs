@@ -27,7 +27,7 @@ pub(super) fn where_warps_were(trace: &TraceFile, names: &Names, hang: &Hang) ->
         parts.push(format!("{} are at {}", many(warps, "warp"), many(more.len() as u64, "other place")));
     }
     for (warps, what) in
-        [(hang.unknown, "are at places that are not known"), (hang.not_begun, "have not begun")]
+        [(hang.unknown, "are at places that are not known"), (hang.not_started, "have not begun")]
     {
         if warps > 0 {
             parts.push(format!("{} {}", many(warps, "warp"), verb(warps, what)));
@@ -74,7 +74,7 @@ fn group(trace: &TraceFile, names: &Names, hang: &Hang, group: &HangGroup) -> St
             format!("{}{first}{each}: {}", many(group.warps, "warp"), parts.collect::<Vec<_>>().join(", "))
         }
     };
-    let missing: Vec<String> = [(group.not_come, "have not come"), (group.ended, "have ended")]
+    let missing: Vec<String> = [(group.not_arrived, "have not come"), (group.ended, "have ended")]
         .into_iter()
         .filter(|(warps, _)| *warps > 0)
         .map(|(warps, what)| {

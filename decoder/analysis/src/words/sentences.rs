@@ -13,7 +13,7 @@ use super::{Names, about, count, cut, many, ratio, rough};
 use crate::compare::{Comparison, Greatest, Measure};
 use crate::counts::{Counts, Weight, share};
 use crate::figures::{Analysis, KernelFigures, LineFigures, Losses, PathGroup, Point, WarpFigures};
-use crate::odd::Oddity;
+use crate::outlier::Outlier;
 use crate::recordings::Difference;
 use crate::roles::{KernelRoles, Role};
 
@@ -241,7 +241,7 @@ fn groups_of(paths: &[&PathGroup]) -> String {
 }
 
 /// Returns the warp whose event count is farthest from the median of its launch and role, if any differs.
-pub fn oddest(analysis: &Analysis) -> Option<&WarpFigures> {
+pub fn farthest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
     analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
 }
@@ -274,7 +274,7 @@ fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
 #[non_exhaustive]
 pub struct DominantWarp {
     /// The warp, compared with the median warp of its launch.
-    pub oddity: Oddity,
+    pub oddity: Outlier,
     /// Events of the longest path: the sum over launches of the longest warp of each.
     pub path: u64,
 }
@@ -283,7 +283,7 @@ impl DominantWarp {
     /// Returns the warp; `None` if no warp dominates the trace, or its events cannot be decoded.
     pub fn new(trace: &TraceFile, analysis: &Analysis) -> Option<Self> {
         let (warp, path) = dominant(analysis)?;
-        Some(Self { oddity: Oddity::new(trace, analysis, warp).ok()?, path })
+        Some(Self { oddity: Outlier::new(trace, analysis, warp).ok()?, path })
     }
 
     /// Describes its share, its threads, and the loop that makes it long.

@@ -3,7 +3,7 @@
 use super::{SAID_WIDTH, count, cut, holds, many, missing, nanoseconds, ratio};
 use crate::counts::{Weight, share};
 use crate::figures::Analysis;
-use crate::set::{Figure, FileFigures, OddFile, OddRow, SetAnalysis};
+use crate::set::{Figure, FileFigures, OutlierFile, OutlierRow, SetAnalysis};
 
 const NAMED: usize = 4;
 
@@ -58,7 +58,7 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
     if !left_out.is_empty() {
         said.push(format!("{} left out: {}", many(left_out.len() as u64, "trace"), named(&left_out)));
     }
-    let apart = set.locations_apart();
+    let apart = set.separate_locations();
     if apart > 0 {
         said.push(format!(
             "{} of {} are not in all traces: another function, position or version of the source",
@@ -70,9 +70,9 @@ pub fn set_losses(set: &SetAnalysis, sum: &Analysis) -> Vec<String> {
 }
 
 /// Describes the trace that differs most; for two traces, the kernels with the greatest differences.
-pub fn odd_file(set: &SetAnalysis) -> String {
+pub fn outlier_file(set: &SetAnalysis) -> String {
     let label = |file: u32| set.files().get(file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
-    let Some(OddFile { file, kernel, line }) = set.odd() else {
+    let Some(OutlierFile { file, kernel, line }) = set.outlier() else {
         return format!("no kernel differs between {}", many(set.looked_at() as u64, "trace"));
     };
     if set.looked_at() == 2 {
@@ -81,7 +81,7 @@ pub fn odd_file(set: &SetAnalysis) -> String {
                 0 => "of which the other has none".to_owned(),
                 least => format!("{} times the other's", ratio(share(spread.most, least))),
             };
-            let [name, kernel] = [label(spread.odd_file), cut(kernel, SAID_WIDTH).into_owned()];
+            let [name, kernel] = [label(spread.outlier_file), cut(kernel, SAID_WIDTH).into_owned()];
             format!("{name} has {} in {kernel}, {other}", said(figure, spread.most))
         });
         return apart.collect::<Vec<_>>().join("; ");
@@ -109,7 +109,7 @@ fn said(figure: Figure, number: u64) -> String {
     }
 }
 
-fn of_median(row: &OddRow) -> String {
+fn of_median(row: &OutlierRow) -> String {
     match row.median {
         0 => "where the median has none".to_owned(),
         median => format!("{} times the median", ratio(share(row.number, median))),

@@ -61,7 +61,7 @@ fn figures_that_come_as_bytes_are_the_same() {
             let head = |head| borsh::from_slice(&borsh::to_vec(&head).unwrap()).unwrap();
             let there = summed(traces, &selection, (head, as_bytes));
             assert_eq!(format!("{:?}", there.0.files()), format!("{:?}", here.0.files()));
-            assert_eq!(there.0.locations_apart(), here.0.locations_apart());
+            assert_eq!(there.0.separate_locations(), here.0.separate_locations());
             match (here.1, there.1) {
                 (Ok(here_sum), Ok(there_sum)) => {
                     assert_eq!(there_sum, here_sum);

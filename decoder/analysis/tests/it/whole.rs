@@ -274,9 +274,9 @@ fn a_comparison_finds_the_first_event_that_differs() {
     let other = write(&new, &after);
     let found = compare([&before, &other], &Selection::default()).unwrap();
     assert_eq!(found.changed.len(), 1);
-    let parting = found.parting([&before, &other], found.changed[0]).unwrap().unwrap();
-    assert_eq!((parting.warp.warp, parting.event), (1, 2));
-    assert_eq!((parting.before, parting.after), (Some((3, 0xf0)), Some((1, 0xf0))));
+    let change = found.first_change([&before, &other], found.changed[0]).unwrap().unwrap();
+    assert_eq!((change.warp.warp, change.event), (1, 2));
+    assert_eq!((change.before, change.after), (Some((3, 0xf0)), Some((1, 0xf0))));
     // One visit of 15 went from `else` to `fresh`.
     let greatest = found.greatest().unwrap();
     assert_eq!((greatest.measure, greatest.percent), (Measure::Visits, 100.0 / 15.0));
@@ -294,8 +294,8 @@ fn a_comparison_finds_the_first_event_that_differs() {
     let part = write(&old, &part);
     let found = compare([&before, &part], &Selection::default()).unwrap();
     assert_eq!((found.common_warps, found.single_warps), (1, [1, 0]));
-    let parting = found.parting([&before, &part], found.changed[0]).unwrap().unwrap();
-    assert_eq!((parting.event, parting.after), (5, None));
+    let change = found.first_change([&before, &part], found.changed[0]).unwrap().unwrap();
+    assert_eq!((change.event, change.after), (5, None));
 }
 
 /// Returns a trace of random walks with increasing numbers of lanes, long enough for several watch updates.

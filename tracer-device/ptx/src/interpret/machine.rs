@@ -81,7 +81,7 @@ pub(super) struct Position {
 
 /// A divergent branch whose lanes have not reconverged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parting {
+struct Divergence {
     number: u64,
     depth: usize,
     function: usize,
@@ -99,7 +99,7 @@ struct Machine<'a> {
     lines: Vec<Executions>,
     numbers: u64,
     /// For each group, the divergent branches that separate it from others, outermost first.
-    partings: Vec<Vec<Parting>>,
+    divergences: Vec<Vec<Divergence>>,
     parted: u64,
     observed: Observed,
     max_steps: u64,
@@ -179,7 +179,7 @@ pub fn run_with_host(
         moves: Moves::new(),
         lines: Vec::new(),
         numbers: warps.len() as u64,
-        partings: vec![Vec::new(); warps.len()],
+        divergences: vec![Vec::new(); warps.len()],
         parted: 0,
         warps,
         observed: Observed { shared_bytes: shared_bytes as u64, ..Observed::default() },
@@ -274,16 +274,17 @@ impl Machine<'_> {
         else {
             return None;
         };
-        self.partings[group.number as usize].iter().position(|parting| {
-            (parting.depth, parting.function, parting.block) == (group.at.depth, group.at.function, *block)
+        self.divergences[group.number as usize].iter().position(|divergence| {
+            (divergence.depth, divergence.function, divergence.block)
+                == (group.at.depth, group.at.function, *block)
         })
     }
 
     /// Returns true if one branch has separated two groups at a label, and they reconverge there.
     fn rejoin(&mut self, group: &Group, other: u64) -> bool {
         let Some(first) = self.meeting(group) else { return false };
-        let mine = &self.partings[group.number as usize];
-        let theirs = &self.partings[other as usize];
+        let mine = &self.divergences[group.number as usize];
+        let theirs = &self.divergences[other as usize];
         let common = (first..mine.len()).rev().find(|at| {
             let same_place = (mine[*at].depth, mine[*at].function, mine[*at].block)
                 == (mine[first].depth, mine[first].function, mine[first].block);
@@ -291,7 +292,7 @@ impl Machine<'_> {
         });
         if let Some(at) = common {
             // The branch still separates the group from others until they leave this point.
-            self.partings[group.number as usize].truncate(at + 1);
+            self.divergences[group.number as usize].truncate(at + 1);
         }
         common.is_some()
     }
@@ -329,7 +330,7 @@ impl Machine<'_> {
             match program.functions[group.at.function].items.get(group.at.item) {
                 Some(Item::Label { .. }) => {
                     if let Some(at) = self.meeting(&group) {
-                        self.partings[group.number as usize].truncate(at);
+                        self.divergences[group.number as usize].truncate(at);
                     }
                 }
                 Some(Item::Marker(marker)) => {
@@ -397,8 +398,8 @@ impl Machine<'_> {
         if let Some(block) = step.meets.filter(|_| moves.len() > 1) {
             self.parted += 1;
             let Position { depth, function, .. } = group.at;
-            let parting = Parting { number: self.parted, depth, function, block };
-            self.partings[group.number as usize].push(parting);
+            let divergence = Divergence { number: self.parted, depth, function, block };
+            self.divergences[group.number as usize].push(divergence);
         }
         match moves.first() {
             None => {
@@ -408,7 +409,7 @@ impl Machine<'_> {
         }
         for (mask, at) in moves.drain(..).skip(1) {
             self.groups.push(Group { number: self.numbers, mask, at, wakes, waits, ..group });
-            self.partings.push(self.partings[group.number as usize].clone());
+            self.divergences.push(self.divergences[group.number as usize].clone());
             self.numbers += 1;
         }
         self.moves = moves;

@@ -12,7 +12,7 @@ use crate::cfg::labels::resolve;
 use crate::points::params::elements_of;
 use crate::registers::{bits, numbered};
 use crate::splice::{DataMarker, Marker};
-use crate::uniform::parting::Graph;
+use crate::uniform::divergence::Graph;
 use crate::{
     Body, Cfg, Declaration, Directive, Function, Instruction, Linkage, Module, Param, Space, StatementKind,
 };

@@ -20,10 +20,10 @@
 
 mod names;
 pub(crate) use self::names::words;
-pub(crate) mod parting;
+pub(crate) mod divergence;
 mod values;
 
-use self::parting::Graph;
+use self::divergence::Graph;
 use self::values::Values;
 use crate::{Body, Cfg, Function};
 
@@ -109,8 +109,8 @@ impl Divergence {
         let mut values = Values::new(function, body, flow, &graph, &mut steps)?;
         let blocks = flow.blocks().len();
         let mut found = Self { graph, parts: vec![false; blocks], joins: vec![false; blocks] };
-        let mut loops = parting::Loops::new(flow, &found.graph, &mut steps)?;
-        let mut region = parting::Region::new(blocks);
+        let mut loops = divergence::Loops::new(flow, &found.graph, &mut steps)?;
+        let mut region = divergence::Region::new(blocks);
         while let Some(branch) = values.next_divergent(&mut steps)? {
             found.parts[branch] = true;
             region.find(&found.graph, branch, &mut steps)?;

@@ -1,7 +1,7 @@
 //! Values of registers and their dependences.
 
+use super::divergence::{Graph, Region};
 use super::names::{Effect, Names};
-use super::parting::{Graph, Region};
 use super::{Flaw, Steps, has_flaw};
 use crate::{Body, Cfg, Function};
 

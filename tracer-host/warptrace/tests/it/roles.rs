@@ -3,8 +3,8 @@
 
 use warptrace::device::KernelModule;
 use warptrace::{Device, LaunchConfig};
-use warptrace_analysis::words::{Names, groups, oddest, roles};
-use warptrace_analysis::{Analysis, Oddity, Selection, analyse};
+use warptrace_analysis::words::{Names, farthest, groups, roles};
+use warptrace_analysis::{Analysis, Outlier, Selection, analyse};
 use warptrace_decoder::TraceFile;
 
 #[warptrace::kernels]
@@ -131,8 +131,8 @@ fn a_warp_is_compared_with_those_of_its_role() {
     let producers: Vec<_> = analysis.warps.iter().filter(|warp| warp.role == Some(1)).collect();
     assert!(producers.len() == 6 && producers.iter().all(|warp| warp.distance() == 0));
     assert!(groups(&analysis).starts_with("role 1: all 6 warps took the same path; role 2: "));
-    if let Some(odd) = oddest(&analysis) {
-        let odd = Oddity::new(&trace, &analysis, odd).unwrap();
+    if let Some(odd) = farthest(&analysis) {
+        let odd = Outlier::new(&trace, &analysis, odd).unwrap();
         assert_eq!(odd.role, Some(2));
         assert!(odd.describe(&trace, &names)[0].contains("the median of its role"));
     }

@@ -13,9 +13,9 @@ impl Listed for Cause {
     const NAME: &'static str = "causes";
     const ORDERS: &'static [Order<Self>] = &[
         Order::unsorted("idle", "Idle slots"),
-        Order::most("partings", "Events after which lanes diverged", |cause| cause.partings),
-        Order::compared("apart", "Mean number of events until lanes reconverged", |_, a, b| {
-            b.mean_events_apart().total_cmp(&a.mean_events_apart())
+        Order::most("divergences", "Events after which lanes diverged", |cause| cause.divergences),
+        Order::compared("events", "Mean number of events until lanes reconverged", |_, a, b| {
+            b.mean_events_diverged().total_cmp(&a.mean_events_diverged())
         }),
         Order::by_source(|names, a, b| names.place(a.decision()).cmp(&names.place(b.decision()))),
     ];
@@ -103,15 +103,15 @@ pub(super) fn cause_table(answer: &Answer, lines: &[CauseLine<'_>], with_parts: 
         .right("of all", |row| percent(row.cause.idle, answer.analysis.counts.idle))
         .right("diverge", |row| match row.visits {
             0 => unknown(),
-            visits => percent(row.cause.partings, visits),
+            visits => percent(row.cause.divergences, visits),
         })
-        .right("events", |row| match row.cause.meetings.len() {
+        .right("events", |row| match row.cause.reconvergences.len() {
             0 => unknown(),
-            _ => ratio(row.cause.mean_events_apart()),
+            _ => ratio(row.cause.mean_events_diverged()),
         })
-        .right("never", |row| percent(row.cause.never_met(), row.cause.partings))
+        .right("never", |row| percent(row.cause.never_reconverged(), row.cause.divergences))
         .left("reconverge at", |row| {
-            row.cause.meetings.first().map_or_else(unknown, |first| answer.names.name(first.location))
+            row.cause.reconvergences.first().map_or_else(unknown, |first| answer.names.name(first.location))
         })
         .left("idle at", |row| {
             row.cause.places.first().map_or_else(String::new, |first| answer.names.name(first.location))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::json;
 use warptrace_analysis::{
-    CauseChange, Comparison, Counts, KernelFigures, LocationChange, Parting, analyse, compare,
+    CauseChange, Comparison, Counts, FirstChange, KernelFigures, LocationChange, analyse, compare,
 };
 use warptrace_decoder::TraceFile;
 
@@ -64,18 +64,18 @@ pub(crate) fn run(command: &Diff) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the first changed warps with the events at which they diverge, and the number of further warps.
-fn partings(
+fn first_changes(
     comparison: &Comparison,
     traces: [&TraceFile; 2],
     limit: Option<usize>,
     default: usize,
-) -> anyhow::Result<(Vec<Parting>, usize)> {
+) -> anyhow::Result<(Vec<FirstChange>, usize)> {
     let (warps, more) = first(comparison.changed.clone(), limit, default);
-    let mut partings = Vec::new();
+    let mut first_changes = Vec::new();
     for warp in warps {
-        partings.extend(comparison.parting(traces, warp)?);
+        first_changes.extend(comparison.first_change(traces, warp)?);
     }
-    Ok((partings, more))
+    Ok((first_changes, more))
 }
 
 fn json(
@@ -85,7 +85,7 @@ fn json(
     percent: f64,
     states: &[String; 2],
 ) -> anyhow::Result<()> {
-    let (partings, _) = partings(comparison, traces, command.limit, JSON_WARPS)?;
+    let (first_changes, _) = first_changes(comparison, traces, command.limit, JSON_WARPS)?;
     let (locations, _) = first(comparison.locations.clone(), command.limit, usize::MAX);
     let (causes, _) = first(comparison.causes.clone(), command.limit, usize::MAX);
     let [before, after] = &comparison.analyses;
@@ -103,7 +103,7 @@ fn json(
         "common_warps": comparison.common_warps,
         "single_warps": comparison.single_warps,
         "changed_warps": comparison.changed.len(),
-        "first_changes": partings,
+        "first_changes": first_changes,
     });
     if let Some(valued) = &memory.valued {
         value["values"] = valued.json(command.limit);
@@ -158,15 +158,15 @@ fn text(
     if let Some(accessed) = &memory.accessed {
         accessed.print(&names, command.limit, ROWS)?;
     }
-    let (partings, more) = partings(comparison, traces, command.limit, ROWS)?;
-    if !partings.is_empty() {
-        let table = TextTable::<Parting>::new()
-            .left("warp", |parting| warp(traces[0], parting.warp.launch, parting.warp.warp))
-            .right("event", |parting| count(parting.event))
-            .left("first trace", |parting| words::other_event(&names[0], parting.before))
-            .left("second trace", |parting| words::other_event(&names[1], parting.after));
+    let (first_changes, more) = first_changes(comparison, traces, command.limit, ROWS)?;
+    if !first_changes.is_empty() {
+        let table = TextTable::<FirstChange>::new()
+            .left("warp", |change| warp(traces[0], change.warp.launch, change.warp.warp))
+            .right("event", |change| count(change.event))
+            .left("first trace", |change| words::other_event(&names[0], change.before))
+            .left("second trace", |change| words::other_event(&names[1], change.after));
         say!("\nwhere warps first go another way")?;
-        print_rows(&table.text(&partings), more)?;
+        print_rows(&table.text(&first_changes), more)?;
     }
     Ok(())
 }

@@ -202,8 +202,8 @@ impl Answer {
         }
         if let Some(set) = self.set() {
             value["files"] = json!(set.files());
-            value["odd_file"] = json!(set.odd());
-            value["locations_apart"] = set.locations_apart().into();
+            value["outlier_file"] = json!(set.outlier());
+            value["separate_locations"] = set.separate_locations().into();
         }
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);

@@ -76,19 +76,20 @@ impl<'a, R> TextTable<'a, R> {
         })
         .right("least", move |of| spread(of).map_or_else(String::new, |spread| said(spread.least)))
         .right("most", move |of| spread(of).map_or_else(String::new, |spread| said(spread.most)))
-        .left("farthest", move |of| spread(of).map_or_else(String::new, |spread| odd(set, &spread)))
+        .left("farthest", move |of| spread(of).map_or_else(String::new, |spread| outlier(set, &spread)))
     }
 }
 
 /// Formats the file that is farthest from the median, with its ratio to the median.
-fn odd(set: &SetAnalysis, spread: &Spread) -> String {
+fn outlier(set: &SetAnalysis, spread: &Spread) -> String {
     if spread.is_even() {
         return "none".to_owned();
     }
-    let file = set.files().get(spread.odd_file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
+    let file =
+        set.files().get(spread.outlier_file as usize).map_or_else(|| "?".to_owned(), FileFigures::label);
     let times = match spread.median {
         0 => String::new(),
-        median => format!(" x{}", ratio(warptrace_analysis::share(spread.odd, median))),
+        median => format!(" x{}", ratio(warptrace_analysis::share(spread.outlier, median))),
     };
     format!("{file}{times}")
 }
@@ -110,7 +111,7 @@ pub(super) fn with_spread(
 pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::Result<()> {
     let analysis = &answer.analysis;
     let finding = words::finding(analysis, &answer.names);
-    let odd = words::odd_file(set);
+    let outlier = words::outlier_file(set);
     let mut lines = words::hottest(analysis);
     lines.truncate(TOP);
     let mut causes = analysis.cause_lines();
@@ -124,13 +125,17 @@ pub(super) fn top(answer: &Answer, set: &SetAnalysis, is_json: bool) -> anyhow::
         let lines: Vec<Value> = lines.collect();
         return answer.json(json!({
             "finding": finding,
-            "odd_file_finding": odd,
+            "outlier_file_finding": outlier,
             "causes": causes.iter().map(cause_row).collect::<Vec<_>>(),
             "lines": lines,
             "kernels": kernels,
         }));
     }
-    answer.with_headline(analysis.losses.is_plain() && analysis.counts.visits > 0, None, [odd, finding])?;
+    answer.with_headline(
+        analysis.losses.is_plain() && analysis.counts.visits > 0,
+        None,
+        [outlier, finding],
+    )?;
     if analysis.counts.visits == 0 {
         return Ok(());
     }

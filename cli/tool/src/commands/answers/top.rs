@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    CauseLine, Hang, HostSchedule, LocationFigures, Oddity, SetAnalysis, accesses, hang, share,
+    CauseLine, Hang, HostSchedule, LocationFigures, Outlier, SetAnalysis, accesses, hang, share,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::fitting;
@@ -34,7 +34,8 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     let scheduled = words::schedule(trace, analysis);
     let mut causes = analysis.cause_lines();
     causes.truncate(CAUSES);
-    let odd = words::oddest(analysis).map(|odd| Oddity::new(trace, analysis, odd)).transpose()?;
+    let outlier =
+        words::farthest(analysis).map(|outlier| Outlier::new(trace, analysis, outlier)).transpose()?;
     let dominant = words::DominantWarp::new(trace, analysis);
     let accessed = if trace.has_accesses() {
         let found = accesses(trace, &command.selected.selection())?;
@@ -59,7 +60,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
             "lines": lines,
             "loop": widest,
             "warp_events": analysis.warp_events,
-            "odd": odd,
+            "outlier": outlier,
             "roles": analysis.roles,
             "paths": { "number": analysis.paths.len(), "most_common": paths },
         });
@@ -75,7 +76,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
                 figures["outside_finding"] = outside.into();
             }
             if let Some(lacks) = lacks {
-                figures["access_lacks"] = lacks.into();
+                figures["access_losses"] = lacks.into();
             }
         }
         if let Some(time) = time {
@@ -122,18 +123,18 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     print_table(&line_table(&answer, &lines))?;
     say!("")?;
     if let Some(head) = widest {
-        say!("loop   {}", loop_line(&answer, head))?;
+        say!("loop    {}", loop_line(&answer, head))?;
     }
     for (number, line) in words::work(analysis, KERNELS).iter().enumerate() {
-        say!("{}   {line}", if number == 0 { "work" } else { "    " })?;
+        say!("{}    {line}", if number == 0 { "work" } else { "    " })?;
     }
     for (number, line) in words::roles(analysis, &answer.names).iter().take(KERNELS).enumerate() {
-        say!("{}  {line}", if number == 0 { "roles" } else { "     " })?;
+        say!("{}   {line}", if number == 0 { "roles" } else { "     " })?;
     }
-    if let Some(odd) = &odd {
-        say!("odd    {}", odd.describe(trace, &answer.names).join("\n       "))?;
+    if let Some(outlier) = &outlier {
+        say!("outlier {}", outlier.describe(trace, &answer.names).join("\n        "))?;
     }
-    say!("paths  {}", words::groups(analysis))?;
+    say!("paths   {}", words::groups(analysis))?;
     print_accessed(accessed.as_ref())
 }
 
@@ -223,7 +224,7 @@ fn print_accessed(accessed: Option<&Accessed>) -> anyhow::Result<()> {
     let Some(Accessed { finding, lacks, .. }) = accessed else { return Ok(()) };
     // Missing data comes first.
     let lacks = lacks.as_ref().map(|lacks| format!("{lacks}; of those known: ")).unwrap_or_default();
-    Ok(say!("memory {lacks}{finding}; `warptrace accesses` says more")?)
+    Ok(say!("memory  {lacks}{finding}; `warptrace accesses` says more")?)
 }
 
 /// Returns the times by the host's clocks, with the launches that have the longest gaps before them.

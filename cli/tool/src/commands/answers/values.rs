@@ -15,7 +15,7 @@ use crate::output::{count, say};
 impl Listed for ValueFigures {
     const NAME: &'static str = "values";
     const ORDERS: &'static [Order<Self>] = &[
-        Order::compared("odd", "Numbers that are NaN, then those that are infinite", |_, a, b| {
+        Order::compared("nan", "Numbers that are NaN, then those that are infinite", |_, a, b| {
             (b.nan, b.infinite).cmp(&(a.nan, a.infinite))
         }),
         Order::most("values", "How many values", |value| value.values),

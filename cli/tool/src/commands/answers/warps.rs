@@ -58,7 +58,7 @@ impl Listed for WarpFigures {
     const NAME: &'static str = "warps";
     const ORDERS: &'static [Order<Self>] = &[
         Order::compared(
-            "odd",
+            "outlier",
             "How far it is from the median warp of its launch: by how long it ran, else by cycles, else by events",
             |_, a, b| oddness(b).cmp(&oddness(a)),
         ),

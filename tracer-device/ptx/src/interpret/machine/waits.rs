@@ -71,8 +71,8 @@ impl Machine<'_> {
             return false;
         }
         for other in waiting.iter().filter(|other| other.number != group.number) {
-            let theirs = self.partings[other.number as usize].clone();
-            let mine = &mut self.partings[group.number as usize];
+            let theirs = self.divergences[other.number as usize].clone();
+            let mine = &mut self.divergences[group.number as usize];
             let common = mine.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
             mine.truncate(common);
             self.groups.retain(|found| found.number != other.number);

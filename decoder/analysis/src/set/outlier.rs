@@ -9,10 +9,10 @@ use super::{SetAnalysis, SetRow};
 use crate::counts::median;
 use crate::order::OrderItems;
 
-/// A kernel or line of the odd file, and its difference from the median.
+/// A kernel or line of the outlier file, and its difference from the median.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct OddRow {
+pub struct OutlierRow {
     /// Name of the kernel, or file of the line.
     pub name: String,
     /// Number of the line; 0 for a kernel.
@@ -28,19 +28,19 @@ pub struct OddRow {
 /// The file that differs most from the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct OddFile {
+pub struct OutlierFile {
     /// Index of the file.
     pub file: u32,
     /// Kernel with the greatest difference from the median.
-    pub kernel: OddRow,
+    pub kernel: OutlierRow,
     /// Line with the greatest difference from the median; `None` if no line differs.
-    pub line: Option<OddRow>,
+    pub line: Option<OutlierRow>,
 }
 
 impl SetAnalysis {
     /// Returns the file with the greatest distance from the median, summed over kernels; `None` if no kernel
     /// differs. Compares run times if all files have them, otherwise warp-cycles, otherwise visits.
-    pub fn odd(&self) -> Option<OddFile> {
+    pub fn outlier(&self) -> Option<OutlierFile> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let mut distances = vec![0_u64; self.files.len()];
         for row in self.rows.keys().filter(|row| matches!(row, SetRow::Kernel(_))) {
@@ -67,15 +67,15 @@ impl SetAnalysis {
                 SetRow::Kernel(name) => (name.clone(), 0),
                 SetRow::Location(id) => (id.to_string(), 0),
             };
-            (distance > 0).then_some(OddRow { name, line, figure, number, median })
+            (distance > 0).then_some(OutlierRow { name, line, figure, number, median })
         };
         let kernel = farthest(figure, |row| matches!(row, SetRow::Kernel(_)))?;
         let of_line = self.first_of(&[Figure::WarpCycles, Figure::Visits]);
         let is_line = |row: &SetRow| matches!(row, SetRow::Line(_, 1.., _));
-        Some(OddFile { file, kernel, line: farthest(of_line, is_line) })
+        Some(OutlierFile { file, kernel, line: farthest(of_line, is_line) })
     }
 
-    /// Returns the kernels that differ in the figure that [`odd`](Self::odd) compares, by range, descending.
+    /// Returns the kernels that differ in the figure that [`outlier`](Self::outlier) compares, by range, descending.
     pub fn kernels_apart(&self) -> Vec<(&str, Figure, Spread)> {
         let figure = self.first_of(&[Figure::Nanoseconds, Figure::WarpCycles, Figure::Visits]);
         let rows = self.rows.iter().filter_map(|(row, numbers)| match row {

@@ -14,7 +14,7 @@ use crate::{analyse, words};
 /// Comparison of a warp with the median warp of its launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Oddity {
+pub struct Outlier {
     /// Number of the launch.
     pub launch: u32,
     /// Label that the program gave the launch.
@@ -48,13 +48,13 @@ pub struct MadeBy {
     /// Median over the warps with visits; 0 if only this warp has visits.
     pub median: u64,
     /// Trips of the warp's lanes, if the location is the head of a loop.
-    pub trips: Option<OddTrips>,
+    pub trips: Option<OutlierTrips>,
 }
 
 /// Trips of the lanes of one warp through a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct OddTrips {
+pub struct OutlierTrips {
     /// Fewest trips of a lane before it left the loop.
     pub min: u64,
     /// Most trips of a lane before it left the loop.
@@ -67,7 +67,7 @@ pub struct OddTrips {
     pub thread_visits: u64,
 }
 
-impl Oddity {
+impl Outlier {
     /// Reads the events of a warp of the trace of `analysis`. Fails if the warp does not exist or is damaged.
     pub fn new(trace: &TraceFile, analysis: &Analysis, warp: &WarpFigures) -> Result<Self, AnalysisError> {
         let unknown = AnalysisError::UnknownLaunch { launch: warp.launch, launches: trace.launches().len() };
@@ -105,7 +105,7 @@ impl Oddity {
                         let (lane, thread_visits) = busiest(trace, warp, at.point.location)?;
                         let (min, max) = (at.trips.min(), at.trips.max());
                         let (median, thread) = (all.trips.percentile(50), first + lane);
-                        Some(OddTrips { min, max, median, thread, thread_visits })
+                        Some(OutlierTrips { min, max, median, thread, thread_visits })
                     }
                 },
             }),

@@ -29,30 +29,30 @@ struct Group {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Partings {
+pub(super) struct Divergences {
     /// Events that are still the last event of all of their lanes, except for the newest.
     together: Vec<Shared>,
     /// At most 16 groups: each divergence has different pairs of lanes, and 32 lanes form 496 pairs.
     open: Vec<Group>,
-    partings: Vec<u64>,
+    divergences: Vec<u64>,
     /// Reconvergences by cause and location: their number, and the events in between, without both ends.
-    meetings: Pairs,
+    reconvergences: Pairs,
 }
 
-impl Partings {
+impl Divergences {
     pub(super) fn begin(&mut self) {
         self.together.clear();
         self.open.clear();
     }
 
     /// Moves from the newest event to the event `next`, which counts `weight` times. `next.time` is the
-    /// number of events before it. If `is_meeting` is false, all lanes come from one event and end no
+    /// number of events before it. If `is_reconvergence` is false, all lanes come from one event and end no
     /// divergence: each later divergence has lanes that have left that event.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64, is_meeting: bool) {
+    pub(super) fn go_on(&mut self, newest: Shared, next: Shared, weight: u64, is_reconvergence: bool) {
         let mask = next.lanes;
         if mask & !newest.lanes != 0 {
-            if is_meeting {
+            if is_reconvergence {
                 self.meet(next, weight);
             }
             self.part_together(mask, weight);
@@ -81,7 +81,7 @@ impl Partings {
                 (group.ahead[slot], group.behind[slot]) = (0, 0);
                 let shared = group.shared[slot];
                 let between = time.saturating_sub(shared.time).saturating_mul(weight);
-                self.meetings.count(shared.location, location, Sum { times: weight, amount: between });
+                self.reconvergences.count(shared.location, location, Sum { times: weight, amount: between });
             }
         }
     }
@@ -104,7 +104,7 @@ impl Partings {
     /// Opens a divergence of the lanes of an event: those in the mask continue without the others.
     #[inline(never)]
     fn part(&mut self, shared: Shared, mask: u32, weight: u64) {
-        add_at(&mut self.partings, shared.location, weight);
+        add_at(&mut self.divergences, shared.location, weight);
         if self.open.iter().all(|group| group.used == u32::MAX) {
             self.open.push(Group::default());
         }
@@ -122,17 +122,17 @@ impl Partings {
         }
     }
 
-    pub(super) fn meetings(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
-        self.meetings.sorted()
+    pub(super) fn reconvergences(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
+        self.reconvergences.sorted()
     }
 
-    pub(super) fn partings(&self) -> &[u64] {
-        &self.partings
+    pub(super) fn divergences(&self) -> &[u64] {
+        &self.divergences
     }
 
     pub(super) fn merge(&mut self, other: Self) {
-        self.meetings.merge(other.meetings);
-        add_all(&mut self.partings, &other.partings);
+        self.reconvergences.merge(other.reconvergences);
+        add_all(&mut self.divergences, &other.divergences);
     }
 }
 
