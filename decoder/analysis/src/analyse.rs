@@ -14,7 +14,7 @@ use crate::ends;
 use crate::error::AnalysisError;
 use crate::figures::{
     Analysis, Cause, CausePlace, Edge, KernelFigures, LANE_COUNTS, LineFigures, LocationFigures, Losses,
-    PathGroup, Point, Reconvergence, WarpFigures,
+    PathGroup, Point, Reconvergence, WarpFigures, edges_from,
 };
 use crate::host::HostSchedule;
 use crate::pairs::Sum;
@@ -123,7 +123,7 @@ fn analyse_with(
     let edges = edges(&mut sums)?;
     let charges = sums.causes.charges().ok_or(AnalysisError::TooManyEdges)?;
     let reconvergences = sums.causes.reconvergences().ok_or(AnalysisError::TooManyEdges)?;
-    let causes = causes(&points, &sums, &charges, &reconvergences);
+    let causes = causes(&points, &sums, &charges, &reconvergences, &edges);
     losses.untimed_events = is_timed.then_some(sums.untimed);
     let locations = locations(&points, &sums, &causes, is_timed);
     let lines = lines(&points, &locations, &sums);
@@ -309,6 +309,7 @@ fn causes(
     sums: &WarpSums,
     charges: &[((u16, u16), Sum)],
     reconvergences: &[((u16, u16), Sum)],
+    edges: &[Edge],
 ) -> Vec<Cause> {
     let decisions = points.decisions(|id| sums.has_visits(id));
     let causes = charges.chunk_by(|a, b| a.0.0 == b.0.0).map(|charges| {
@@ -319,7 +320,9 @@ fn causes(
             location,
             decision: match is_of_loop {
                 true => id,
-                false => decisions.decision(id, location),
+                false => decisions.decision(id, location, |to| {
+                    edges_from(edges, Some(id)).iter().any(|edge| edge.to == Some(to))
+                }),
             },
             idle: sum.amount.saturating_mul(points.weight_of(location)),
         };

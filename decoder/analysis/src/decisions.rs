@@ -1,8 +1,9 @@
 //! Finds the branch of the source that separates lanes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter::successors;
 
+use warptrace_format::LocationKind;
 use warptrace_format::file::LocationInfo;
 
 use crate::points::branches;
@@ -15,6 +16,8 @@ pub(crate) struct Decisions {
     nodes: Vec<Node>,
     /// For each location on a side of a branch: the branch's first visited point.
     first_visited: HashMap<u16, u16>,
+    /// Bodies of loops.
+    loops: HashSet<u16>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,19 +60,26 @@ impl Decisions {
             next[id] = nodes[id].place + 1;
         }
         let mut first_visited = HashMap::new();
-        for points in branches(locations) {
+        for points in branches(locations.clone()) {
             if let Some(&first) = points.iter().find(|id| is_visited(**id)) {
                 first_visited.extend(points.into_iter().map(|id| (id, first)));
             }
         }
-        Self { nodes, first_visited }
+        let loops = locations.filter(|info| info.kind == LocationKind::LoopBody).map(|info| info.id);
+        Self { nodes, first_visited, loops: loops.collect() }
     }
 
     /// Finds the outermost location that contains `place` and not `cause`. If it is a side of a branch,
-    /// returns the first visited point of the branch, otherwise `cause`.
-    pub(crate) fn decision(&self, cause: u16, place: u16) -> u16 {
-        let outermost = self.outwards(cause, place).last();
-        outermost.and_then(|id| self.first_visited.get(&id)).copied().unwrap_or(cause)
+    /// returns the first visited point of the branch. If it is the body of a loop that lanes entered right after
+    /// `cause`, returns the loop: the other lanes made no trip. Otherwise returns `cause`. `follows` tells
+    /// whether lanes continued at a location right after `cause`.
+    pub(crate) fn decision(&self, cause: u16, place: u16, follows: impl Fn(u16) -> bool) -> u16 {
+        let Some(outermost) = self.outwards(cause, place).last() else { return cause };
+        match self.first_visited.get(&outermost) {
+            Some(&first) => first,
+            None if self.loops.contains(&outermost) && follows(outermost) => outermost,
+            None => cause,
+        }
     }
 
     /// Walks outward from `place` to the outermost location that does not contain `cause`, if any.
@@ -89,8 +99,6 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
-    use warptrace_format::LocationKind;
-
     use super::*;
 
     fn table(parents: &[u16]) -> Vec<LocationInfo> {
@@ -122,8 +130,19 @@ mod tests {
             (9, 4, 1),
             (4, 9, 4),
         ] {
-            assert_eq!(decisions.decision(cause, place), expected, "{place} since {cause}");
+            assert_eq!(decisions.decision(cause, place, |_| false), expected, "{place} since {cause}");
         }
+    }
+
+    #[test]
+    fn a_loop_is_the_decision_of_lanes_that_never_enter_it() {
+        // 1 contains the side 2 and the loop 3.
+        let mut table = table(&[0, 1, 1]);
+        table[2].kind = LocationKind::LoopBody;
+        let decisions = Decisions::new(table.iter(), |_| true);
+        assert_eq!(decisions.decision(2, 3, |id| id == 3), 3);
+        // Lanes did not continue there, but passed another branch.
+        assert_eq!(decisions.decision(2, 3, |_| false), 2);
     }
 
     #[test]
@@ -145,7 +164,7 @@ mod tests {
                 let around = outwards(cause);
                 let outermost = outwards(place).into_iter().take_while(|id| !around.contains(id)).last();
                 assert_eq!(
-                    decisions.decision(cause, place),
+                    decisions.decision(cause, place, |_| false),
                     outermost.unwrap_or(cause),
                     "{place} since {cause}: {parents:?}"
                 );
@@ -164,7 +183,7 @@ mod tests {
                 let steps = decisions.outwards(cause, place).count();
                 assert!(steps <= most, "{steps} steps from {place} to {cause}");
                 let outermost = if place <= cause { cause } else { cause + 1 };
-                assert_eq!(decisions.decision(cause, place), outermost, "{place} since {cause}");
+                assert_eq!(decisions.decision(cause, place, |_| false), outermost, "{place} since {cause}");
             }
         }
     }

@@ -266,7 +266,7 @@ fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
     let events = warp.counts.visits;
     let is_far = events / DOMINANT_RATIO >= warp.median.max(1);
     let is_alone = warps == 1 && longest.len() > 1;
-    ((is_far || is_alone) && events >= path - events).then_some((warp, path))
+    ((is_far || is_alone) && events > path - events).then_some((warp, path))
 }
 
 /// The warp that dominates a trace.

@@ -102,6 +102,13 @@ fn a_branch_of_few_instructions_weighs_little_however_often_it_parts_lanes() {
 }
 
 #[test]
+fn a_loop_is_named_that_some_lanes_never_enter() {
+    let (first, _) = said!(no_trip);
+    let line = line_of("while left > 0 {");
+    assert!(first.contains(&format!("in no_trip: while left > 0 (kernels.rs:{line})")), "{first}");
+}
+
+#[test]
 fn of_two_branches_with_a_barrier_between_them_the_one_is_named_that_idles_lanes() {
     let (first, _) = said!(barrier);
     let line = line_of("if data[i] % 8 == 1 {");

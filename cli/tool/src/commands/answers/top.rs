@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 use warptrace_analysis::{
-    CauseLine, Hang, HostSchedule, LocationFigures, Outlier, SetAnalysis, accesses, hang, share,
+    CauseLine, Hang, HostSchedule, LocationFigures, Outlier, SetAnalysis, accesses, hang, share, source_code,
 };
 use warptrace_decoder::TraceFile;
 use warptrace_format::file::fitting;
@@ -112,6 +112,7 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
         print_findings()?;
     }
     if let Some(cause) = causes.first() {
+        quoted(trace, &answer, cause.whole.decision()).map_or(Ok(()), |line| say!("  {line}"))?;
         for more in words::apart(analysis, &answer.names, cause) {
             say!("  {more}")?;
         }
@@ -136,6 +137,20 @@ pub(crate) fn run(command: &Page, summed: Option<SetAnalysis>) -> anyhow::Result
     }
     say!("paths   {}", words::groups(analysis))?;
     print_accessed(accessed.as_ref())
+}
+
+/// Longest quoted source line, in characters.
+const QUOTED: usize = 100;
+
+/// Returns a location's place and its line of source: `find.cu:146: while (next < curr) {`. `None` if the source
+/// is not found or has changed, or if the location's name quotes it.
+fn quoted(trace: &TraceFile, answer: &Answer, id: u16) -> Option<String> {
+    let info = trace.metadata().locations.iter().find(|info| info.id == id)?;
+    let code = source_code(trace, &info.file, &[]).ok().filter(|code| code.is_compiled != Some(false))?;
+    let line = code.lines.get((info.line as usize).checked_sub(1)?)?.trim();
+    let start: String = line.chars().take(8).collect();
+    let is_new = !start.is_empty() && !info.name.contains(&start);
+    is_new.then(|| format!("{}: {}", answer.names.line_at(id), words::cut(line, QUOTED)))
 }
 
 /// Limits of the verdict and its texts, in bytes.
