@@ -22,19 +22,19 @@ const REFUSALS: [(&[Door], &[&str], &str); 5] = [
     (
         &[Door::Command, Door::Library],
         &["points"],
-        "the trace points of one's own kernels stand in their source",
+        "the source of your own kernels contains the trace points",
     ),
     (
         &[Door::Command, Door::Library],
         &["wait", "sync", "launch_limit", "on_hang"],
-        "one's own launches are waited for one by one",
+        "the recorder waits for each launch of your own kernels",
     ),
     (
         &[Door::Command, Door::Library],
         &["other_architecture"],
-        "one's own kernels are compiled from one PTX, traced or not",
+        "your own kernels are compiled from one PTX, both traced and untraced",
     ),
-    (&[Door::Command, Door::Library], &["manual"], "a program of one's own starts the trace where it likes"),
+    (&[Door::Command, Door::Library], &["manual"], "your own program starts the trace itself"),
 ];
 
 /// Returns why an option, given by its name in the specification, is unavailable; `None` if it is available.
