@@ -35,11 +35,17 @@ fn demangled(mangled: &str, options: DemangleOptions) -> String {
             .and_then(|symbol| symbol.demangle_with_options(&options).ok())
             .unwrap_or_else(|| mangled.to_owned())
     };
-    let name = without_tags(&name);
+    let name = without_tags(without_internal(&name));
     match name.char_indices().nth(MAX_NAME_CHARS) {
         None => name,
         Some((end, _)) => format!("{}…", &name[..end]),
     }
+}
+
+/// Removes the namespace that nvcc gives to functions with internal linkage: `_INTERNAL_3974920d_4_a_cu_f38::f`.
+fn without_internal(name: &str) -> &str {
+    let is_path = |path: &&str| path.starts_with("_INTERNAL_") && !path.contains([' ', '<', '(']);
+    name.split_once("::").filter(|(path, _)| is_path(path)).map_or(name, |(_, rest)| rest)
 }
 
 /// Removes tags such as `[abi:v1]`, with which Numba distinguishes versions of a function.
@@ -61,6 +67,7 @@ mod tests {
             ("_ZN6kernel4stepEPii", "kernel::step"),
             ("_ZN5crate6kernel17h0123456789abcdefE", "crate::kernel"),
             ("_ZN8__main__1fB2v1B3xyzEi", "__main__::f"),
+            ("_ZN44_INTERNAL_3974920d_13_ECL_MST_10_cu_f38045184findEiPi", "find"),
             ("_Zwhatever", "_Zwhatever"),
             ("", ""),
         ] {

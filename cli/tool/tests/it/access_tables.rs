@@ -90,7 +90,7 @@ fn top_says_what_is_lost_before_what_is_wasted() {
     let lossy = record(&folder, "lossy.wtrc", 200);
     let top = page("top", &lossy);
     let line = top.lines().find(|line| line.starts_with("memory ")).unwrap();
-    assert!(line.starts_with("memory accesses: ") && line.contains(" lost, "), "{line}");
+    assert!(line.starts_with("memory  accesses: ") && line.contains(" lost, "), "{line}");
     assert!(line.contains("of those known: no line is known to move more"), "{line}");
     let lacks = json(&["top", text(&lossy)])["access_losses"].clone();
     assert!(line.contains(lacks.as_str().unwrap()));

@@ -119,7 +119,7 @@ fn the_line_that_moves_the_most_in_vain_comes_first() {
     assert_eq!(of(2)["stride"][0], 2048);
     assert!([1, 2, 3, 4].iter().all(|site| of(*site)["fits_events"] == true));
     let top = page("top", &path);
-    assert!(top.contains("memory transpose.cu:13 moves 8.0 times"), "{top}");
+    assert!(top.contains("memory  transpose.cu:13 moves 8.0 times"), "{top}");
     let info = page("info", &path);
     let accesses = 4 * 32 * requests;
     assert!(

@@ -172,7 +172,10 @@ fn what_is_out_of_bounds_is_a_finding_of_every_view() {
             "what a trace lacks comes first: {output}"
         );
         assert!(output.contains(outside), "{output}");
-        assert!(output.ends_with(&format!("memory {finding}; `warptrace accesses` says more\n")), "{output}");
+        assert!(
+            output.ends_with(&format!("memory  {finding}; `warptrace accesses` says more\n")),
+            "{output}"
+        );
         let report = folder.at("report.html");
         let (code, _, errors) = run(&["report", text(&path), "-o", text(&report)]);
         assert_eq!((code, errors.is_empty()), (0, has_events), "{errors}");

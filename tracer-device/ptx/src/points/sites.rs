@@ -37,10 +37,10 @@ impl Site {
         }
     }
 
-    /// Returns the statement that decides how lanes diverge after the point: where the block computes the
-    /// predicate of the conditional branch, return or exit at its end, otherwise that instruction. Compilers
-    /// lose the lines of branches more often than of comparisons. `None` for other points and blocks.
-    pub(super) fn branch(&self, body: &Body<'_>, flow: &Cfg) -> Option<usize> {
+    /// Returns the statements that decide how lanes diverge after the point: where the block computes the
+    /// predicate of the conditional branch, return or exit at its end, and that instruction. `None` for other
+    /// points and blocks.
+    pub(super) fn branch(&self, body: &Body<'_>, flow: &Cfg) -> Option<[usize; 2]> {
         if !matches!(self.kind, PointKind::Entry | PointKind::Block | PointKind::LoopBody) {
             return None;
         }
@@ -63,7 +63,7 @@ impl Site {
                 .zip(guard)
                 .is_some_and(|(it, guard)| it.text.split('|').any(|it| it.trim() == guard.predicate))
         };
-        Some(statements.rfind(computes).unwrap_or(last))
+        Some([statements.rfind(computes).unwrap_or(last), last])
     }
 
     pub(super) fn offset(&self, body: &Body<'_>) -> usize {

@@ -166,8 +166,12 @@ impl Lines {
         self.of_function.as_ref().map(|(place, calls)| (Some(place.clone()), Arc::clone(calls)))
     }
 
-    pub(super) fn of_branch(&self, statement: usize) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
-        let (place, calls) = &self.places[(*self.place_of.get(statement)?)?];
+    /// Returns the position of a branch: that of its predicate, since compilers lose the lines of branches more
+    /// often than of comparisons. If an inlined function computes the predicate for a branch outside of it, the
+    /// position of the branch.
+    pub(super) fn of_branch(&self, statements: [usize; 2]) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
+        let places = statements.map(|it| Some(&self.places[(*self.place_of.get(it)?)?]));
+        let (place, calls) = places.into_iter().flatten().min_by_key(|(_, calls)| calls.len())?;
         Some((Some(place.clone()), Arc::clone(calls)))
     }
 

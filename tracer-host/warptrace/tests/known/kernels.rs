@@ -57,22 +57,6 @@ pub mod known {
         }
     }
 
-    /// Half of the lanes make no trip of the loop after the branch, which no warp takes.
-    #[kernel]
-    pub fn no_trip(data: &[u32], out: DisjointSlice<u32>) {
-        let Some((i, out)) = out.own(thread::index()) else { return };
-        if data[i] == u32::MAX {
-            *out += 1;
-        } else {
-            *out += 2;
-        }
-        let mut left = data[i] % 2 * 40;
-        while left > 0 {
-            *out += left * data[i];
-            left -= 1;
-        }
-    }
-
     /// Lanes stay together.
     #[kernel]
     pub fn nothing(data: &[u32], out: DisjointSlice<u32>) {
