@@ -20,9 +20,7 @@ use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
 const ENTRY_BYTES: usize = 16;
-/// Entries of a device chunk of 4 KiB.
 const CHUNK_ENTRIES: usize = 254;
-/// Entries of a drain that are written together: 32 MiB.
 const BATCH_ENTRIES: usize = 1 << 21;
 const SITES: u16 = 18;
 /// An event with all lanes at location 1, in the codec `raw`.
@@ -100,7 +98,6 @@ fn writer(warps: u32, launches: u32) -> TraceWriter<Vec<u8>> {
     writer
 }
 
-/// Ends a file in which each warp of each launch has one event, and the given entries and accesses.
 fn finish(mut writer: TraceWriter<Vec<u8>>, launches: u32, of_warps: &[(usize, u64)]) -> Vec<u8> {
     let one = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
     let account = |&(entries, recorded): &(usize, u64)| {

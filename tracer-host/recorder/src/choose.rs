@@ -172,7 +172,6 @@ mod tests {
 
     type OpenGpu = fn(u32, &'static str) -> Result<Box<dyn Device>, DeviceError>;
 
-    /// A driver with one GPU, replaced by the simulator.
     fn one_gpu(ordinal: u32, _: &'static str) -> Result<Box<dyn Device>, DeviceError> {
         match ordinal {
             0 => Ok(Box::new(SimDevice::new(SimOptions { threads: Some(7), ..SimOptions::default() }))),

@@ -154,7 +154,6 @@ mod tests {
             found.into_iter().map(length).collect()
         };
         let whole = found(1 << 20);
-        // The piece size makes no difference.
         for piece_bytes in [1, 48, 64, 100] {
             assert_eq!(found(piece_bytes), whole);
         }

@@ -241,7 +241,6 @@ mod tests {
         assert_eq!(output.sync().expect_err("it is gone").kind(), io::ErrorKind::NotFound);
     }
 
-    /// How the recording of a launch continues.
     const ENDS: [&str; 5] = ["events", "accounts", "a whole trace", "a failed launch", "nothing"];
 
     /// Records a launch into `output`, up to the point that decides about an earlier file.
@@ -288,7 +287,6 @@ mod tests {
             }
             drop(output);
             assert!(!TraceOutput::is_recorded(&old), "{end}");
-            // Each handle has a separate lock.
             drop(old);
             assert_eq!(names(), 1, "{end}: no part stays");
             // If no file existed, or an empty one, the trace is written directly.

@@ -100,7 +100,6 @@ mod tests {
         Memory { address, bytes, kind: BufferKind::Device, name: String::new() }
     }
 
-    /// Returns number, address, first launch and end of pending buffers.
     fn told(known: &mut KnownBuffers) -> Vec<(u32, u64, u32, Option<u32>)> {
         let taken = known.take().map_or_else(Vec::new, |taken| taken.buffers);
         taken.into_iter().map(|found| (found.number, found.address, found.first, found.end)).collect()
@@ -130,7 +129,6 @@ mod tests {
         known.change(MemoryChange::Gone(0x1000), 4);
         known.add(memory(0x1000, 8), 3);
         assert_eq!(told(&mut known), [(0, 0x1000, 0, Some(3)), (2, 0x1000, 3, None)]);
-        // Existed in no launch.
         known.add(memory(0x3000, 8), 5);
         known.change(MemoryChange::Gone(0x3000), 5);
         assert_eq!(told(&mut known), []);

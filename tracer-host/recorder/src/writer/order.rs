@@ -141,7 +141,6 @@ impl Grouped<'_> {
 mod tests {
     use super::*;
 
-    /// Returns pseudo-random chunks in pieces. Only every `step`-th of the streams has chunks.
     fn pieces(count: usize, piece: usize, streams: u64, step: u64) -> Vec<Vec<BatchChunk>> {
         let mut state = 1u64;
         let mut next = vec![0; streams as usize];

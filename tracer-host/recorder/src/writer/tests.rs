@@ -33,7 +33,6 @@ fn writer(options: WriterOptions) -> TraceWriter<Vec<u8>> {
 
 const DONE: WarpAccount = WarpAccount { attempted: 1, recorded: 1, lost: 0, chunks: 1, finished: 1 };
 
-/// Splits a file into its sections: offset, header, body.
 fn sections(file: &[u8]) -> Vec<(u64, SectionHeader, &[u8])> {
     check_preamble(file).unwrap();
     let mut at = 24;
@@ -79,7 +78,6 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     let expected: Vec<_> = given.iter().map(|chunk| (chunk.track, chunk.warp, chunk.sequence)).collect();
     assert_eq!(found, expected);
 
-    // The index matches the sections.
     let (first, entries) = decode_index(sections[8].2, 0).unwrap();
     assert_eq!((first, entries.len()), (0, 7));
     for (entry, (offset, header, _)) in entries.iter().zip(&sections[1..8]) {
@@ -99,7 +97,6 @@ fn chunks_in_any_order_are_sorted_and_cut_into_frames() {
     assert_eq!(decode_accounts(sections[6].2, 0).unwrap().runs, [AccountRun { warps: 4, account: DONE }]);
 }
 
-/// Returns launch, track, warp and sequence of the chunks in a file.
 fn found(file: &[u8]) -> Vec<(u32, u32, u32, u32)> {
     let mut found = Vec::new();
     for (_, header, body) in sections(file) {
@@ -223,7 +220,6 @@ fn misuse_is_an_error_and_writes_nothing() {
     assert!(matches!(created, Err(WriteError::Metadata(_))));
 }
 
-/// A disk with space for this many bytes.
 struct Disk(usize);
 
 impl Write for Disk {
@@ -313,7 +309,6 @@ fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
     }
 }
 
-/// Pseudo-random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -323,7 +318,6 @@ impl Numbers {
     }
 }
 
-/// Launch, track, warp and sequence of a chunk, its events and its payload.
 type Found = ([u32; 4], u32, Vec<u8>);
 
 /// Writes the chunks of classes in two parts; returns the file, and the expected chunks of each stream.

@@ -15,7 +15,6 @@ use warptrace_format::file::{Compression, Derived, LaunchInfo, SiteInfo, SiteKin
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
-/// The accesses of each lane at each site, in order.
 type Accesses = BTreeMap<(u16, u32), Vec<u64>>;
 
 struct Warp {
@@ -26,7 +25,6 @@ struct Warp {
 
 const LAUNCH: u32 = 5;
 
-/// Accesses of lanes at a site, and the pattern of their values.
 #[derive(Clone, Debug)]
 struct Step {
     mask: u32,
@@ -65,7 +63,6 @@ fn record(steps: &[Step], room: usize, apart: bool, start: u32) -> Warp {
                 accesses.entry((site, *lane)).or_default().push(derived.address(*access));
             }
         }
-        // Together, or in two halves.
         let (low, high) = vector.split_at(if apart { vector.len() / 2 } else { 0 });
         for part in [low, high] {
             time = time.wrapping_add(1 + (step.seed % 3) as u32);
@@ -96,7 +93,6 @@ fn sites() -> Vec<SiteInfo> {
     (1..5).map(site).chain(derived).collect()
 }
 
-/// Returns a file with these warps: `chunk` entries per chunk, `batch` sequence numbers per call.
 fn file(warps: &[Warp], chunk: usize, batch: usize) -> Vec<u8> {
     file_with(warps, (chunk, batch), WriterOptions::default())
 }
@@ -164,7 +160,6 @@ proptest! {
         start in any::<u32>(),
     ) {
         let warps: Vec<Warp> = steps.iter().map(|steps| {
-            // A step repeats, as in a loop.
             let all: Vec<Step> = steps.iter().flat_map(|(step, times)| vec![step.clone(); *times]).collect();
             record(&all, room, apart, start)
         }).collect();
@@ -201,7 +196,6 @@ proptest! {
     }
 }
 
-/// Runs the Python reader; returns `None` if it cannot run.
 fn reference(command: &str, bytes: &[u8]) -> Option<(String, Option<i32>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readers = root.join(".toolchain/readers");
@@ -269,7 +263,7 @@ fn check_second_reader(sizes: &[(usize, usize, usize)]) {
     }
 }
 
-/// Damages one byte at a time, at intervals of `step`.
+/// Damages every `step`th byte, one at a time.
 fn check_second_reader_of_damage(step: usize) {
     let (bytes, _) = sample();
     for at in (100..bytes.len() - 100).step_by(step) {
@@ -287,7 +281,6 @@ fn a_second_reader_notices_damage() {
     check_second_reader_of_damage(3310);
 }
 
-/// Returns a file whose first warps have fewer accesses than its last.
 fn sample() -> (Vec<u8>, Vec<Warp>) {
     let step = |site, form| Step { mask: u32::MAX, site, form, seed: 77 };
     let warps: Vec<Warp> = (0..3u32)
@@ -345,7 +338,6 @@ fn damage_is_local_and_reported() {
     assert_eq!(whole.len(), warps.len());
 }
 
-/// Damages one byte at a time, at intervals of `step`.
 fn damage_behind_right_checksums(step: usize) {
     let bytes = sample().0;
     for at in (150..bytes.len()).step_by(step) {
@@ -392,7 +384,6 @@ fn what_accounts_and_sites_say_is_checked() {
     let text =
         TraceFile::from_bytes(file(&[record(&[step], 99, false, 0)], 4, 4)).unwrap().verify().to_string();
     assert!(text.contains("warp 0: site 9 is not in the table of sites"), "{text}");
-    // A derived site, which has no recorded accesses.
     let step = Step { mask: 3, site: 5, form: 0, seed: 0 };
     let bytes = file(&[record(&[step], 99, false, 0)], 4, 4);
     let text = TraceFile::from_bytes(bytes.clone()).unwrap().verify().to_string();

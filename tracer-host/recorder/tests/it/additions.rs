@@ -30,7 +30,6 @@ fn record(writer: &mut TraceWriter<Vec<u8>>, launch: LaunchInfo) -> Result<(), W
     writer.end_launch(launch.number(), 0, &[SOUND])
 }
 
-/// Returns a file with three launches: of a kernel in the metadata, and of two that were added separately.
 fn file() -> Vec<u8> {
     let metadata = metadata(vec![CodecSpec::Raw]);
     let mut writer = TraceWriter::create(Vec::new(), &metadata, WriterOptions::default()).unwrap();
@@ -92,7 +91,6 @@ fn additions_that_contradict_what_is_there_end_what_can_be_read() {
     let bytes = file();
     let [first, _] = sections(&bytes, b"MORE")[..] else { panic!("two sections") };
     let next = sections(&bytes, b"LNCH")[1];
-    // The same addition twice, without an index.
     let twice = [&bytes[..next], &bytes[first..next]].concat();
     let trace = TraceFile::from_bytes(twice).unwrap();
     assert_eq!(names(&trace), ["first", "second", "third"]);
@@ -112,7 +110,6 @@ fn texts_are_kept_and_checked() {
     assert!(writer.write_message(&HostMessage::Text(text("", ""))).is_err());
     record(&mut writer, launch(0, 0)).unwrap();
     let bytes = writer.finish().unwrap().0;
-    // With and without the index.
     for bytes in [bytes.clone(), bytes[..bytes.len() - 1].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
         let whole = |name: &str| match trace.text(name, usize::MAX).unwrap() {
@@ -152,7 +149,6 @@ fn what_the_code_has_is_known_with_an_index_and_without_it() {
         assert_eq!(trace.metadata().locations.iter().filter(|location| location.code.is_none()).count(), 19);
         assert_eq!(trace.verify().is_ok(), is_complete);
     }
-    // A damaged section loses its locations only, and the state reports this.
     let mut damaged = bytes.clone();
     let [at, _] = sections(&bytes, b"CODE")[..] else { panic!("two sections") };
     damaged[at + 24] ^= 1;
@@ -221,7 +217,6 @@ fn what_launches_are_called_is_known_with_an_index_and_without_it() {
         assert_eq!((of(&trace), trace.verify().is_ok()), (all.clone(), is_complete));
     }
     let [first, second] = sections(&bytes, b"LABL")[..] else { panic!("two sections") };
-    // A file that breaks off has the labels of its launches.
     let next = sections(&bytes, b"LNCH")[3];
     assert_eq!(of(&TraceFile::from_bytes(bytes[..next].to_vec()).unwrap()), all);
     // A damaged section loses the labels whose texts it contains, but no launch, and the state reports this.

@@ -13,7 +13,6 @@ fn named<'a>(analysis: &'a Analysis, name: &str) -> &'a LocationFigures {
     analysis.locations.iter().find(|location| location.point.name == name).unwrap()
 }
 
-/// Returns the weight of a visit of a location.
 fn weight(trace: &TraceFile, of: &LocationFigures) -> u64 {
     weights(trace).map_or(1, |weights| weights[usize::from(of.point.location)].into())
 }
@@ -128,7 +127,6 @@ fn the_warp_with_most_iterations_takes_longest_and_its_loop_is_named() {
     let analysis = analyse(&trace, &Selection::default()).unwrap();
     let steps: Vec<u32> = Paths::new(&options).image().collect();
     let mut slowest: Vec<u32> = steps.chunks(32).map(|warp| warp.iter().copied().max().unwrap()).collect();
-    // Warps without a pixel, of 40 blocks of 8 warps.
     slowest.resize(40 * 8, 0);
     let cycles = |warp: &WarpFigures| warp.time.unwrap().cycles;
     let most = analysis.warps.iter().max_by_key(cycles).unwrap();

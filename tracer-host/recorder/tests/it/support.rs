@@ -27,7 +27,6 @@ impl Output for TraceWriter<Vec<u8>> {
     }
 }
 
-/// Writes a trace whose tracks all hold the same events.
 pub(crate) fn record(recorder: &Recorder, launches: &[(LaunchInfo, Streams)]) -> Vec<u8> {
     let options = WriterOptions::default().with_compression(recorder.compression);
     let options = recorder.frame_bytes.map_or(options, |bytes| options.with_frame_bytes(bytes));
@@ -43,7 +42,6 @@ pub(crate) fn small() -> (Vec<u8>, Recording) {
     (record(&recorder, &launches), recording(&launches))
 }
 
-/// Rewrites a golden file if requested.
 pub(crate) fn overwrite(path: &Path, written: &[u8]) {
     if std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1") {
         std::fs::write(path, written).unwrap();

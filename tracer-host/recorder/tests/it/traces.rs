@@ -17,7 +17,6 @@ use warptrace_workloads::stress::{self, StressOptions};
 use crate::recordings::sections::Sections;
 use crate::support::assert_golden;
 
-/// Records the launches of `run` on the simulator.
 pub(crate) fn recorded(
     times: Times,
     program: &TracedProgram<'_>,

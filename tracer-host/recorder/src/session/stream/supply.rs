@@ -195,7 +195,6 @@ mod tests {
             words(&supply.give()),
             [(24, vec![round, 2 * TAG_STEP]), (0, vec![1 | (2 * round), 2 * TAG_STEP])]
         );
-        // More tickets were taken than segments exist.
         let taken: Vec<u32> = supply.taken(9).map(|given| given.segment).collect();
         assert_eq!((taken, supply.waiting.len()), (vec![2, 0, 1], 0));
         assert_eq!(supply.taken(9).count(), 0);

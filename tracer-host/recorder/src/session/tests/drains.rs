@@ -82,7 +82,6 @@ fn the_pool_is_drained_when_most_of_its_logs_are_taken() {
     assert!(each > 5 && end(each - 1) >= 0.75 && end(each - 2) < 0.75, "after three quarters");
     let encoded: Vec<_> = device.launched.iter().filter(|name| name.starts_with("encode")).collect();
     assert_eq!(encoded[0], &format!("encode {each} of {}", 2 * each));
-    // After a drain everything is free again.
     assert_eq!(device.logs(each), LaunchLogs { launch: each as u32, ..device.logs(0) });
 }
 

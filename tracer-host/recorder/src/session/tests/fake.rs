@@ -22,12 +22,10 @@ use crate::{
 
 const ACCOUNT: u64 = size_of::<WarpAccount>() as u64;
 
-/// The results of a launch, or its failure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Script {
     /// Warp, sequence and payload of each chunk to encode.
     pub(super) chunks: Vec<(u32, u32, Vec<u8>)>,
-    /// Log memory segments to claim.
     pub(super) segments: u32,
     pub(super) fails: bool,
 }
@@ -38,7 +36,6 @@ pub(super) fn script(chunks: &[(u32, u32, u8)]) -> Script {
     Script { chunks, ..Script::default() }
 }
 
-/// Returns the raw payload of one event.
 pub(super) fn event(location: u8) -> Vec<u8> {
     vec![location, 0, 1, 0, 0, 0]
 }
@@ -46,7 +43,6 @@ pub(super) fn event(location: u8) -> Vec<u8> {
 /// The kernels and the tracing options of a call of `prepare`.
 pub(super) type Prepared = (Vec<String>, Option<(Recording, CodecSpec)>);
 
-/// Memory, and the calls of the device.
 #[derive(Debug)]
 pub(super) struct FakeDevice {
     pub(super) memory: BTreeMap<u64, Vec<u8>>,
@@ -59,7 +55,6 @@ pub(super) struct FakeDevice {
     pub(super) collected: u32,
     /// Launched kernels, and encode steps with their numbers of launches and streams, in order.
     pub(super) launched: Vec<String>,
-    /// Logs, tracks, and threads per block of each launch.
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
     pub(super) prepared: Vec<Prepared>,
     pub(super) recordings: Vec<Recording>,
@@ -69,7 +64,6 @@ pub(super) struct FakeDevice {
     /// Ends of the log entries that belong, or may belong, to launches that are not encoded yet.
     taken: u64,
     logs_end: u32,
-    /// Chunks still to encode, by launch.
     logged: BTreeMap<u32, VecDeque<(u32, u32, Vec<u8>)>>,
 }
 
@@ -113,7 +107,6 @@ impl FakeDevice {
         u32::from_le_bytes(self.bytes(address, 4).try_into().expect("four bytes"))
     }
 
-    /// Adds to a counter; returns its old value.
     fn add(&mut self, address: u64, more: u32) -> u32 {
         let before = self.word(address);
         self.put(address, &[before + more]);

@@ -10,7 +10,6 @@ use crate::session::memory::Division;
 use crate::{DeviceError, MemorySize, RecordingSpec};
 use warptrace_format::file::{MEMORY_LIMIT, MEMORY_PEAK};
 
-/// Records a launch with `warps` warps; returns the memory use of the session, or the error.
 fn recorded(warps: u64, options: &RecordingSpec) -> Result<(u64, u64), SessionError> {
     let mut device = FakeDevice::new([script(&[(0, 0, 1)])]);
     let outcome =
@@ -50,7 +49,6 @@ fn a_launch_that_cannot_be_recorded_says_what_it_needs() {
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 2 << 20));
         let (said, kib) = (error.to_string(), needed >> 10);
         assert!(said.contains(&format!("--memory {kib}KiB")) && said.contains("2 MiB"), "{said}");
-        // This limit suffices; 1 MiB less does not.
         recorded(warps, &with(needed)).unwrap();
         let error = recorded(warps, &with(needed - (1 << 20))).unwrap_err();
         assert!(matches!(error, SessionError::Memory { .. }), "{error}");
@@ -119,7 +117,6 @@ fn the_file_tells_the_limit_and_what_was_taken() {
         assert_eq!(metadata.property(name), Some(value.to_string().as_str()));
     }
     assert_eq!(metadata.counting(), Some(options.counting));
-    // The test's own command line.
     let command = metadata.property(warptrace_format::file::COMMAND).unwrap();
     assert!(command == crate::command_line() && !command.starts_with('/'), "{command}");
     assert_eq!(metadata.properties.len(), 5);

@@ -9,7 +9,6 @@ use super::{PROGRAM, launch, launch_warps, options};
 use crate::RecordingSpec;
 use crate::Session;
 
-/// Returns the logs of launches with these numbers of warps, in a session with `kib` KiB.
 fn logs_for<const N: usize>(warps: [u64; N], kib: u64, dual: bool) -> [LaunchLogs; N] {
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); N]);
     let options = RecordingSpec { dual, ..options(kib) };
@@ -45,7 +44,6 @@ fn the_pool_is_drained_before_a_launch_that_may_not_find_log_memory() {
             "encode 2 of 4",
             "k",
             "other",
-            // Again too little is free.
             "encode 2 of 4",
             "k",
             // More than three quarters are used, which triggers a drain.

@@ -30,7 +30,6 @@ use crate::{LaunchShape, LaunchTime, Launcher, MemorySize, RecordingSpec, Sessio
 const PROGRAM: TracedProgram<'static> =
     TracedProgram { kernels: &[("k", ""), ("other", "")], modules: &[], ptx: "" };
 
-/// Options with `kib` KiB of device memory, and chunks of 1 KiB.
 fn options(kib: u64) -> RecordingSpec {
     RecordingSpec {
         chunk_bytes: 1024,
@@ -39,7 +38,6 @@ fn options(kib: u64) -> RecordingSpec {
     }
 }
 
-/// Launches one block of two warps.
 fn launch<W: Write + Send + 'static>(
     session: &mut Session<'_, W>,
     kernel: &'static str,
@@ -47,7 +45,6 @@ fn launch<W: Write + Send + 'static>(
     launch_warps(session, kernel, 2, 64)
 }
 
-/// Launches `warps` warps in blocks of `block` threads.
 fn launch_warps<W: Write + Send + 'static>(
     session: &mut Session<'_, W>,
     kernel: &'static str,

@@ -5,7 +5,6 @@ use warptrace_format::file::{
     Frame, KnownLabels, LaunchInfo, LaunchLabels, SECTION_HEADER_BYTES, SectionHeader,
 };
 
-/// A file that can be read while it is written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -14,7 +13,6 @@ impl Shared {
         self.0.lock().unwrap().clone()
     }
 
-    /// Returns the written sections with this tag: versions and bodies.
     fn sections(&self, tag: [u8; 4]) -> Vec<(u16, Vec<u8>)> {
         let (file, mut at, mut found) = (self.bytes(), 24, Vec::new());
         while at < file.len() {
@@ -28,7 +26,6 @@ impl Shared {
         found
     }
 
-    /// Returns the written chunks, and the number of sections with accounts.
     pub(super) fn contents(&self) -> (Vec<FoundChunk>, usize) {
         let mut chunks = Vec::new();
         for (version, body) in self.sections(*b"FRAM") {
@@ -68,7 +65,6 @@ impl Write for Shared {
     }
 }
 
-/// A disk with space for this many bytes.
 #[derive(Debug)]
 pub(super) struct Full(pub(super) usize);
 
@@ -83,5 +79,4 @@ impl Write for Full {
     }
 }
 
-/// Launch, warp, sequence and payload.
 pub(super) type FoundChunk = (u32, u32, u32, Vec<u8>);

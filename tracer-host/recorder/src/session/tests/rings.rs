@@ -16,7 +16,6 @@ fn options(kib: u64, dual: bool) -> RecordingSpec {
     RecordingSpec { policy: Policy::Ring, dual, ..super::options(kib) }
 }
 
-/// Records launches with these numbers of warps; returns their logs and the device's launches.
 fn recorded(warps: &[u64], options: &RecordingSpec) -> Result<(Vec<LaunchLogs>, Vec<String>), SessionError> {
     let mut device = FakeDevice::new(vec![script(&[(0, 0, 1)]); warps.len()]);
     let mut session = Session::start(&mut device, &PROGRAM, options, Shared::default())?;
@@ -58,7 +57,6 @@ fn a_launch_of_which_not_even_the_shortest_rings_fit_is_refused() {
         let error = recorded(&[warps], &options(4 << 10, dual)).unwrap_err();
         let SessionError::Memory { streams, needed: Some(needed), limit } = error else { panic!("{error}") };
         assert_eq!((streams, limit), (warps * if dual { 2 } else { 1 }, 4 << 20));
-        // The size in the error suffices.
         let (logs, _) = recorded(&[warps], &options(needed >> 10, dual)).unwrap();
         assert_eq!(logs[0].first_entries, MIN_RING_ENTRIES);
         assert!(recorded(&[warps], &options((needed >> 10) - 1024, dual)).is_err());

@@ -13,7 +13,6 @@ fn with(window: Window) -> RecordingSpec {
     RecordingSpec { window, ..options(1000) }
 }
 
-/// Launches these kernels; returns the device's launches, the file, and the report.
 fn record(window: Window, scripts: usize, kernels: &[&'static str]) -> (Vec<String>, Shared, LaunchReport) {
     let mut device = FakeDevice::new(vec![script(&[(1, 0, 1), (0, 0, 1)]); scripts]);
     let mut session = Session::start(&mut device, &PROGRAM, &with(window), Shared::default()).unwrap();
@@ -57,7 +56,6 @@ fn a_kernel_that_is_not_there_is_refused_before_anything_runs() {
 
 #[test]
 fn launches_behind_enough_events_run_untraced() {
-    // Each launch has two events.
     for (most, recorded) in [(0, 0), (1, 1), (2, 1), (3, 2), (100, 4)] {
         let window = Window { max_events: Some(most), ..Window::default() };
         let (_, file, report) = record(window, recorded, &["k"; 4]);
@@ -102,7 +100,6 @@ fn only_chosen_warps_have_logs_and_accounts() {
     assert_eq!((device.launched[1].as_str(), report.recorded), ("encode 1 of 8", 2));
     assert!(device.prepared[0].1.is_some_and(|(recording, _)| recording.chooses));
     assert_eq!(file.launches()[0].chosen(), chosen);
-    // Warp 2 of block 3, and warp 1 of block 9.
     assert_eq!(file.contents(), (vec![(0, 14, 0, event(1)), (0, 37, 0, event(2))], 1));
 }
 

@@ -18,13 +18,12 @@ use crate::session::memory::Division;
 use crate::session::pool::{Effort, Pool, Short};
 use crate::{LaunchShape, Window};
 
-/// A reserved launch. Its logs are in use until they are drained.
+/// Logs are in use until they are drained.
 #[derive(Clone, Debug)]
 struct Made {
     ticket: Ticket,
     logs: LaunchLogs,
     thread: usize,
-    /// Whether the driver has it, and whether it has ended.
     is_launched: bool,
     has_ended: bool,
 }
@@ -32,14 +31,12 @@ struct Made {
 #[derive(Clone, Debug)]
 struct World {
     ledger: Ledger,
-    /// Launches that each thread still has to make.
     left: Vec<u32>,
     made: Vec<Made>,
     job: Option<Job>,
     written: Vec<u32>,
 }
 
-/// Warps of each launch, and entries that each claims.
 #[derive(Clone, Copy, Debug)]
 struct Kernel {
     warps: u64,
@@ -113,7 +110,6 @@ impl World {
                 let (ticket, logs) = (reserved.ticket, reserved.logs[0].unwrap());
                 self.made.push(Made { ticket, logs, thread, is_launched: false, has_ended: false });
             }
-            // Waits and tries again.
             Err(Short::Room | Short::Unknown) => {}
             Err(Short::Never) => panic!("alone it has room"),
         }
@@ -140,7 +136,6 @@ impl World {
         self.ledger.drained(filled.arena, &DrainCost::default());
     }
 
-    /// Checks that no memory is used by two launches.
     fn check(&self, kernel: Kernel) {
         for (at, one) in self.made.iter().enumerate() {
             let logs = &one.logs;
@@ -168,7 +163,6 @@ impl World {
         }
     }
 
-    /// Returns the entries that an arena's launches may claim.
     fn claimed(&self, logs: &LaunchLogs, kernel: Kernel) -> Range<u32> {
         let same_arena = self.made.iter().filter(|made| made.logs.claims == logs.claims);
         let all: Vec<&LaunchLogs> = same_arena.map(|made| &made.logs).collect();
@@ -214,7 +208,6 @@ fn in_all_orders_no_memory_has_two_users_and_every_launch_is_written_once() {
     for (kib, kernel, threads, launches) in [
         (1024, Kernel { warps: 20, claims: 0 }, 2, 2),
         (1024, Kernel { warps: 12, claims: 128 }, 1, 4),
-        // Each of these uses all of log memory.
         (1024, Kernel { warps: 60, claims: 128 }, 2, 2),
         (2048, Kernel { warps: 12, claims: 1024 }, 3, 1),
     ] {
