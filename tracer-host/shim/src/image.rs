@@ -374,7 +374,6 @@ mod tests {
         }
         let later = ptx_in(&fatbin_of(&[(b"sm_100", 100, 0), (code, 90, 0)]), 90);
         assert!(matches!(later, Err(NoPtx::Architecture { .. })), "{later:?}");
-        // A device runs code for an earlier architecture of its generation.
         let older = ptx_in(&fatbin_of(&[(b"sm_80", 80, 0), (code, 86, 0)]), 89).unwrap();
         assert!(older.other.is_some());
     }

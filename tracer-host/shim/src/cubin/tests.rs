@@ -13,7 +13,6 @@ fn registers_are_those_that_the_assembler_tells() {
     let found = registers(&cubin);
     assert!(!found.is_empty() && found.iter().all(|(_, count)| (1..=255).contains(count)), "{found:?}");
     for length in 0..cubin.len() {
-        // Truncated and damaged cubins must not cause a panic.
         let _ = registers(&cubin[..length]);
     }
     let mut broken = cubin.clone();
@@ -24,8 +23,7 @@ fn registers_are_those_that_the_assembler_tells() {
     }
 }
 
-/// Cubins from Triton and CuTe DSL, the PTX that the assembler got, and the assembler's name if the cubin has
-/// it.
+/// Cubins from Triton and CuTe DSL, the PTX that the assembler got, and its name if the cubin has it.
 const KERNELS: [(&[u8], &str, &str); 3] = [
     (
         include_bytes!("../../tests/data/triton/collatz.cubin"),
@@ -44,7 +42,6 @@ const KERNELS: [(&[u8], &str, &str); 3] = [
     ),
 ];
 
-/// Returns the instructions of a text as words, by line.
 fn instructions(text: &str) -> Vec<(usize, Vec<&str>)> {
     let module = Module::parse(text).unwrap();
     let bodies = module.definitions().filter_map(|function| function.body.as_ref());
@@ -109,7 +106,6 @@ fn lines_of_the_source_are_those_of_loc() {
     }
 }
 
-/// Reads texts with every `step`th byte damaged, and truncated texts.
 fn check_damage(step: usize) {
     for (cubin, ..) in KERNELS {
         for length in (0..cubin.len()).step_by(97 * step) {

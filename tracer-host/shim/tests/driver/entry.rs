@@ -34,20 +34,15 @@ fn slowness() -> u64 {
 
 /// The error of a failed kernel, which every later call returns.
 static STICKY: AtomicU32 = AtomicU32::new(OK);
-/// The next handle of a stream or event.
 static HANDLES: AtomicU64 = AtomicU64::new(0x5000);
 /// Handle of the first device's primary context, and the distance between handles of devices.
 const CONTEXT: usize = 0x7000;
 const CONTEXT_BYTES: usize = 16;
-/// Number of retains of each device's primary context.
 static RETAINED: [AtomicU32; 16] = [const { AtomicU32::new(0) }; 16];
-/// Contexts of modules, streams and events, by handle.
 static OWNERS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 const INVALID_HANDLE: u32 = 400;
-/// `CU_MEMHOSTALLOC_DEVICEMAP`.
 const DEVICEMAP: c_uint = 2;
 
-/// Returns the number of devices, from `TEST_DRIVER_DEVICES`.
 fn devices() -> c_int {
     std::env::var("TEST_DRIVER_DEVICES").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
@@ -56,7 +51,6 @@ fn context_of(device: c_int) -> *mut c_void {
     std::ptr::without_provenance_mut(CONTEXT + CONTEXT_BYTES * device as usize)
 }
 
-/// Registers a handle of the current context.
 fn owned(handle: *mut c_void) -> *mut c_void {
     OWNERS.lock().expect("nothing panics with it").insert(handle.addr(), CURRENT.get().addr());
     handle
@@ -84,7 +78,6 @@ macro_rules! entry_points {
     ($(fn $name:ident($($arg:ident: $ty:ty),*) $body:block)*) => {
         $(
             /// The driver's function of this name.
-            ///
             /// # Safety
             /// Same as the driver's function.
             #[unsafe(no_mangle)]
@@ -141,7 +134,6 @@ unsafe fn load_to(to: *mut Handle, image: *const c_void) -> u32 {
         if image.is_null() {
             return INVALID;
         }
-        // With this variable, the driver refuses traced PTX, as if it could not compile it.
         let found = image_at(image);
         let is_refused = std::env::var_os("TEST_DRIVER_REFUSES").is_some() && !found.is_code;
         if is_refused && found.text.contains("$traced") {
@@ -195,7 +187,6 @@ unsafe fn launched(
         launch::launch(&*function.cast::<Function>(), grid, block, (shared, stream.addr()), parameters, extra)
     };
     if answer == FAILED {
-        // A kernel fails when it runs. Its launch succeeds.
         STICKY.store(FAILED, Ordering::Relaxed);
         return OK;
     }
@@ -431,7 +422,7 @@ entry_points! {
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut c_int, function: Handle, _threads: c_int, _shared: usize
     ) {
-        // With this variable, fewer blocks of copies fit, unless the copy has few registers.
+        // Fewer blocks of copies fit, unless the copy has few registers.
         let function = &*function.cast::<Function>();
         let is_large = function.name.ends_with("$traced") && !function.image.text.contains(".maxnreg 32");
         *blocks = if is_large && std::env::var_os("TEST_DRIVER_LARGE").is_some() { 1 } else { 2 };

@@ -25,7 +25,7 @@ pub struct Parameters {
     pub context: Handle,
 }
 
-/// A node of a graph or of an executable graph. Has copies of the arguments.
+/// Has copies of the arguments.
 #[derive(Clone)]
 pub struct Node {
     function: usize,
@@ -49,8 +49,6 @@ pub fn with<T>(with: impl FnOnce(&mut All) -> T) -> T {
 }
 
 impl Node {
-    /// Copies parameters.
-    ///
     /// # Safety
     /// The parameters are valid for the driver, and name a loaded function.
     pub unsafe fn new(parameters: &Parameters) -> Self {
@@ -74,8 +72,6 @@ impl Node {
         self.arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect()
     }
 
-    /// Launches the kernel of the node.
-    ///
     /// # Safety
     /// The arguments name memory that the kernel may use.
     pub unsafe fn launch(&self, launch: Launch) -> u32 {
@@ -112,7 +108,7 @@ impl All {
         self.graphs.get(&(graph as usize)).map(Vec::as_slice)
     }
 
-    /// Returns the parameters of a node. The list of addresses is leaked.
+    /// Leaks the list of addresses.
     pub fn parameters(&self, node: Handle) -> Option<Parameters> {
         let node = self.nodes.get(&(node as usize))?;
         let arguments = Box::leak(node.addresses().into_boxed_slice()).as_mut_ptr();
@@ -129,14 +125,13 @@ impl All {
         Some(handle as Handle)
     }
 
-    /// Changes a node of an executable graph. The node's graph must exist.
+    /// The node's graph must exist.
     pub fn set(&mut self, exec: Handle, node: Handle, to: Node) -> Option<()> {
         self.nodes.get(&(node as usize))?;
         *self.executable.get_mut(&(exec as usize))?.get_mut(&(node as usize))? = to;
         Some(())
     }
 
-    /// Returns the nodes of an executable graph.
     pub fn executable(&self, exec: Handle) -> Option<Vec<Node>> {
         Some(self.executable.get(&(exec as usize))?.values().cloned().collect())
     }

@@ -15,14 +15,10 @@ use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Schedule,
 use crate::memory;
 use crate::modules::{Function, say};
 
-/// `CUDA_ERROR_INVALID_VALUE` and `CUDA_ERROR_LAUNCH_FAILED`.
 const INVALID: u32 = 1;
 pub const FAILED: u32 = 719;
-/// Limit on the instructions of a launch.
 const MAX_STEPS: u64 = 50_000_000;
 
-/// Copies the arguments of a launch.
-///
 /// # Safety
 /// The arguments are valid for the function.
 unsafe fn arguments(
@@ -77,7 +73,6 @@ fn hold() {
 }
 
 /// Runs a kernel until it ends.
-///
 /// # Safety
 /// The arguments are valid for the function, and name memory that it may use.
 pub unsafe fn launch(
@@ -201,8 +196,6 @@ fn say_accesses(accesses: &[Access]) {
     say(&accesses.iter().map(line).collect::<Vec<_>>().join("\n"));
 }
 
-/// Reads an argument.
-///
 /// # Safety
 /// The launch has an argument with this number and type.
 unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
@@ -211,7 +204,6 @@ unsafe fn argument<T: Copy>(parameters: *mut *mut c_void, number: usize) -> T {
 }
 
 /// Returns the pool, and the launches in the table; `None` without a table.
-///
 /// # Safety
 /// `warptrace_encode::merge_call` or `find_classes_call` has made the arguments, with host addresses.
 unsafe fn logged(parameters: *mut *mut c_void) -> Option<(PoolDescriptor, Vec<LoggedLaunch>)> {
@@ -226,8 +218,6 @@ unsafe fn logged(parameters: *mut *mut c_void) -> Option<(PoolDescriptor, Vec<Lo
     Some((pool, rows.iter().map(|row| LoggedLaunch::from_words(*row)).collect()))
 }
 
-/// Finds classes of streams.
-///
 /// # Safety
 /// Same as [`logged`].
 unsafe fn find_classes(parameters: *mut *mut c_void) -> u32 {
@@ -237,7 +227,6 @@ unsafe fn find_classes(parameters: *mut *mut c_void) -> u32 {
 }
 
 /// Merges and encodes. The tracer's later kernels have nothing to do.
-///
 /// # Safety
 /// Same as [`logged`].
 unsafe fn merge(parameters: *mut *mut c_void) -> u32 {

@@ -4,16 +4,12 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Alignment of allocations, same as the driver's.
 const ALIGN: usize = 512;
-/// Bytes before and after an allocation that kernels can access without a fault. Devices behave alike, since
-/// their pages are large.
+/// Bytes around an allocation that kernels can access without a fault, as on devices with large pages.
 const AROUND: usize = 512;
 
-/// Size of each allocation in bytes, by address.
 static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
-/// Addresses of allocations in pinned host memory.
 static PINNED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 fn allocations() -> MutexGuard<'static, BTreeMap<u64, usize>> {
@@ -42,7 +38,6 @@ pub fn allocate_pinned(bytes: usize) -> u64 {
     address
 }
 
-/// Frees an allocation. Returns false if the address has none.
 pub fn free(address: u64) -> bool {
     PINNED.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
     let Some(bytes) = allocations().remove(&address) else { return false };
@@ -52,12 +47,10 @@ pub fn free(address: u64) -> bool {
     true
 }
 
-/// Returns the layout of an allocation, including the bytes around it.
 fn layout(bytes: usize) -> Result<Layout, std::alloc::LayoutError> {
     Layout::from_size_align(bytes.saturating_add(2 * AROUND), ALIGN)
 }
 
-/// Returns all allocations that kernels use, including the bytes around them.
 pub fn all() -> Vec<(u64, usize)> {
     let pinned = PINNED.lock().unwrap_or_else(PoisonError::into_inner);
     let all = allocations();

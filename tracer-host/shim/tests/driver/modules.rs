@@ -9,7 +9,6 @@ use warptrace_ptx::interpret::Program;
 use crate::cubin;
 use crate::fatbin;
 
-/// Returns true if a text has a later PTX version than `TEST_DRIVER_PTX`.
 fn is_too_new(text: &str) -> bool {
     let latest = std::env::var("TEST_DRIVER_PTX").ok();
     let latest = latest.as_deref().and_then(|latest| latest.split_once('.'));
@@ -18,21 +17,19 @@ fn is_too_new(text: &str) -> bool {
     latest.is_some_and(|latest| version > latest)
 }
 
-/// A loaded image. Its address is the handle of the module or library. Images are leaked.
+/// A loaded image, leaked. Its address is the handle of the module or library.
 pub struct Image {
     /// The PTX of the image, or the PTX embedded in its machine code; empty if it has none.
     pub text: String,
     pub is_code: bool,
-    /// True if the PTX has a later version than the driver supports.
     pub is_too_new: bool,
     pub program: Option<Program>,
     pub functions: Mutex<Vec<&'static Function>>,
 }
 
-/// A function of an image, or a kernel. Its address is the handle.
+/// Its address is the handle.
 pub struct Function {
     pub name: String,
-    /// The name as a C string, for the driver's interface.
     pub c_name: std::ffi::CString,
     pub image: &'static Image,
     /// Size and alignment of each parameter in bytes.
@@ -51,8 +48,7 @@ pub fn say(line: &str) {
 
 /// Loads an image. Kernels without PTX cannot run.
 pub fn load(bytes: &[u8]) -> &'static Image {
-    // Takes the last PTX of a fatbin: the tests' fatbins are sorted by architecture. Without PTX, takes that
-    // in its machine code.
+    // The last PTX of a fatbin (sorted by architecture), or the PTX in its machine code.
     let in_fatbin = || {
         let entries = fatbin::entries(bytes).ok()?;
         let of = |kind| entries.iter().rfind(|entry| entry.kind == kind);
@@ -98,7 +94,6 @@ pub fn load(bytes: &[u8]) -> &'static Image {
     Box::leak(Box::new(Image { text, is_code, is_too_new, program, functions: Mutex::default() }))
 }
 
-/// Returns a function. Later calls return the same one.
 pub fn function(image: &'static Image, name: &str) -> Option<&'static Function> {
     let mut functions = image.functions.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = functions.iter().find(|function| function.name == name) {

@@ -9,17 +9,13 @@ pub enum Copy {
     ToHost { to: usize, from: u64, bytes: usize },
 }
 
-/// Copies that have not run, by stream handle.
 static QUEUES: Mutex<BTreeMap<usize, Vec<Copy>>> = Mutex::new(BTreeMap::new());
-/// The stream in which each event was last recorded.
 static RECORDED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds a copy to a stream.
-///
 /// # Safety
 /// The memory exists until the stream has been waited for.
 pub unsafe fn give(stream: usize, copy: Copy) {
@@ -29,7 +25,6 @@ pub unsafe fn give(stream: usize, copy: Copy) {
     }
 }
 
-/// Runs the copies of a stream.
 pub fn wait(stream: usize) {
     for copy in lock(&QUEUES).remove(&stream).unwrap_or_default() {
         // SAFETY: guaranteed by the caller of `give`.
@@ -42,7 +37,7 @@ pub fn wait(stream: usize) {
     }
 }
 
-/// Registers that an event comes after the copies of a stream.
+/// The event comes after the copies of the stream so far.
 pub fn record(event: usize, stream: usize) {
     lock(&RECORDED).insert(event, stream);
 }

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The compiled programs with the driver, and the shim.
 pub(crate) struct Built {
     pub(crate) folder: PathBuf,
     pub(crate) shim: PathBuf,
 }
 
-/// Compiles the programs. Prints a message and returns `None` without a C compiler.
+/// Prints a message and returns `None` without a C compiler.
 pub(crate) fn built() -> Option<&'static Built> {
     static BUILT: OnceLock<Option<Built>> = OnceLock::new();
     BUILT.get_or_init(build).as_ref()
@@ -53,7 +52,6 @@ fn build() -> Option<Built> {
     Some(Built { folder, shim })
 }
 
-/// Returns path, modification time and size of a file.
 fn state_of(path: &Path) -> String {
     let state = path.metadata().expect("cargo builds examples with the tests");
     format!("{} {:?} {}\n", path.display(), state.modified().expect("a time"), state.len())

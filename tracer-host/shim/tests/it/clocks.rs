@@ -8,7 +8,6 @@ use warptrace_spec::Times;
 
 use crate::{RUN_SPEC, both_with, data, spec};
 
-/// Address at which the kernel writes.
 const AT: u64 = 1 << 20;
 const START: u64 = 1 << 30;
 
@@ -40,7 +39,6 @@ fn the_kernel_finds_the_steps_of_clocks() {
     assert!(timer > START);
     // An instruction takes 3 cycles and one nanosecond.
     assert_eq!(interpreted(200, Schedule::switches(&[], true))[..2], [3, 1]);
-    // Without samples, the kernel only reads the timer.
     let [cycles, nanoseconds, timer] = interpreted(0, Schedule::random(1));
     assert!(cycles == 0 && nanoseconds == 0 && (START..START + 100).contains(&timer), "{timer}");
 }

@@ -17,8 +17,7 @@ fn of_one_kernel(spec: &mut RunSpec) {
     spec.recording.window.kernels = vec!["transpose".to_owned()];
 }
 
-/// Runs the program without and with the shim, and checks that the output is the same. `name` is the name of
-/// the trace.
+/// Runs the program without and with the shim, and checks that the output is the same.
 fn record(
     devices: u32,
     name: &str,
@@ -44,7 +43,6 @@ fn record(
     Some((traced, files))
 }
 
-/// Returns the traces in a folder. Checks that each is complete.
 fn traces(folder: &tempfile::TempDir) -> Vec<(PathBuf, TraceFile)> {
     let entries = std::fs::read_dir(folder.path()).expect("a folder").flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -36,8 +36,7 @@ fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
     let Some(traced) = both_with(&["proc", &data("kernels.ptx"), "fail-last"], &variables) else { return };
     let trace = TraceFile::open(&file).expect("a trace");
     assert!(trace.launches().count() > 0, "{:?}", traced.report());
-    // The test driver cannot run a function that this kernel calls, so nothing is recorded before the
-    // failure.
+    // The test driver cannot run a function that this kernel calls, so nothing is recorded before it fails.
     let Some(built) = built() else { return };
     let earlier = [&MAGIC[..], b"an earlier trace"].concat();
     std::fs::write(&file, &earlier).expect("a file");
@@ -71,7 +70,6 @@ fn logs_in_the_hosts_memory_outlive_a_kernel_that_fails() {
             said.ends_with("; 1 warp (block 0 warp 0): 31 lanes are at kernels.cu:52, 1 lane is at kernels.cu:54; none of 1 warp has ended"),
             "{said}"
         );
-        // The first launch is recorded as in a program that does not fail.
         for track in 0..trace.metadata().tracks.len() as u32 {
             let [whole, trace] = [&whole, &trace].map(|trace| {
                 assert!(trace.losses(0, track).expect("accounts").losses.is_empty());
@@ -92,7 +90,6 @@ fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
     let words = ["proc", &*data("kernels.ptx")];
     let limited = || {
         let mut command = Command::new("sh");
-        // The limit is 1 KiB. Exceeding it raises SIGXFSZ.
         command.args(["-c", "ulimit -f 2 && exec \"$@\"", "sh"]).arg(built.folder.join("app")).args(words);
         command
     };

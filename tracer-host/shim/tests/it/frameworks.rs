@@ -19,7 +19,6 @@ const KERNELS: [(&str, &str, &str); 5] = [
 ];
 
 fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> ShimRun {
-    // The test driver reports CUDA 13.0.
     run_command(
         built,
         traced,
@@ -28,8 +27,7 @@ fn kernels(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str
     )
 }
 
-/// Runs the program without and with the shim, and checks that the output is the same. Prints a message and
-/// returns `None` if nothing can be traced.
+/// Checks that the output is the same with the shim. Returns `None` if nothing can be traced.
 fn both(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let plain = kernels(built, false, words, variables);
@@ -47,10 +45,8 @@ fn cubin(name: &str) -> String {
     data(&format!("triton/{name}.cubin"))
 }
 
-/// Name of the kernel in `data/cute`, made by CuTe DSL.
 const CUTE: &str = "kernel_cutlass_collatz_tensorptri32gmemo10241_tensorptri32gmemo10241___0";
 
-/// Returns the number of Collatz steps until 1.
 fn steps(mut value: u64) -> u64 {
     let mut count = 0;
     while value > 1 {
@@ -60,7 +56,6 @@ fn steps(mut value: u64) -> u64 {
     count
 }
 
-/// Returns the program's output for a kernel that counts steps.
 fn all_steps() -> String {
     (1..=70).map(|at| format!("{} ", steps(at))).collect::<String>().trim_end().to_owned()
 }
@@ -98,7 +93,6 @@ fn a_kernel_of_tritons_is_traced_at_its_lines_of_python() {
         let log = traced.log();
         // The driver gets the program's image unchanged.
         assert!(log.starts_with("image machine code\n"), "{log}");
-        // The driver supports PTX of CUDA 13.0. Triton's PTX is of CUDA 13.4.
         assert_eq!(log.matches("image traced PTX").count(), 1, "{log}");
         assert_eq!(log.matches("launch collatz$traced").count(), 2, "{log}");
         assert!(!log.contains("launch collatz ["), "{log}");
@@ -135,8 +129,7 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
     let assembler = assembler();
     let folder = tempfile::tempdir().expect("a folder");
     let kept = folder.path().join("copy.ptx");
-    // The kernels compute in floating point, which the test driver does not. The test checks the driver's
-    // input.
+    // The kernels compute in floating point, which the test driver does not. Checks the driver's input.
     for (name, threads, shared) in KERNELS {
         let variables =
             [("TEST_DRIVER_SKIPS", "1"), ("TEST_DRIVER_KEEP", kept.to_str().expect("a plain name"))];
@@ -166,7 +159,6 @@ fn kernels_of_tritons_are_traced_whatever_they_use() {
 #[test]
 fn of_many_kernels_only_those_that_are_launched_get_copies() {
     let mut text = ".version 8.0\n.target sm_80\n.address_size 64\n".to_owned();
-    // The program launches the first, a middle, and the last kernel.
     for at in 0..100 {
         let _ = write!(
             text,
@@ -206,7 +198,6 @@ fn what_the_driver_cannot_assemble_is_assembled_once_by_ptxas() {
     let (Some(built), Some(tool)) = (built(), assembler()) else { return };
     let cache = tempfile::tempdir().expect("a folder");
     let path = cache.path().to_str().expect("a plain name");
-    // This assembler logs its calls.
     let counting = cache.path().join("ptxas");
     let script = format!("#!/bin/sh\necho \"$@\" >> {path}/calls\nexec {tool} \"$@\"\n");
     std::fs::write(&counting, script).expect("a file");

@@ -15,7 +15,6 @@ use warptrace_spec::OnHang;
 
 use super::*;
 
-/// Instructions after which the driver stops a kernel.
 const STEPS: (&str, &str) = ("TEST_DRIVER_ENDLESS", "20000");
 
 /// Checks a trace with one unfinished launch. Returns the description of that launch, and the verify report.
@@ -33,8 +32,7 @@ fn said(path: &Path) -> (String, VerifyReport) {
     (said.clone(), report)
 }
 
-/// Returns a command that runs a kernel of `hangs.cu` in the second of three streams. Another thread ends the
-/// process after `seconds`.
+/// Runs a kernel of `hangs.cu` in the second of three streams. A thread ends the process after `seconds`.
 fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Command> {
     let mut command = Command::new(built()?.folder.join("hangs"));
     command.arg(data("hangs.ptx")).args([kernel, &grid.to_string(), &block.to_string(), seconds]);
@@ -206,7 +204,6 @@ fn a_signal_at_any_time_ends_the_program_in_time() {
         let after = format!("0.{milliseconds:03}");
         let Some(run) = interrupted_after(&command, &after, &[STEPS]) else { return };
         let path = run.folder.path().join("t.wtrc");
-        // The file may have just been created.
         if path.metadata().is_ok_and(|file| file.len() > 0) {
             TraceFile::open(&path).expect("a trace");
         }

@@ -1,5 +1,4 @@
-//! Tests images whose machine code and PTX differ, images that are linked from parts, and the count of
-//! launches.
+//! Images whose machine code and PTX differ, images linked from parts, and the count of launches.
 
 use warptrace_abi::run::{RUN_PTXAS, RUN_SPEC};
 use warptrace_format::file::LaunchInfo;
@@ -7,7 +6,6 @@ use warptrace_format::file::LaunchInfo;
 use crate::built::built;
 use crate::{ShimRun, command_of, data, run_command, spec};
 
-/// Runs `launches` without and with the shim, and checks that the output is the same.
 fn launched(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let built = built()?;
     let run = |traced| run_command(built, traced, command_of(built, "launches").args(words), variables);
@@ -34,12 +32,10 @@ fn ptx_of_another_architecture_is_traced_only_if_that_is_asked_for() {
         assert!(lines[0].ends_with("t.wtrc: 1 launch, not traced"), "{lines:?}");
         assert!(lines[1].starts_with(&format!("not traced: 1 launch of which: {differ}")), "{lines:?}");
         assert!(traced.log().contains("launch _Z5whichPi [") && !traced.log().contains("$traced"));
-        // The trace lists the launch, without events.
         let trace = traced.trace();
         let launch = trace.launches().next().expect("a launch");
         assert_eq!((launch.grid(), launch.block(), launch.is_recorded()), ([1, 1, 1], [32, 1, 1], false));
         assert_eq!(trace.metadata().kernels[launch.kernel() as usize].name, "which");
-        // With the option the launch is traced, and the file has a remark.
         let Some(traced) = launched(&words, &[(RUN_SPEC, &other)]) else { return };
         let remark = format!("which: {differ}, which may compute something else; the PTX was traced");
         assert!(traced.report().iter().any(|line| line.starts_with(&remark)), "{:?}", traced.report());
@@ -60,7 +56,6 @@ fn parts_that_were_linked_are_traced_by_the_ptx_of_all() {
         let kept = folder.path().join("kept.ptx");
         let variables = [("TEST_DRIVER_KEEP", kept.to_str().expect("a plain name"))];
         let Some(traced) = launched(&[how, &image, "5", "_Z3runPii", "2", "64"], &variables) else { return };
-        // Only kernels may have a limit on registers.
         let text = std::fs::read_to_string(&kept).expect("a text");
         let limits: Vec<usize> = text.match_indices(".maxnreg ").map(|(at, _)| at).collect();
         assert!(!limits.is_empty(), "{text}");
@@ -125,7 +120,6 @@ fn all_launches_are_accounted_for() {
     let lines = traced.report();
     assert!(lines.contains(&"3 launches seen: 2 traced, 1 not".to_owned()), "{lines:?}");
     assert!(lines.contains(&"not traced, as asked: 1 launch".to_owned()), "{lines:?}");
-    // A kernel that cannot be traced and was not asked for is no gap.
     let cubin = data("kernels-cubin.fatbin");
     let words = ["module", &cubin, "5", "walk", "1", "32"];
     let Some(none) = launched(&words, &[(RUN_SPEC, &named), ("TEST_DRIVER_SKIPS", "1")]) else { return };
@@ -134,7 +128,6 @@ fn all_launches_are_accounted_for() {
     assert_eq!(none.report()[1..], [&expected[..], &[last]].concat(), "{:?}", none.report());
     assert_eq!(none.trace().not_traced(), None);
     let trace = traced.trace();
-    // Launches are listed in launch order.
     let kernel = |launch: &LaunchInfo| trace.metadata().kernels[launch.kernel() as usize].name.clone();
     let launches: Vec<String> = trace.launches().map(kernel).collect();
     assert_eq!(launches, ["scale<unsigned int>", "fail", "scale<unsigned int>"]);

@@ -6,7 +6,6 @@ use super::*;
 
 #[test]
 fn launches_are_not_waited_for() {
-    // Each kernel runs until after all launches are made.
     let words = ["proc", &data("kernels.ptx"), "twice"];
     for (wait, milliseconds) in [(10, "0"), (10, "300"), (0, "300")] {
         let spec = spec(|spec| spec.wait = Duration::from_secs(wait));
@@ -27,7 +26,6 @@ fn many(launches: u64, held: u64) -> Option<ShimRun> {
     both_with(&["proc", &data("kernels.ptx"), "many"], &variables)
 }
 
-/// Returns the number of launches that waited for memory, from the report.
 fn waited_for_room(run: &ShimRun) -> u64 {
     let report = run.report();
     let Some((_, rest)) = report[0].split_once(" ms in all, ") else { return 0 };
@@ -49,7 +47,6 @@ fn check_many(launches: u64) {
     assert!(report.iter().all(|line| !line.contains("not traced") && !line.contains("lost")), "{report:?}");
     let trace = traced.trace();
     assert!((0..).zip(trace.launches()).all(|(number, launch)| launch.number() == number));
-    // The kernel does the same in each launch.
     let events = |launch| trace.totals(launch, 0).events;
     assert!((0..launches as u32).all(|launch| events(launch) == events(0) && events(0) > 0));
 }

@@ -45,7 +45,6 @@ impl ShimRun {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Returns the lines of the processes' reports, without those that name the processes.
     fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in std::fs::read_dir(self.folder.path()).expect("a folder").flatten() {
@@ -61,7 +60,6 @@ impl ShimRun {
         TraceFile::open(self.folder.path().join("t.wtrc")).expect("a trace")
     }
 
-    /// Checks that the trace is complete. Returns its launches and events.
     fn verified(&self) -> (u64, u64) {
         let trace = self.trace();
         let report = trace.verify();
@@ -75,7 +73,6 @@ fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the specification of a recording with little memory, as text.
 fn spec(change: impl FnOnce(&mut RunSpec)) -> String {
     let mut spec = RunSpec::default();
     spec.recording.memory = Some(MemorySize(8 << 20));
@@ -83,7 +80,6 @@ fn spec(change: impl FnOnce(&mut RunSpec)) -> String {
     spec.to_text()
 }
 
-/// Runs the program, with the shim if `traced`.
 fn run(built: &Built, traced: bool, words: &[&str], variables: &[(&str, &str)]) -> ShimRun {
     let program = if words[0] == "linked" { "app-linked" } else { "app" };
     run_command(built, traced, command_of(built, program).args(words), variables)
@@ -99,7 +95,7 @@ fn run_command(built: &Built, traced: bool, command: &mut Command, variables: &[
     ShimRun { folder, output }
 }
 
-/// Sets the environment of a command. Returns the folder for its files.
+/// Returns the folder for the command's files.
 fn prepare(built: &Built, traced: bool, command: &mut Command, variables: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     command
@@ -139,7 +135,6 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     Some(traced)
 }
 
-/// Checks that a trace is complete. Returns its number of launches.
 fn launch_count(path: &Path) -> usize {
     let trace = TraceFile::open(path).expect("a trace");
     assert!(trace.verify().is_ok());
@@ -184,7 +179,6 @@ fn where_the_source_has_no_lines_the_trace_keeps_the_ptx() {
     assert!(kept.text.lines().zip(bare.lines()).all(|(kept, own)| kept == own || kept.is_empty()));
     assert!(kept.text.contains(".entry walk(") && !kept.text.contains(".entry fail("));
     assert!(location.line > 0 && kept.text.lines().count() >= location.line as usize);
-    // If the PTX has source lines, locations refer to them.
     let Some(traced) = both(&["dlsym", &data("kernels.ptx")]) else { return };
     let trace = TraceFile::open(traced.folder.path().join("t.wtrc")).expect("a trace");
     assert!(trace.metadata().locations.iter().any(|location| location.file.ends_with(".cu")));
@@ -215,7 +209,6 @@ fn images_of_all_kinds_are_traced_or_said_not_to_be() {
         lines[1].contains("not traced: 1 launch of walk: only machine code; build with -gencode"),
         "{lines:?}"
     );
-    // The file nevertheless lists the launch.
     assert_eq!(traced.verified(), (1, 0));
 }
 
@@ -296,12 +289,10 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
     let log = traced.log();
     assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
     assert!(traced.report()[1] == "not traced, as asked: 1 launch", "{:?}", traced.report());
-    // The file lists the other launch without events.
     let recorded = |launch: &&LaunchInfo| launch.is_recorded();
     assert_eq!((traced.verified().0, traced.trace().launches().filter(recorded).count()), (2, 1));
 }
 
-/// Returns the PTX of the tests' kernels, with more instructions at the end of `walk`.
 fn longer_walk(more: &str) -> String {
     let text = std::fs::read_to_string(data("kernels.ptx")).expect("it is there");
     let (before, walk) = text.split_at(text.find(".entry walk(").expect("it is there"));
@@ -398,7 +389,6 @@ fn one_process_writes_a_file() {
 fn programs_without_cuda_never_notice() {
     let Some(built) = built() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    // Without the variable, no driver is found.
     let app = built.folder.join("app");
     for (program, words) in
         [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]

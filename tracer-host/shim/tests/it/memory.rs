@@ -1,5 +1,4 @@
-//! Tests of accesses by buffer. They check each figure of the examples in docs/users/memory.md against a
-//! formula.
+//! Accesses by buffer: checks each figure of the examples in docs/users/memory.md against a formula.
 
 use warptrace_abi::run::RUN_SPEC;
 use warptrace_analysis::{Accesses, BufferFigures, Selection, SiteFigures, accesses};
@@ -13,7 +12,6 @@ use super::{ShimRun, built, command_of, data, run_command, spec};
 const SIDE: u64 = 64;
 const COUNT: u64 = SIDE * SIDE;
 
-/// Runs the program without and with the shim, and checks that the output is the same.
 fn record(kernel: &str) -> Option<ShimRun> {
     let built = built()?;
     let all = spec(|spec| spec.recording.accesses = Some(Spaces::ALL));
@@ -29,7 +27,6 @@ fn record(kernel: &str) -> Option<ShimRun> {
         return None;
     }
     traced.verified();
-    // Keeps the traces, for the outputs on the page and for inspection.
     if let Some(folder) = std::env::var_os("WARPTRACE_KEEP_TRACES") {
         let to = std::path::Path::new(&folder).join(format!("{kernel}.wtrc"));
         std::fs::copy(traced.folder.path().join("t.wtrc"), to).expect("a copy");
@@ -48,7 +45,6 @@ fn sites<'f>(found: &'f Accesses, kind: &str, space: &str) -> Vec<&'f SiteFigure
     found.sites.iter().filter(|site| (site.kind, site.space) == (kind, space)).collect()
 }
 
-/// Returns sectors and passes per request, for the only site of a kind.
 fn each(found: &Accesses, kind: &str, space: &str) -> (u64, u64) {
     let [site] = sites(found, kind, space)[..] else { panic!("one site: {:?}", found.sites) };
     let counts = &site.counts;
@@ -56,7 +52,6 @@ fn each(found: &Accesses, kind: &str, space: &str) -> (u64, u64) {
     (counts.sectors / counts.requests, counts.passes / counts.requests)
 }
 
-/// Returns the program's two buffers: input and output.
 fn in_and_out(found: &Accesses) -> [&BufferFigures; 2] {
     let mut buffers: Vec<&BufferFigures> = found.buffers.iter().collect();
     buffers.sort_by_key(|buffer| buffer.buffer);
@@ -178,7 +173,6 @@ fn buffers_live_from_launch_to_launch() {
     assert_eq!(lives(BufferKind::Host), [(100, 0, None)]);
     let found = found(&trace);
     assert_eq!(found.outside, []);
-    // The kernel accesses 32 rows and columns.
     let by_kind = |kind: &str| -> Vec<(u64, u64)> {
         let mut all: Vec<_> = found.buffers.iter().filter(|buffer| buffer.kind == kind).collect();
         all.sort_by_key(|buffer| buffer.buffer);

@@ -12,11 +12,9 @@ use warptrace_spec::{RunSpec, Times};
 
 use super::{both_with, built, data, run, spec};
 
-/// Locations that each lane executed, by launch and warp. Reconvergence and the order of diverged lanes
-/// differ from run to run.
+/// Locations of each lane, by launch and warp. Reconvergence and the order of lanes differ between runs.
 type Warps = BTreeMap<(u32, u32), Vec<Vec<u16>>>;
 
-/// Returns the locations in a trace for each recorded launch and warp, on a track.
 fn warps(trace: &TraceFile, track: u32) -> Warps {
     let mut warps = BTreeMap::new();
     for launch in trace.launches() {
@@ -34,7 +32,6 @@ fn warps(trace: &TraceFile, track: u32) -> Warps {
     warps
 }
 
-/// Records the program, which launches `walk` twice, with changes to the specification.
 fn recorded(change: impl FnOnce(&mut RunSpec)) -> Option<TraceFile> {
     let words = ["dlsym", &data("kernels.ptx"), "twice"];
     let traced = both_with(&words, &[(RUN_SPEC, &spec(change))])?;
@@ -61,13 +58,11 @@ fn a_window_has_what_the_whole_trace_has_of_its_warps() {
     let Some(trace) = recorded(|spec| spec.recording.window.warps = "1".parse().unwrap()) else { return };
     assert_eq!(warps(&trace, 0), of(&|_| true, &|warp| warp % per_block == 1));
     assert!(trace.metadata().properties.iter().any(|(name, what)| name == "window" && what == "warps 1"));
-    // The trace has the recording's properties.
     assert_eq!(trace.metadata().counting(), Some(Counting::Proven));
     for name in [PROGRAM, COMMAND] {
         let line = trace.metadata().property(name).expect("a command line");
         assert!(line.contains(" dlsym ") && line.ends_with("kernels.ptx twice"), "{line}");
     }
-    // The first launch has more events than the limit.
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(10)) else { return };
     assert_eq!(warps(&trace, 0), of(&|launch| launch == 0, &|_| true));
     let Some(trace) = recorded(|spec| spec.recording.window.max_events = Some(1 << 40)) else { return };
@@ -146,7 +141,6 @@ fn a_dual_recording_has_everything_twice() {
 fn lanes_are_recorded_from_a_visit_on() {
     let Some(trace) = recorded(|_| ()) else { return };
     let whole = warps(&trace, 0);
-    // The most frequent location, which is in a loop.
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
     whole.values().flatten().flatten().for_each(|location| *counts.entry(*location).or_default() += 1);
     let (location, _) = counts.into_iter().max_by_key(|(_, count)| *count).expect("a location");

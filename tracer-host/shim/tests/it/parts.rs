@@ -33,7 +33,6 @@ fn a_program_says_which_part_of_it_is_recorded() {
     let traced = run(built, true, &words, &[]);
     assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
     assert_eq!(launch_count(&traced.folder.path().join("t-2.wtrc")), 1, "{:?}", traced.report());
-    // The report names a file that cannot be written, and the program continues.
     let traced = run(built, true, &words, &[("OWN_TRACE", "/nowhere/own.wtrc")]);
     assert_eq!(traced.stdout(), plain.stdout());
     assert!(
@@ -43,7 +42,6 @@ fn a_program_says_which_part_of_it_is_recorded() {
     );
 }
 
-/// Runs a Python program that uses the package, with the shim if `traced`.
 fn python(built: &Built, traced: bool, text: &str) -> Option<Output> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = Command::new("python3");

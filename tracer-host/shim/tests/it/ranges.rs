@@ -10,8 +10,7 @@ use super::{ShimRun, built, command_of, data, run_command, spec};
 
 const INJECTION: &str = "NVTX_INJECTION64_PATH";
 
-/// Returns the folder of NVTX's header, which `cargo xtask setup --tests` installs. Prints a message and
-/// returns `None` without it.
+/// Returns the folder of NVTX's header from `cargo xtask setup --tests`; prints a message without it.
 fn header() -> Option<PathBuf> {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.toolchain/readers/nvidia/nvtx/include");
     if !include.join("nvtx3/nvToolsExt.h").is_file() {
@@ -21,7 +20,6 @@ fn header() -> Option<PathBuf> {
     Some(include)
 }
 
-/// Returns the programs: one without NVTX's header and, if the header exists, one with it.
 fn programs() -> Vec<String> {
     let Some(built) = built() else { return Vec::new() };
     let mut programs = vec!["ranges".to_owned()];
@@ -59,7 +57,6 @@ fn labels(trace: &TraceFile) -> Vec<Option<&str>> {
     trace.launches().map(|launch| trace.label(launch.number())).collect()
 }
 
-/// Labels of the program's launches. Control characters are escaped, since labels are printed to a terminal.
 const LABELS: [Option<&str>; 9] = [
     None,
     Some("step 1"),
@@ -120,7 +117,6 @@ fn launches_within_a_range_are_recorded_alone() {
 #[test]
 fn of_a_graph_launches_within_a_range_are_recorded_alone() {
     for program in programs() {
-        // Only the first graph launch.
         let text = spec(|spec| spec.recording.window.nvtx = vec!["step 2".to_owned()]);
         let Some(graph) = run(&program, "graph", &[(RUN_SPEC, &text)]) else { return };
         assert_eq!(labels(&graph.trace()), [Some("step 2"); 2], "{:?}", graph.report());

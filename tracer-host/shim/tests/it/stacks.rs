@@ -10,7 +10,7 @@ use super::{built, data, run_command};
 /// A frame as the program prints it: file, line, function.
 type Printed = (String, u32, String);
 
-/// Finds interpreters: `python3`, those of pyenv, and a list of paths in `WARPTRACE_TEST_PYTHONS`.
+/// `python3`, those of pyenv, and a list of paths in `WARPTRACE_TEST_PYTHONS`.
 fn interpreters() -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("python3")];
     let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
@@ -21,7 +21,6 @@ fn interpreters() -> Vec<PathBuf> {
     found
 }
 
-/// Returns the version of an interpreter as `(major, minor)`; `None` if it does not run.
 fn version(python: &PathBuf) -> Option<(u32, u32)> {
     let output =
         Command::new(python).args(["-c", "import sys; print(*sys.version_info[:2])"]).output().ok()?;
