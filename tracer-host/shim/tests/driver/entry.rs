@@ -187,6 +187,7 @@ unsafe fn launched(
         launch::launch(&*function.cast::<Function>(), grid, block, (shared, stream.addr()), parameters, extra)
     };
     if answer == FAILED {
+        // A kernel fails when it runs. Its launch succeeds.
         STICKY.store(FAILED, Ordering::Relaxed);
         return OK;
     }

@@ -4,10 +4,12 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Same as the driver's.
 const ALIGN: usize = 512;
 /// Bytes around an allocation that kernels can access without a fault, as on devices with large pages.
 const AROUND: usize = 512;
 
+/// Size of each allocation in bytes, by address.
 static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
 static PINNED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
