@@ -43,7 +43,6 @@ mod tests {
     fn lanes_begin_with_the_first_that_has_come_often_enough() {
         let mut awaited = awaited(5, 3);
         assert_eq!([awaited.recorded(5, 0b11, 1), awaited.recorded(4, 0b11, 9)], [0, 0]);
-        // One lane makes another visit, then a joint visit with a lane that has fewer visits.
         assert_eq!([awaited.recorded(5, 0b01, 1), awaited.recorded(5, 0b11, 1)], [0, 1]);
         assert_eq!([awaited.recorded(4, 0b10, 7), awaited.recorded(4, 0b100, 7)], [7, 0]);
         // A lane starts recording through an event shared with a recorded lane.

@@ -38,14 +38,12 @@ impl Numbers {
         ((u64::from(self.next()) * u64::from(limit)) >> 32) as u32
     }
 
-    /// Returns some lanes of `mask`, at least one.
     fn inside(&mut self, mask: u32) -> u32 {
         let some = mask & self.next();
         if some == 0 { mask & mask.wrapping_neg() } else { some }
     }
 }
 
-/// Returns the number of events and the payload that one thread encodes.
 fn serially(params: PredictParams, runs: &[EncodedRun]) -> (u32, Vec<u8>) {
     let (mut work, mut payload) = (vec![0xa5; params.work_bytes() as usize], vec![0xcc; PAYLOAD_BYTES]);
     let (mut work, mut out) = (SliceMemory(&mut work), SliceMemory(&mut payload));
@@ -63,8 +61,7 @@ fn serially(params: PredictParams, runs: &[EncodedRun]) -> (u32, Vec<u8>) {
     (events, payload)
 }
 
-/// Encodes stretches cooperatively and compares with one thread. Stretches with the `excepted` numbers must
-/// stay unencoded.
+/// Encodes stretches cooperatively. Stretches with the `excepted` numbers must stay unencoded.
 fn check_but(params: PredictParams, stretches: &[Vec<EncodedRun>], blocks: u32, excepted: &[usize]) {
     // After each stretch, words that must not be read as a run.
     let log: Vec<Vec<[u32; 4]>> = stretches
@@ -137,7 +134,6 @@ fn check(params: PredictParams, stretches: &[Vec<EncodedRun>]) {
     check_but(params, stretches, (stretches.len() as u32).div_ceil(20), &[]);
 }
 
-/// Returns lengths close to multiples of a group, and long ones.
 fn lengths() -> impl Iterator<Item = usize> {
     (1..=35).chain([47, 48, 49, 63, 64, 65, 95, 96, 97, 127, 128, 129, 340, 600])
 }
@@ -203,7 +199,6 @@ fn nested(numbers: &mut Numbers, length: usize, counts: u32, locations: u32) -> 
             5..=6 if outside.len() > 1 => drop(outside.pop()),
             7 => outside.truncate(1),
             8 => {
-                // Some locations, repeatedly.
                 for number in 0..numbers.below(30) {
                     runs.push(EncodedRun { mask, location: at(4 + number % 5), count });
                 }
@@ -234,8 +229,7 @@ fn deeper_than_the_stack() {
     let mut numbers = Numbers(3);
     let mut all = Vec::new();
     for length in lengths() {
-        // Goes several levels down and up, so that masks drop out of the stack, miss, and other masks replace
-        // them.
+        // Goes several levels down and up, so that masks drop out of the stack, miss, and are replaced.
         let mut levels = vec![u32::MAX];
         let runs = (0..length).map(|_| {
             let deeper = numbers.below(3) != 0 && levels.len() < 20;
@@ -262,8 +256,7 @@ fn deeper_than_the_stack() {
 
 #[test]
 fn second_events_that_miss() {
-    // At each location, a transition or another mask is learned first. Then the event at the location
-    // repeats.
+    // Each location learns a transition or another mask first. Then its event repeats.
     let mut numbers = Numbers(4);
     let all = stretches(&mut numbers, |numbers, before| {
         let location = match before.last() {
@@ -291,7 +284,6 @@ fn first_events_and_long_runs() {
             }
         }
     }
-    // Numbers of hits of each bit length.
     for bits in 0..24 {
         for hits in [1 << bits, (1 << bits) + 1, (2 << bits) - 1] {
             if hits < (1 << 24) - 8 {

@@ -19,7 +19,6 @@ enum Kind {
     Sole,
 }
 
-/// A launch's streams with the entries that lanes have appended.
 #[derive(Clone, Debug)]
 struct Case {
     tracks: u32,
@@ -61,7 +60,6 @@ struct Memory {
     expected: Vec<Vec<Vec<[u32; 4]>>>,
 }
 
-/// Returns an array of 16-byte elements with at least `count` words equal to `value`.
 fn words(count: usize, value: u32) -> Vec<u128> {
     let four = [value; 4].iter().rev().fold(0, |all: u128, word| all << 32 | u128::from(*word));
     vec![four; count.div_ceil(4).max(1)]
@@ -111,7 +109,6 @@ impl Memory {
             }
             expected.push(logs);
         }
-        // Segments in random order, with some unrelated ones.
         let uses: usize = chains.iter().map(|(.., chain)| chain.len().div_ceil(ENTRIES as usize - 1)).sum();
         let count = uses + 9;
         let mut order: Vec<usize> = (0..count).collect();
@@ -165,7 +162,6 @@ impl Memory {
         let tag = segments[SEEN_BEFORE * ENTRIES as usize][3];
         set(&mut arrays[SEEN], SEEN_BEFORE, tag);
         if let Some((warp, false)) = case.lossy {
-            // Of the last track.
             set(&mut arrays[LOST], 2 * ((case.tracks - 1) * WARPS + warp) as usize + 1, 1);
         }
         let job = FlattenJob {
@@ -235,7 +231,7 @@ impl Memory {
         (first..first + count).map(entry).collect()
     }
 
-    /// Compares the memory with the expected result; returns the outcomes of the round's warps.
+    /// Returns the outcomes of the round's warps.
     fn check(&self, case: &Case) -> Vec<u32> {
         let mut freed = 0;
         let mut outcomes = Vec::new();
@@ -263,7 +259,6 @@ impl Memory {
             }
             outcomes.push(outcome);
         }
-        // All headers are new except `SEEN_BEFORE`.
         let headers = self.segments.iter().step_by(ENTRIES as usize);
         let (seen, new) = (&self.arrays[SEEN], &self.arrays[NEW_HEADERS]);
         let mut listed: Vec<[u32; 2]> =

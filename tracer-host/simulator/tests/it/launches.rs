@@ -135,7 +135,6 @@ fn blocks_pass_a_token_around() {
             .launch(&launch.seed(seed), &|| {
                 let block = simt::block_idx()[0];
                 if simt::linear_thread() == 0 {
-                    // The last block is first.
                     while token.load(Relaxed) != 19 - block {
                         simt::spin_hint();
                     }
@@ -154,7 +153,6 @@ fn blocks_pass_a_token_around() {
 #[test]
 fn a_persistent_kernel_of_192_blocks_of_256_keeps_all_lanes_resident() {
     const LANES: u32 = 192 * 256;
-    // A grid-wide barrier that all blocks must reach, then a grid-stride loop.
     let (arrived, sum) = (AtomicU32::new(0), AtomicU64::new(0));
     let launch = Launch::new([192, 1, 1], [256, 1, 1]).interaction(Interaction::Global);
     let simulator = Simulator::new();

@@ -166,7 +166,6 @@ fn threads_that_have_left_do_not_count_at_a_barrier() {
     let passed = AtomicU32::new(0);
     one_block(96, &|| {
         let thread = simt::linear_thread();
-        // A whole warp and half of another.
         if (16..64).contains(&thread) {
             return;
         }

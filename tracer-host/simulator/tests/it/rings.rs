@@ -87,14 +87,13 @@ fn memory(streams: &[Lanes], room: Room) -> DeviceMemory {
     memory
 }
 
-/// Merges and encodes natively and by the kernels, and asserts equal results.
 fn encode(memory: &DeviceMemory) -> Encoded {
     let native = memory.clone().encode_natively(PREDICT, Schedule::Sequential);
     native.assert_same(&memory.clone().encode_by_kernels(PREDICT));
     native
 }
 
-/// Merges rings and compares with the expected results. Returns the number of skipped events.
+/// Returns the number of skipped events.
 fn check(streams: &[Lanes], room: Room) -> u64 {
     let found = encode(&memory(streams, room));
     let mut passed_over = 0;
@@ -180,7 +179,6 @@ fn rings_that_are_damaged_lead_nowhere() {
         let launch = memory.logged_launch();
         let mut bytes = memory.logs.contents();
         for _ in 0..40 {
-            // The lanes' states and the entries of the rings.
             let at = match numbers.below(2) {
                 0 => (numbers.below(6 * 32) * 32 + 15) * 16 + numbers.below(16),
                 _ => numbers.below(6 * 32 * 32 * 16),
@@ -189,7 +187,6 @@ fn rings_that_are_damaged_lead_nowhere() {
             bytes[at as usize] = numbers.below(256) as u8;
         }
         memory.logs.write(&bytes);
-        // Each event is still either recorded or lost.
         encode(&memory);
     }
 }

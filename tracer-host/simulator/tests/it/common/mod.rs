@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use warptrace_device::simt;
 use warptrace_sim::{Launch, LaunchReport, SimError, Simulator};
 
-/// Operations of lanes without `unsafe`: the simulator returns an error for wrong masks.
+/// The simulator returns an error for wrong masks.
 pub(crate) mod lanes {
     macro_rules! safe {
         ($($name:ident($($argument:ident: $kind:ty),*) $(-> $answer:ty)?;)*) => {$(
@@ -34,7 +34,6 @@ pub(crate) mod lanes {
 pub(crate) struct Log(Mutex<Vec<(u32, u32, u32)>>);
 
 impl Log {
-    /// Records the lanes that execute this together.
     #[track_caller]
     pub(crate) fn mark(&self, label: u32) {
         let mask = simt::active_mask();
@@ -45,7 +44,6 @@ impl Log {
         }
     }
 
-    /// Returns the events of `warp` in order: (label, mask).
     pub(crate) fn of_warp(&self, warp: u32) -> Vec<(u32, u32)> {
         let events = self.0.lock().expect("no lane panics with the log");
         events.iter().filter(|event| event.0 == warp).map(|event| (event.1, event.2)).collect()

@@ -1,5 +1,4 @@
-//! Device memory of a traced launch, with merging and encoding natively and by the kernels on simulated
-//! lanes.
+//! Device memory of a traced launch, merged and encoded natively and by the kernels on simulated lanes.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::collections::BTreeMap;
@@ -28,14 +27,12 @@ pub(crate) const LAUNCH: u32 = 7;
 /// Content of memory that was never written: not zero, as on a GPU.
 pub(crate) const UNTOUCHED: u32 = 0xcccc_cccc;
 
-/// 2 KiB, with the alignment of the longest reserved segments.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(C, align(2048))]
 struct Line([u32; 512]);
 
 const LINE: usize = size_of::<Line>();
 
-/// Device memory between two lines that must not be written.
 #[derive(Clone)]
 pub(crate) struct Guarded {
     lines: Vec<Line>,
@@ -64,7 +61,6 @@ impl Guarded {
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Returns the bytes. Asserts that the lines before and after them are untouched.
     pub(crate) fn contents(&mut self) -> Vec<u8> {
         let whole = self.lines.as_mut_ptr().expose_provenance();
         // SAFETY: the lines' bytes, all initialized; no kernel writes them now.
@@ -124,8 +120,7 @@ pub(crate) struct DeviceMemory {
     pub(crate) warps: u32,
     pub(crate) tracks: u32,
     pub(crate) block_threads: u32,
-    /// The warps that record: `warps` in number, in blocks of `block_threads` recording threads. `NONE`: all
-    /// warps.
+    /// The warps that record, in blocks of `block_threads` recording threads. `NONE`: all warps.
     pub(crate) chosen: ChosenWarps,
     pub(crate) logs: Guarded,
     pub(crate) chunks: Guarded,
@@ -135,7 +130,6 @@ pub(crate) struct DeviceMemory {
     classes: Guarded,
 }
 
-/// Writes logs of a launch as lanes do.
 pub(crate) struct LogWriter {
     memory: DeviceMemory,
     launch: LoggedLaunch,
@@ -162,7 +156,6 @@ impl LogWriter {
         Self { free: memory.claims_from(), memory, launch, entries, pointers, stopped: BTreeMap::new() }
     }
 
-    /// Reserves a segment for a lane that has no room.
     pub(crate) fn reserve(&mut self, stream: u32, lane: u32) {
         let head = self.launch.first_segment(stream, 0) as usize;
         let [next, link] = &mut self.pointers[(32 * stream + lane) as usize];
@@ -370,7 +363,6 @@ impl DeviceMemory {
         bytes.chunks(size_of::<WarpAccount>()).map(account).collect()
     }
 
-    /// Runs a traced kernel. Asserts that it writes only its own memory.
     pub(crate) fn record(&mut self, call: &KernelCall, recording: Recording, launch: Launch<'_>) {
         // SAFETY: all memory has the given sizes and outlives the launch.
         let launch = unsafe { launch.traced(self.launch_logs(), recording) };
@@ -384,7 +376,6 @@ impl DeviceMemory {
         assert!(untouched(&self.chunks.contents()), "a kernel encodes nothing");
     }
 
-    /// Finds classes with a table of this many slots, by the kernel or natively.
     pub(crate) fn find_classes(&mut self, slots: u32, by_kernel: bool) -> Vec<u32> {
         let streams = self.warps * self.tracks;
         self.classes = Guarded::new(4 * (streams + slots) as usize);
@@ -429,7 +420,6 @@ impl DeviceMemory {
     }
 
     fn round_by_kernels(&mut self, codec: CodecSpec) {
-        // Fewer blocks than streams, so that each merges several.
         let streams = self.warps * self.tracks;
         let mut table = self.merge_by_kernel(codec, streams.div_ceil(3), 32);
         let merged = self.claims();
@@ -451,7 +441,6 @@ impl DeviceMemory {
         self.encode_in_rounds(codec, |memory| memory.run_natively(codec, schedule))
     }
 
-    /// Runs one round without checking its results.
     pub(crate) fn run_natively(&mut self, codec: CodecSpec, schedule: Schedule) {
         let (pool, launch) = (self.pool(), self.logged_launch());
         // SAFETY: all memory has the given sizes, and nothing else uses it.
@@ -491,7 +480,6 @@ impl DeviceMemory {
         Encoded { streams: self.streams_of(&chunks, codec), chunks, rounds }
     }
 
-    /// Copies the chunks and the account of each class to all its streams.
     fn share(&mut self, chunks: &mut Vec<(ChunkHeader, Vec<u8>)>) {
         let (encoded, account) = (chunks.clone(), size_of::<WarpAccount>());
         let mut accounts = self.accounts.contents();
@@ -540,7 +528,6 @@ impl DeviceMemory {
             assert_eq!(header.sequence, in_chunks[number].0, "chunks of a stream are numbered one by one");
             in_chunks[number].0 += 1;
             in_chunks[number].1 += u64::from(header.events);
-            // For streams with very many events, checks only counts.
             let is_data = header.track != 0 && header.track == self.room.data_track;
             if in_chunks[number].1 < 1 << 20 && !is_data {
                 let to = &mut streams[number].events;
@@ -568,7 +555,6 @@ impl DeviceMemory {
     }
 }
 
-/// Asserts that each run of a chunk's events has a time.
 fn check_times(events: &[Event], times: &[u8]) {
     let tie = Tie::to(&SectionHeader::for_body(SectionKind::Frame, &[]));
     let section =

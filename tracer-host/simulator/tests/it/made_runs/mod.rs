@@ -22,8 +22,7 @@ impl Numbers {
     }
 }
 
-/// Returns the lanes of a warp with these numbers of runs. In each lane, the first run begins after `start`,
-/// and each further one 1 to `max_between` units after the previous one.
+/// In each lane, the first run begins after `start`, each further one 1 to `max_between` units later.
 pub(crate) fn lanes(
     numbers: &mut Numbers,
     lengths: &[usize],

@@ -61,7 +61,7 @@ fn key(logs: &Logs, by_kernel: bool) -> Option<Vec<[u32; 2]>> {
     Some(key)
 }
 
-/// Finds classes with tables of several sizes and encodes with them. Returns the numbers of encoded streams.
+/// Uses tables of several sizes. Returns the numbers of encoded streams.
 fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
     let memory: DeviceMemory = memory(streams, Room { times: false, ..room });
     let whole = memory.clone().encode_natively(codec, Schedule::Sequential);
@@ -94,7 +94,6 @@ fn check(streams: &[Logs], codec: CodecSpec, room: Room) -> Vec<usize> {
     encoded
 }
 
-/// Encodes 120 random streams for each seed, every fourth time in rounds.
 fn check_seeds(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut numbers = Numbers(5 + seed);

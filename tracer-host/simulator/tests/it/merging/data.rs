@@ -42,7 +42,6 @@ impl Logs {
     }
 }
 
-/// Returns device memory with an empty event track, followed by these logs.
 fn memory(streams: &[Logs], room: Room) -> DeviceMemory {
     let room = Room { data_track: 1, ..room };
     let warps = streams.len() as u32;
@@ -83,8 +82,7 @@ fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
     }
 }
 
-/// Copies logs into chunks. A case has the maximum entries of a log, the rarity of empty logs and the chunk
-/// size in bytes.
+/// A case has the maximum entries of a log, the rarity of empty logs and the chunk size in bytes.
 pub(super) fn check_copies(cases: &[(u64, u64, u32)]) {
     let mut numbers = Numbers(9);
     for (most, rarity, chunk_bytes) in cases.iter().copied() {
@@ -102,7 +100,6 @@ pub(super) fn check_copies(cases: &[(u64, u64, u32)]) {
             let by_kernels = memory(&streams, ample).encode_by_kernels(codec);
             native.assert_same(&by_kernels);
             assert_eq!((native.rounds.len(), by_kernels.rounds.len()), (1, 1));
-            // Nothing is merged, and no stretch waits.
             assert!(
                 native
                     .rounds

@@ -112,7 +112,6 @@ fn merge(memory: &DeviceMemory, codec: CodecSpec, threads: u32) -> Vec<Merged> {
     merged
 }
 
-/// Encodes natively and by the kernels, and asserts equal results.
 fn encode(memory: &DeviceMemory, codec: CodecSpec) -> Encoded {
     let native = memory.clone().encode_natively(codec, Schedule::Sequential);
     let kernels = memory.clone().encode_by_kernels(codec);
@@ -123,7 +122,6 @@ fn encode(memory: &DeviceMemory, codec: CodecSpec) -> Encoded {
     native
 }
 
-/// Merges logs and compares with the expected results, with and without times.
 fn check(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec<Merged> {
     check_as(streams, codec, Room { times: false, ..room }, threads);
     check_as(streams, codec, Room { times: true, ..room }, threads)
@@ -189,7 +187,6 @@ fn one_log_is_taken_as_it_is() {
 fn check_lengths(is_part: bool) {
     let mut numbers = Numbers(2);
     let mut streams = Vec::new();
-    // For a warp and for a block.
     for runs in [1, 2, 3, 15, 16, 17, 100] {
         streams.push(logs(&mut numbers, &[runs; LANES], 1 << 20, 64));
     }
@@ -245,7 +242,6 @@ fn entries_without_a_run_are_passed_over() {
     let gap = |time| MadeRun { mask: 77, location: 0, count: 0, time };
     let empty = |length: u64| (0..length).map(gap).collect::<Vec<_>>();
     let mut streams = vec![Logs::new(vec![empty(3); LANES]), Logs::new(vec![empty(20); LANES])];
-    // One log with only gaps, next to others; and gaps at the end.
     let mut logs = logs(&mut numbers, &[30; 5], 0, 10);
     logs.lanes[6] = empty(50);
     logs.lanes[2].extend(empty(9).into_iter().map(|run| MadeRun { time: run.time + 1000, ..run }));
@@ -304,7 +300,6 @@ fn from_the_first_loss_on_all_is_lost() {
         let whole = logs(&mut numbers, &lengths, (1 << 32) - 1000, 50);
         let mut times: Vec<_> = whole.lanes.iter().flatten().map(|run| run.time).collect();
         times.sort_unstable();
-        // Before all, at some run, after all.
         for from in [0, times[0], times[times.len() / 2], times[times.len() - 1], times[times.len() - 1] + 1]
         {
             let mut logs = whole.clone();
@@ -341,7 +336,6 @@ fn what_finds_no_chunk_waits_and_what_fits_nowhere_is_lost() {
     assert_eq!((few[1].runs.len(), few[1].attempted, few[1].lost), (0, second.1, second.1));
     assert_eq!((&few[2].runs, few[2].lost), (&third.0, 0));
     encode(&short, PREDICT);
-    // Room for one of the first two at a time: the other one waits.
     let whole = encode(&memory(&streams, ROOM), PREDICT);
     let in_turn = encode(&memory(&streams, Room { merged: 1700, ..ROOM }), PREDICT);
     in_turn.assert_same(&whole);
@@ -380,13 +374,11 @@ fn a_run_that_fits_into_no_chunk_makes_one_stretch_of_all() {
     // With ecl it may be too long; with predict the counts of large chunks may be too high.
     for (codec, chunk_bytes) in [(ECL, 1024), (CodecSpec::Raw, 4096), (PREDICT, 64 << 10)] {
         let room = Room { chunk_bytes, chunks: (64 << 20) / chunk_bytes, merged: 1 << 12, ..ROOM };
-        // 300 long raw runs do not fit.
         let found = &merge(&memory(std::slice::from_ref(&logs), room), codec, 128)[0];
         assert_eq!(found.stretches, [940]);
         assert_eq!((&found.runs, found.attempted, found.lost), (&logs.expected().0, logs.expected().1, 0));
         encode(&memory(std::slice::from_ref(&logs), room), codec);
     }
-    // In small chunks, counts do not matter.
     assert!(check(&[logs], PREDICT, ROOM, 128)[0].stretches.len() > 1);
 }
 
@@ -422,8 +414,7 @@ fn logs_that_are_damaged_lead_nowhere() {
         let mut damaged = whole.clone();
         let mut bytes = damaged.logs.contents();
         for _ in 0..20 {
-            // Overwrites links, runs and ends: with positions outside of memory, in other logs, and
-            // backwards.
+            // Overwrites links, runs and ends: outside of memory, in other logs, and backwards.
             let entry = numbers.below(entries.into());
             let near = (entry + 64).saturating_sub(numbers.below(128)) / 8 * 8;
             let word = [u32::MAX, 0, near as u32, numbers.below(1 << 13) as u32][numbers.below(4) as usize];
@@ -431,7 +422,6 @@ fn logs_that_are_damaged_lead_nowhere() {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         damaged.logs.write(&bytes);
-        // `merge` checks that nothing else is written.
         merge(&damaged, PREDICT, 128);
         damaged.run_natively(PREDICT, Schedule::Parallel);
     }

@@ -15,7 +15,6 @@ use warptrace_format::chosen::ChosenWarps;
 pub(crate) const LAUNCH: u32 = 9;
 const UNTOUCHED: u64 = 0xcccc_cccc_cccc_cccc;
 
-/// Aligned words of memory, between guard words that must not be written.
 struct Words {
     all: Vec<AtomicU64>,
     first: usize,
@@ -203,7 +202,6 @@ impl Host {
         }
     }
 
-    /// Gives free segments to the next tickets, at most `most`.
     pub(crate) fn give(&mut self, most: u32) {
         for _ in 0..most {
             let slot = (self.next_ticket % u64::from(self.room.slots)) as usize;
@@ -243,7 +241,6 @@ impl Host {
         (self.state.words()[0].load(Acquire), gave_up[0] != 0)
     }
 
-    /// Returns the number of tickets whose holder has written to its segment.
     pub(crate) fn claimed(&self) -> usize {
         self.runs.len() + self.given.iter().flatten().filter(|given| given.owner.is_some()).count()
     }
@@ -252,7 +249,6 @@ impl Host {
         self.lost.words().iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// Returns the runs read so far. Asserts that memory outside of the launch's was not written.
     pub(crate) fn runs(&self) -> Runs {
         for words in [&self.segments, &self.queue, &self.state, &self.lost, &self.ended] {
             words.check_guards();

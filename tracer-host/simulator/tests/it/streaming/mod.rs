@@ -17,9 +17,8 @@ const THREADS: u32 = 40;
 const RAW: Recording = Recording { counting: Counting::Never, ..Recording::DEFAULT };
 const DUAL: Recording = Recording { dual: true, ..RAW };
 const COUNTED: Recording = Recording { dual: true, counting: Counting::All, ..RAW };
-/// Maximum wait of lanes that must not lose events, in nanoseconds.
+/// Maximum waits in nanoseconds: of lanes that must not lose events, and of lanes that must.
 const PATIENT: u64 = u64::MAX;
-/// Maximum wait of lanes that must lose events, in nanoseconds.
 const IMPATIENT: u64 = 1_000_000;
 
 fn launch(blocks: u32, seed: u64, interaction: Interaction) -> Launch<'static> {
@@ -30,7 +29,6 @@ fn lanes(warp: u32) -> u32 {
     if warp.is_multiple_of(2) { 32 } else { THREADS - 32 }
 }
 
-/// Returns the runs of a launch with kept logs and enough memory.
 fn kept(call: &KernelCall, blocks: u32, recording: Recording, launch: Launch<'_>) -> Runs {
     let warps = 2 * blocks;
     let room = crate::device_memory::Room { claimable: 1 << 18, ..AMPLE };
@@ -115,8 +113,7 @@ fn events(runs: &Runs, stream: u32) -> u64 {
     of_stream.flat_map(|(_, runs)| runs).map(|run| u64::from(run.count)).sum()
 }
 
-/// Asserts that the recorded runs are a subsequence of `whole` and all others are counted as lost. Returns
-/// the number of lost events.
+/// Asserts that the recorded runs are a subsequence of `whole`. Returns the number of lost events.
 fn check_part(host: &Host, whole: &Runs) -> u64 {
     let found = host.runs();
     for (of, runs) in &found {
@@ -130,7 +127,6 @@ fn check_part(host: &Host, whole: &Runs) -> u64 {
     host.lost().iter().sum()
 }
 
-/// Streams a launch through memory of all sizes and compares with kept logs.
 fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction: Interaction) {
     let warps = 2 * blocks;
     let open = THREADS * recording.tracks() * if interaction == Interaction::Global { blocks } else { 2 };
@@ -150,7 +146,6 @@ fn check_same(call: &KernelCall, blocks: u32, recording: Recording, interaction:
     }
 }
 
-/// Returns a kernel of this file for one thread.
 fn thread(call: &KernelCall) -> &(dyn Fn() + Send + Sync) {
     // SAFETY: no argument of these kernels is memory.
     unsafe { call.thread() }

@@ -7,8 +7,7 @@ fn check_beginnings(found: &Encoded, whole: &Encoded) -> u64 {
     check_part(found, whole, |all, events| all.starts_with(events))
 }
 
-/// Asserts that each warp's recorded events satisfy `is_part` and all others are counted as lost. Returns the
-/// number of lost events.
+/// Returns the number of lost events. Asserts that each warp's recorded events satisfy `is_part`.
 fn check_part(found: &Encoded, whole: &Encoded, is_part: impl Fn(&[Event], &[Event]) -> bool) -> u64 {
     assert_eq!(found.streams.len(), whole.streams.len());
     for (number, (stream, all)) in found.streams.iter().zip(&whole.streams).enumerate() {
@@ -70,7 +69,6 @@ pub(super) fn check_rings(is_part: bool) {
                 fewer = recorded;
                 some += u32::from(lost > 0);
                 none += u32::from(lost == 0);
-                // Rounds give the same result.
                 let room = Room { chunks: 9, merged: 32 * entries, ..AMPLE.rings(entries) };
                 let in_rounds = record(call, 2, room, recording, in_turn(2));
                 in_rounds.assert_same(&found);
@@ -125,6 +123,5 @@ fn a_stream_that_fits_into_no_memory_to_be_merged_in_is_lost_and_counted() {
     let attempted: u64 = whole.streams.iter().map(|stream| stream.account.attempted).sum();
     assert_eq!((lost[0], lost[6], rounds[6]), (attempted, 0, 1));
     assert!(lost.is_sorted_by(|a, b| a >= b), "{lost:?}");
-    // If memory is almost sufficient, two rounds suffice.
     assert_eq!((lost[5], rounds[5]), (0, 2));
 }

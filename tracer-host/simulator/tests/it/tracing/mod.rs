@@ -36,7 +36,6 @@ impl Recording {
 const RAW: Recording = Recording { codec: CodecSpec::Raw, dual: false, counting: Counting::Never };
 const DUAL: Recording = Recording { codec: PREDICT, dual: true, counting: Counting::Never };
 
-/// Runs `call` in `blocks` blocks and returns the device memory.
 fn logged(
     call: &KernelCall,
     blocks: u32,
@@ -50,8 +49,7 @@ fn logged(
     memory
 }
 
-/// Runs `call` and merges and encodes natively. Asserts that kernels on simulated lanes make the same chunks
-/// and accounts.
+/// Merges and encodes natively. Asserts that kernels on simulated lanes make the same chunks and accounts.
 fn record(call: &KernelCall, blocks: u32, room: Room, recording: Recording, launch: Launch<'_>) -> Encoded {
     let mut memory = logged(call, blocks, room, recording, launch);
     let mut again = memory.clone();
@@ -64,7 +62,6 @@ fn record(call: &KernelCall, blocks: u32, room: Room, recording: Recording, laun
     native
 }
 
-/// Runs one warp after the other, in a fixed order.
 fn in_turn(blocks: u32) -> Launch<'static> {
     Launch::new([blocks, 1, 1], [THREADS, 1, 1]).threads(1)
 }
@@ -115,12 +112,10 @@ fn expected_loops(times: u32, warp: u32) -> Vec<Event> {
     events
 }
 
-/// Returns the locations of a lane's events, in order.
 fn of_lane(events: &[Event], lane: u32) -> Vec<u16> {
     events.iter().filter(|event| event.mask >> lane & 1 != 0).map(|event| event.location).collect()
 }
 
-/// Asserts that nothing is lost and each lane's events equal `expected`.
 fn check_lanes(found: &Encoded, warps: u32, expected: impl Fn(u32, u32) -> Vec<u16>) {
     for (number, stream) in found.streams.iter().enumerate() {
         let warp = number as u32 % warps;
@@ -132,7 +127,6 @@ fn check_lanes(found: &Encoded, warps: u32, expected: impl Fn(u32, u32) -> Vec<u
     }
 }
 
-/// Asserts that nothing is lost and each warp's events equal `expected`.
 fn check_whole(found: &Encoded, warps: u32, expected: impl Fn(u32) -> Vec<Event>) {
     for (number, stream) in found.streams.iter().enumerate() {
         let expected = expected(number as u32 % warps);
@@ -194,7 +188,6 @@ fn a_pool_too_small_takes_several_rounds() {
     for chunks in [1, 5, 11, 12] {
         let found = record(&call, 6, Room { chunks, ..room }, RAW, in_turn(6));
         found.assert_same(&whole);
-        // Each warp needs one chunk.
         assert_eq!(found.rounds.len(), 12_usize.div_ceil(chunks as usize));
     }
 }
