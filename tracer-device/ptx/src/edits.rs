@@ -154,7 +154,6 @@ mod tests {
 
     #[test]
     fn spans_outside_the_text_are_refused() {
-        // Beyond the end, within a character, end before start.
         for span in [Span::new(3, 5), Span::new(9, 9), Span::new(1, 1), Span::new(2, 0)] {
             let mut edits = Edits::new();
             edits.replace(span, "x");

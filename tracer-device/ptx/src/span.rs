@@ -84,7 +84,6 @@ mod tests {
         assert_eq!(Position::new(text, 0), Position { line: 1, column: 1 });
         let x = text.find('x').expect("x is there");
         assert_eq!(Position::new(text, x), Position { line: 2, column: 4 });
-        // Within γ, and beyond the end.
         assert_eq!(Position::new(text, x - 2), Position { line: 2, column: 2 });
         assert_eq!(Position::new(text, 1000), Position { line: 3, column: 1 });
     }

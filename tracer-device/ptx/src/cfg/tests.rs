@@ -83,7 +83,6 @@ fn tables_give_one_edge_a_block() {
     let body = "T: .branchtargets A, B, A, C; @%p brx.idx %r1, T; trap; A: B: exit; C: ret;";
     with_cfg(body, |_, cfg| {
         let cfg = cfg.expect("all labels are there");
-        // A and B belong to one block.
         assert_eq!(edges(&cfg), "0>2,3,1 1> 2> 3>");
         assert_eq!(cfg.successors(0)[0].kind, EdgeKind::Indexed);
         assert_eq!(cfg.predecessors(2), [0]);
@@ -104,7 +103,6 @@ fn entries_come_before_all_that_a_block_does() {
 
 #[test]
 fn comments_between_labels_are_code() {
-    // The path from A passes the marker; a branch to B does not.
     assert_eq!(edges_of("@%p bra B; A: // mark\n B: @%p bra A; ret;"), "0>2,1 1>2 2>1,3 3>");
     assert_eq!(edges_of("@%p bra B; A: .loc 1 2 3\n B: @%p bra A; ret;"), "0>1,1 1>1,2 2>");
 }
@@ -144,7 +142,6 @@ fn labels_are_looked_up_from_the_inside() {
         let label = body.statement_at(cfg.blocks()[to].entry - 1).expect("the entry is behind a label");
         assert_eq!(body.statements[label].depth, 1);
     });
-    // From an outer scope: the only label of that name in the function.
     assert_eq!(edges_of("bra M; { M: exit; }"), "0>1 1>");
 }
 

@@ -3,7 +3,6 @@
 use super::tests::{launch, value};
 use super::{Fault, InterpretError, Schedule};
 
-/// Returns the `%r3` that one thread stores.
 fn word(body: &str) -> u64 {
     value(&format!("{body}\n\tcvt.u64.u32 %rd2, %r3;"))
 }
@@ -126,7 +125,6 @@ fn lanes_that_never_come_are_a_deadlock() {
     let body = "\tsetp.lt.u32 %p1, %t, 11;\n\t@%p1 bra $low;\n\tbar.sync 0;\n$low:\n\tbar.warp.sync -1;";
     let found = launch(body, 32, &mut Schedule::switches(&[], false)).map(|_| ());
     assert_eq!(found, Err(InterpretError::Deadlock));
-    // Lanes that have ended are not waited for.
     let body = "\tsetp.lt.u32 %p1, %t, 11;\n\t@%p1 exit;\n\tbar.warp.sync -1;";
     for seed in 0..20 {
         assert!(launch(body, 32, &mut Schedule::random(seed)).is_ok(), "{seed}");

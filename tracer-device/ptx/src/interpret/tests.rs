@@ -74,7 +74,6 @@ fn launch_with_host(
     Ok((words.map(|word| u64::from_le_bytes(word.try_into().expect("8 bytes"))).collect(), observed))
 }
 
-/// Returns the `%rd2` that one thread stores.
 pub(super) fn value(body: &str) -> u64 {
     let body = format!("{body}\n\tst.global.u64 [%rd1], %rd2;");
     launch(&body, 1, &mut Schedule::switches(&[], false)).expect("the kernel runs").0[0]
@@ -175,7 +174,6 @@ $five:
         masks.sort_unstable();
         (words, masks)
     };
-    // Lanes that do not branch run to their end first.
     let (words, split) = masks(&mut Schedule::switches(&[], false));
     assert_eq!(split, [(0, 0x1f), (0, 0xffff_ffe0), (1, 0xff)]);
     assert_eq!((words[0], words[5], words[32]), (0x1f_0000_001f, 0xffff_ffe0, 0xff));

@@ -235,7 +235,6 @@ ret;\n}}"
         }
         let still = "st.f32 [%rd1], %f1; bar.sync 0; $UNUSED: nanosleep.u32 %r1; st.f32 [%rd1+4], %f1;";
         assert_eq!(derived(still), [(2, 1, 4, false)]);
-        // With predicates.
         let guards =
             "@%p1 ld.f32 %f1, [%rd1]; ld.f32 %f1, [%rd1]; @!%p1 ld.f32 %f1, [%rd1]; @%p2 ld.f32 %f1, [%rd1];
             @%p1 ld.f32 %f1, [%rd1+4]; ld.f32 %f1, [%rd1+8]; @!%p1 ld.f32 %f1, [%rd1+12];

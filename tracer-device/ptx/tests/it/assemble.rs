@@ -6,7 +6,6 @@ use warptrace_ptx::{Cfg, Edits, FunctionKind, Module};
 use crate::STORE;
 use crate::stored_code::CodeStore;
 
-/// Name, text and architecture to assemble for: the text's, or the oldest that the assembler supports.
 const TEXTS: [(&str, &str, &str); 7] = [
     ("nvcc", include_str!("../golden/nvcc.ptx"), "sm_75"),
     ("nvcc-lineinfo", include_str!("../golden/nvcc-lineinfo.ptx"), "sm_90"),

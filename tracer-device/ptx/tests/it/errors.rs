@@ -8,7 +8,6 @@ fn message(text: &str) -> String {
     Module::parse(text).expect_err("it is no PTX").to_string()
 }
 
-/// Checks the messages for texts, with the expected line and column.
 fn check(header: &str, cases: &[(&str, [usize; 2], &str)]) {
     for (text, [line, column], says) in cases {
         let expected = format!("PTX line {line}, column {column}: {says}");
@@ -62,7 +61,6 @@ fn what_is_wrong_is_named() {
             (".entry k() { @ret; }", [3, 18], "found `;`, expected an instruction"),
         ],
     );
-    // Long texts are shortened on a character boundary.
     let long = message(&format!("{HEADER}{}", "β".repeat(500)));
     assert!(long.contains(&format!("found `{}...`", "β".repeat(40))), "{long}");
 }

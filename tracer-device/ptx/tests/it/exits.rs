@@ -4,7 +4,6 @@ use warptrace_ptx::splice::{Options, Recording, splice};
 
 const HEAD: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()";
 
-/// Splices a kernel with this body; returns the untraced and the traced kernel.
 fn spliced(body: &str) -> (String, String) {
     let text = format!("{HEAD} {{ .reg .pred %p; {body} }}");
     let options =

@@ -18,7 +18,6 @@ macro_rules! texts {
     };
 }
 
-/// Name, text and architecture to assemble for.
 const TEXTS: [(&str, &str, &str); 14] = texts! {
     "data/foreign/flow.ptx", "sm_90";
     "data/foreign/flow-lineinfo.ptx", "sm_90";
@@ -74,7 +73,6 @@ fn all_functions_of_compilers_are_marked() {
     }
 }
 
-/// Returns the numbers of points, implied points and counted points.
 fn counts(text: &str, points: Points) -> (usize, usize, usize) {
     let marked = marked(text, points);
     let implied = marked.implied.iter().map(|implied| implied.points.len()).sum();
@@ -165,10 +163,8 @@ fn parameters_lie_as_the_source_says() {
             marked.kernels.iter().find(|kernel| kernel.name.contains(name)).expect("the kernel is there");
         kernel.parameters.iter().map(|param| (param.size, param.align, param.offset)).collect()
     };
-    // Five floats, a pointer, a char and a short.
     assert_eq!(layout("scaleIfLi5"), [(20, 4, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
     assert_eq!(layout("scaleIdLi3"), [(24, 8, 0), (8, 8, 24), (1, 1, 32), (2, 2, 34)]);
-    // A struct of a char, three doubles and an int; then a pointer.
     assert_eq!(layout("3big"), [(40, 8, 0), (8, 8, 40)]);
     assert_eq!(layout("empty"), []);
 }
@@ -225,7 +221,6 @@ pub(crate) fn check_machine_code(store: &CodeStore) {
             (Points::Branches, RECORDINGS[0]),
             (Points::Loops, RECORDINGS[2]),
         ];
-        // Assembling takes long.
         let some = if name.starts_with("data") && !name.contains('-') { &all[..] } else { &all[..1] };
         for (points, recording) in some.iter().copied() {
             let spliced = spliced(&marked(&text, points), recording);

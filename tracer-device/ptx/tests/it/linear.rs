@@ -1,6 +1,5 @@
-//! Large texts that a careless parser handles in quadratic time. Each takes milliseconds here. A quadratic
-//! step would take minutes for a megabyte, and seconds for an eighth of it. The limits are on processor time,
-//! which other programs do not affect.
+//! Large texts that a careless parser handles in quadratic time: minutes for a megabyte instead of
+//! milliseconds. The limits are on processor time, which other programs do not affect.
 
 use std::time::Duration;
 

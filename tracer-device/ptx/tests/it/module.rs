@@ -108,7 +108,6 @@ fn markers_are_comments_where_inline_assembly_wrote_them() {
         ids.sort_unstable();
         ids
     };
-    // The loop of `mix` is unrolled by eight; the remainder loop occurs once.
     assert_eq!(markers("mix"), [1; 9]);
     let mut table = markers("table");
     table.dedup();
@@ -139,7 +138,6 @@ fn calls_find_definitions_through_prototypes_and_aliases() {
     assert!(module.functions[index("callee")].body.is_some());
     assert!(graph.calls(index("callee")).indirect);
     assert_eq!(graph.reachable(kernel), [index("callee"), index("other"), index("outside")].into());
-    // Recursion: the function reaches itself.
     assert_eq!(graph.reachable(index("other")), [index("other")].into());
     assert!(!graph.reachable(kernel).contains(&kernel));
 }

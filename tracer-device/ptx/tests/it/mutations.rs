@@ -47,7 +47,6 @@ const PIECES: [&str; 30] = [
     "\0",
 ];
 
-/// A mutation: removes some bytes at an offset and inserts a token and a part of the text.
 #[derive(Debug, Clone)]
 struct Damage {
     at: Index,

@@ -57,7 +57,6 @@ fn a_block_has_the_line_of_the_branch_at_which_lanes_diverge() {
         marked.points.iter().map(|it| (it.kind, it.source.as_ref().map_or(0, |at| at.line))).collect()
     };
     let [entry, body, block] = [PointKind::Entry, PointKind::LoopBody, PointKind::Block];
-    // The last block ends with a return of all lanes.
     assert_eq!(lines(Points::Blocks), [(entry, 4), (body, 6), (block, 7)]);
     assert_eq!(lines(Points::Loops), [(entry, 3), (body, 5)]);
 }
@@ -107,7 +106,6 @@ fn what_a_table_leads_to_has_points() {
         "mov.u32 %r1, 1;\nT: .branchtargets A, B, A;\n@%p1 brx.idx %r1, T;\nret;\nA: ret;\nDEAD: mov.u32 %r1, 2;\nB: exit;",
     );
     let blocks: Vec<usize> = marked(&text, Points::Blocks).points.iter().map(|point| point.block).collect();
-    // Block 3 is unreachable.
     assert_eq!(blocks, [0, 1, 2, 4]);
     assert!(marked(&text, Points::Blocks).text.contains("T: .branchtargets A, B, A;\n@%p1 brx.idx"));
     assert_eq!(kinds(&marked(&text, Points::Branches)), [PointKind::Entry]);
@@ -251,7 +249,6 @@ fn points_that_the_source_names_are_there_whatever_is_asked_for() {
         }
         assert!(marked.points.iter().all(|point| !point.counted) && marked.implied.is_empty());
     }
-    // A comment without a name is not a point.
     let marked = marked(&kernel("\t// WARPTRACE \n\tret;"), Points::Blocks);
     assert_eq!(kinds(&marked), [PointKind::Entry]);
 }

@@ -73,7 +73,6 @@ fn an_address_that_the_kernel_does_not_call_stays_that_of_the_function() {
 fn a_call_by_a_second_name_records_too() {
     let text = format!("{FUNCTION}.func g();\n.alias g, f;\n.visible .entry k() {{ call g, (); ret; }}");
     assert!(copy(&text, "k").contains("call f$traced, ();"));
-    // A function that is reached only by its alias is traced too.
     let text =
         text.replace(".visible .entry k() { call g", ".func h() { call g, (); ret; }\n.entry k() { call h");
     let spliced = spliced(&text, &Options::default()).expect("it can be spliced").text;

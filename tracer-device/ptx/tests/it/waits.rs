@@ -19,7 +19,6 @@ fn names(marked: &Marked) -> Vec<(PointKind, &str)> {
     marked.points.iter().skip(1).map(|point| (point.kind, point.name.as_deref().unwrap_or(""))).collect()
 }
 
-/// Returns the marked body without the declarations and the entry's marker.
 fn body(marked: &Marked) -> Vec<&str> {
     let (_, body) = marked.text.split_once("%rd<9>;\n").expect("the declarations are there");
     body.lines().map(str::trim).filter(|line| !matches!(*line, "" | "}" | "// warptrace.loc 1")).collect()
@@ -187,7 +186,6 @@ fn the_barrier_and_its_phase_are_said_as_far_as_the_text_tells() {
             "?",
         ),
         (wait("%rd1", "%r5"), "mbarrier ?", "?"),
-        // Written twice.
         (format!("\tmov.u32 %r1, a;\n\tmov.u32 %r1, b;\n{}", wait("%r1", "1")), "mbarrier ?", "1"),
         ("\tmbarrier.try_wait.shared.b64 %p1, [full], %rd2;\n\tret;".to_owned(), "mbarrier full", "?"),
     ];
@@ -216,7 +214,6 @@ fn a_wait_for_groups_is_for_the_copies_that_were_committed_in_them() {
     // The second wait is not for the copies of the first.
     let again = [COPY, COMMIT, "cp.async.wait_group 0;", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
     assert_eq!(copies(&again), [(vec![0], true), (vec![3], true)]);
-    // Nothing is committed.
     assert_eq!(copies(&[COPY, wait, "ret;"]), [(vec![], false)]);
     // A pipeline: the first iterations wait for copies before the loop, later ones for copies in the loop.
     let turn = [COPY, COMMIT, COPY, COMMIT, "L:", wait, COPY, COMMIT, "@%p1 bra L;", "ret;"];
@@ -224,7 +221,6 @@ fn a_wait_for_groups_is_for_the_copies_that_were_committed_in_them() {
     // One path issues fewer copies.
     let ways = ["@%p1 bra S;", COPY, "S:", COPY, COMMIT, "cp.async.wait_group 0;", "ret;"];
     assert_eq!(copies(&ways), [(vec![1, 3], false)]);
-    // An unknown number.
     assert_eq!(copies(&[COPY, COMMIT, "cp.async.wait_group N;", "ret;"]), [(vec![0], false)]);
 }
 

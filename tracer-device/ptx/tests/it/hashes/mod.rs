@@ -32,7 +32,6 @@ const RECORDINGS: [(&str, Counting, bool); 6] = [
     ("counted+dual", Counting::All, true),
 ];
 
-/// Selection of the ways to splice texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ways {
     All,
@@ -52,8 +51,7 @@ impl Ways {
     }
 }
 
-/// Splices texts. Returns a line for each way: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`, for all texts
-/// together.
+/// Returns a line for each way, for all texts together: `NAME PLACEMENT POLICY OPTIONS HASH BYTES`.
 pub(crate) fn of_spliced(name: &str, texts: &[&str], ways: Ways) -> Vec<String> {
     let mut lines = Vec::new();
     let mut number = 0;
@@ -102,15 +100,11 @@ pub(crate) fn hash(text: &str) -> String {
     format!("{:08x} {}", crc32fast::hash(text.as_bytes()), text.len())
 }
 
-/// Returns true if golden files are to be written.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os(OVERWRITE).is_some_and(|value| value == "1")
 }
 
-/// Compares lines with a golden file, or writes the file if requested.
-///
-/// # Panics
-/// If they differ. The message gives the lines and what to do.
+/// Compares lines with a golden file, or writes the file if requested. Panics if they differ.
 pub(crate) fn check(path: &Path, lines: &[String], ways: Ways) {
     if overwrites() {
         if ways == Ways::All {
@@ -120,7 +114,6 @@ pub(crate) fn check(path: &Path, lines: &[String], ways: Ways) {
     }
     let golden = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let now: BTreeSet<&str> = lines.iter().map(String::as_str).collect();
-    // The line without its hash and length.
     let name = |line: &str| line.rsplitn(3, ' ').last().unwrap_or_default().to_owned();
     let names: BTreeSet<String> = now.iter().map(|line| name(line)).collect();
     let is_of_now = |line: &&str| ways == Ways::All || names.contains(&name(line));

@@ -18,8 +18,7 @@ fn after(location: u16, count: u32) -> After {
     After { location, count: NonZeroU32::new(count).expect("visits are counted from 1") }
 }
 
-/// Returns the splicings without counted loops, and without marks, because marks also count unrecorded
-/// events. A part of the cases uses every fourth.
+/// Without marks, which also count unrecorded events. A part of the cases uses every fourth splicing.
 fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Iterator<Item = Splicing> {
     splicings(placement, calls)
         .filter(|splicing| splicing.recording.counting != Counting::All && !splicing.marks)
@@ -27,15 +26,14 @@ fn without_counts(extent: Extent, placement: Placement, calls: bool) -> impl Ite
         .step_by(if extent == Extent::Full { 1 } else { 4 })
 }
 
-/// Locations that lanes visit often, rarely, several times at one marker, in a function, and never. A part of
-/// the cases uses every fourth.
+/// Locations visited often, rarely, several times at one marker, in a function, and never.
 fn cases(extent: Extent) -> impl Iterator<Item = After> {
     let locations = [(1, 1), (1, 3), (50, 2), (3, 1), (2, 3), (41, 4), (60, 1), (20, 5), (77, 1)];
     let step = if extent == Extent::Full { 1 } else { 4 };
     locations.into_iter().step_by(step).map(|(location, count)| after(location, count))
 }
 
-/// Runs each case; returns the numbers of recorded events and of groups' arrivals at markers.
+/// Returns the numbers of recorded events and of groups' arrivals at markers.
 fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (u64, u64) {
     let (mut recorded, mut all) = (0, 0);
     for (number, splicing) in (0..).zip(without_counts(extent, placement, calls)) {
@@ -43,7 +41,6 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (
             let logs = if ring { LogKind::Ring } else { LogKind::Kept };
             let recording = Recording { logs, after: Some(after), ..splicing.recording };
             let shape = shape(number + case, 1 << 12);
-            // Some launches choose a single block.
             let chosen = ChosenWarps { blocks: 1, ..ChosenWarps::all(1, shape.block_warps()) };
             let chosen = (case % 3 == 0).then_some(chosen);
             let shape = if ring {
@@ -53,7 +50,6 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, ring: bool) -> (
             };
             let traced = Traced::spliced(splicing, recording, chosen);
             let mix = traced.mix(48, (number + case) % 2 == 0, case % 2 == 0);
-            // Compares logs and results with the lanes' programs.
             let outcome = traced.check(100 * number + case, mix, shape);
             assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
             let entries = outcome.tracks[0].iter().flat_map(|track| &track.entries);
@@ -81,7 +77,6 @@ fn check_recorded(extent: Extent) {
         (Placement::Local, false),
     ] {
         let (recorded, all) = check_all(extent, placement, calls, false);
-        // The test requires both recorded and unrecorded events.
         let share = recorded as f64 / all as f64;
         assert!(
             all > extent.least(10_000) && (0.1..0.9).contains(&share),

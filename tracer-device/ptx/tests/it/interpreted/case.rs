@@ -100,7 +100,6 @@ pub(crate) struct Traced {
 
 pub(crate) struct Outcome {
     pub(crate) observed: Observed,
-    /// Tracks of the warps, by track number.
     pub(crate) tracks: Vec<Vec<Track>>,
     pub(crate) spans: Vec<WarpSpan>,
     /// Entries that the launch reserved or tried to reserve.
@@ -112,7 +111,6 @@ impl Traced {
         Self::spliced(splicing, splicing.recording, None)
     }
 
-    /// Makes a copy with ring logs. With `chosen` it chooses the warps that record.
     pub(crate) fn ring(splicing: Splicing, chosen: Option<ChosenWarps>) -> Self {
         Self::spliced(splicing, Recording { logs: LogKind::Ring, ..splicing.recording }, chosen)
     }
@@ -151,14 +149,12 @@ impl Traced {
         1 + u32::from(self.splicing.recording.dual)
     }
 
-    /// Runs random lists in random order and checks the outcome.
     pub(crate) fn check(&self, seed: u64, mix: Mix, shape: Shape) -> Outcome {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let threads = program::lanes(&mut random, mix, shape.threads() * shape.blocks());
         self.check_threads(seed, &threads, shape)
     }
 
-    /// Runs lists in random order and checks the outcome.
     pub(crate) fn check_threads(&self, seed: u64, threads: &[Lane], shape: Shape) -> Outcome {
         let untraced = self.untraced(threads, shape, &mut Schedule::random(seed ^ 1));
         let outcome = self.traced(threads, shape, &mut Schedule::random(seed));
@@ -180,7 +176,6 @@ impl Traced {
         outcome
     }
 
-    /// Runs the original kernel and checks its results against the lists.
     pub(crate) fn untraced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Observed {
         let mut memory = inputs(threads);
         let launch = launch("walk", shape, 0, parameters());
@@ -189,7 +184,6 @@ impl Traced {
         observed
     }
 
-    /// Runs the traced kernel and checks its results against the lists.
     pub(crate) fn traced(&self, threads: &[Lane], shape: Shape, schedule: &mut Schedule) -> Outcome {
         let layout = self.layout(shape);
         let mut memory = inputs(threads);
@@ -201,7 +195,6 @@ impl Traced {
         Outcome { observed, tracks, spans, claimed }
     }
 
-    /// Runs the traced kernel with its additional parameter and checks its results.
     pub(crate) fn run(
         &self,
         parameter: Vec<u8>,
@@ -257,8 +250,7 @@ impl Traced {
         layout
     }
 
-    /// Returns for each warp its index among the recording warps (if it records), the expected record, and
-    /// its threads.
+    /// For each warp: its index among the recording warps, if it records, the expected record, its threads.
     pub(crate) fn warps<'a>(
         &'a self,
         threads: &'a [Lane],
@@ -288,7 +280,6 @@ impl Traced {
         })
     }
 
-    /// Compares the logs with the lists and with the markers that the interpreter observed.
     pub(crate) fn check_outcome(&self, threads: &[Lane], shape: Shape, outcome: &Outcome) {
         let clock = time(shape.clock);
         if self.recording.spans {
@@ -402,7 +393,6 @@ fn is_end(whole: &[ModelRun], end: &[ModelRun]) -> bool {
     is_beginning(&reversed(whole), &reversed(end))
 }
 
-/// Converts a clock to units of recorded time.
 pub(crate) fn time(clock: u64) -> u32 {
     (clock >> 4) as u32
 }

@@ -35,7 +35,6 @@ fn choices(extent: Extent, number: u64, shape: Shape) -> Vec<ChosenWarps> {
     }
 }
 
-/// Runs each choice with this many segments.
 fn check_all(extent: Extent, placement: Placement, calls: bool, segments: u32) {
     let (mut chosen_warps, mut others) = (0, 0);
     for (number, splicing) in extent.choose(splicings(placement, calls)) {
@@ -44,7 +43,6 @@ fn check_all(extent: Extent, placement: Placement, calls: bool, segments: u32) {
             assert!(chosen.fits(shape.blocks(), shape.block_warps()));
             let traced = Traced::choosing(splicing, false, chosen);
             let mix = traced.mix(8 + 8 * (number % 5) as usize, number % 2 == 0, number % 3 != 0);
-            // Compares logs, results and marks with the lanes' programs.
             let outcome = traced.check(number, mix, shape);
             assert!(outcome.tracks.iter().all(|track| track.len() as u32 == chosen.count()));
             chosen_warps += u64::from(chosen.count());
@@ -72,7 +70,6 @@ in_both_tiers! {
     };
 }
 
-/// Runs each choice with streamed logs and at most `most` segments.
 fn stream_all(extent: Extent, placement: Placement, calls: bool, most: u32) -> Seen {
     let mut seen = Seen::default();
     for (number, splicing) in extent.choose(splicings(placement, calls)) {
@@ -84,14 +81,12 @@ fn stream_all(extent: Extent, placement: Placement, calls: bool, most: u32) -> S
             let stall = if extent == Extent::Full { 40_000 } else { 10_000 };
             let streaming = Streaming { stall, ..Streaming::patient(least.min(most)) };
             let streaming = if least > most { streaming } else { Streaming::patient(least) };
-            // Compares logs and results with the lanes' programs.
             traced.stream(number, mix, shape, streaming, &mut seen);
         }
     }
     seen
 }
 
-/// Runs with as many segments as needed.
 fn check_streams(extent: Extent, placement: Placement, calls: bool) {
     let seen = stream_all(extent, placement, calls, u32::MAX);
     let enough = seen.whole > extent.least(200) && seen.kept > extent.least(5_000);
@@ -104,8 +99,7 @@ fn options(recording: Recording) -> Options<'static> {
     Options { recording: Some(recording), architecture: 90, ..Options::default() }
 }
 
-/// Runs the traced copy of the kernel `k`, without parameters, in four blocks of 40 threads. Blocks 1 and 3
-/// are chosen.
+/// Runs the kernel `k`, without parameters, in four blocks of 40 threads. Chooses blocks 1 and 3.
 fn trace(kernel: &str) -> (Observed, Vec<Track>) {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 2, first_warp: 0, block_warps: 2 };
     let mut layout = Layout::new([chosen.count(), 1], 40, FirstSegments::of_streams(8), 8, 0);

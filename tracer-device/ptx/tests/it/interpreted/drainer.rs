@@ -23,7 +23,6 @@ const GAVE_UP: usize = 8;
 /// Time in nanoseconds after which a waiting lane gives up.
 pub(crate) const PATIENCE: u64 = 1 << 40;
 
-/// Parameters of a streamed launch and of its host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming {
     pub(crate) segments: u32,
@@ -49,8 +48,7 @@ pub(crate) enum Habit {
     Busy,
     /// Provides each segment once.
     Lazy,
-    /// Stops after this many snapshots until it has seen this many times that a lane gave up; then starts
-    /// again.
+    /// Stops after this many snapshots until it has seen `times` times that a lane gave up; starts again.
     Sleepy { snapshots: u32, times: u32 },
 }
 
@@ -61,7 +59,6 @@ pub(crate) struct Drained {
     pub(crate) lost: Vec<u64>,
     /// For each lane of each warp, the first snapshot that saw that it had left.
     pub(crate) ended: Vec<[Option<u32>; LANES as usize]>,
-    /// Number of segments given to lanes, and number of requests.
     pub(crate) uses: u64,
     pub(crate) tickets: u64,
     /// Number of entries seen in a snapshot without all their predecessors in the segment.
@@ -86,8 +83,7 @@ pub(crate) struct Drainer {
     snapshots: u32,
     /// Number of times that the sleeping host has seen that a lane gave up.
     times: u32,
-    /// For each segment taken: stream and lane, ticket, segment number, and the previous segment in its
-    /// header.
+    /// For each segment taken: stream and lane, ticket, segment number, previous segment.
     given: Vec<((u32, u32), u64, u32, u32)>,
     drained: Drained,
 }
@@ -98,8 +94,7 @@ impl Drainer {
         &memory.region(LOST).expect("a region")[(8 * self.tracks * self.launch.warps) as usize..]
     }
 
-    /// Declares the memory of a launch and provides all segments. The numbers are warps, tracks, and the size
-    /// of the spans in bytes.
+    /// Declares the memory and provides all segments. Numbers: warps, tracks, bytes of the spans.
     pub(crate) fn new(
         streaming: Streaming,
         [warps, tracks, span_bytes]: [u32; 3],
@@ -175,8 +170,7 @@ impl Drainer {
         bytes
     }
 
-    /// Does a part of the host's work: reads part of the log memory, and processes the snapshot when it is
-    /// complete.
+    /// Reads part of the log memory, and processes the snapshot when it is complete.
     pub(crate) fn act(&mut self, memory: &mut Memory) {
         match self.streaming.habit {
             Habit::Lazy => return,
@@ -224,7 +218,6 @@ impl Drainer {
         self.drained
     }
 
-    /// Checks the references of headers to the lanes' previous segments.
     fn check_segments_before(&mut self) {
         self.given.sort_unstable();
         let mut last = None;
@@ -253,7 +246,6 @@ impl Drainer {
         }
     }
 
-    /// Reads this many entries; returns true if the snapshot is complete.
     fn read(&mut self, memory: &Memory, count: u64) -> bool {
         for _ in 0..count {
             match self.to_read.pop() {
@@ -270,7 +262,6 @@ impl Drainer {
         self.to_read.is_empty()
     }
 
-    /// Processes the snapshot, and frees segments that are no longer written.
     fn take(&mut self, memory: &Memory) {
         let streams = self.tracks * self.launch.warps;
         for index in 0..self.segments.len() {
@@ -344,8 +335,8 @@ impl Drainer {
         }
     }
 
-    /// Returns the slot to write next: the slot of the lowest ticket if the holder of its last ticket has
-    /// read it; otherwise the slot of the lowest ticket in use whose slot can be written.
+    /// The slot of the lowest ticket if the holder of its last ticket has read it; otherwise of the lowest
+    /// ticket whose slot can be written.
     fn next_slot(&self, tickets: u64) -> Option<usize> {
         let looked = |slot: &Slot| {
             slot.given.is_none_or(|(segment, tag)| {

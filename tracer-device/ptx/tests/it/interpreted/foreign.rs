@@ -56,7 +56,6 @@ pub(crate) fn launch(kernel: &str, shape: Shape, dynamic_shared: u32, more: Opti
     Launch { dynamic_shared, clock: shape.clock, ..launch }
 }
 
-/// Parses PTX that the interpreter must support completely.
 pub(crate) fn program(text: &str) -> Program {
     let program = Program::parse(text).expect("it is PTX");
     assert_eq!(program.unknown(), []);
@@ -74,7 +73,6 @@ fn marked(text: &str, points: Points) -> Marked {
     mark(text, &PointOptions { points, ..PointOptions::default() }).expect("it is PTX")
 }
 
-/// Maps lines of instructions in the original text to lines in the marked text.
 fn lines(original: &str, marked: &str) -> BTreeMap<usize, usize> {
     let lines = |text: &str| -> Vec<usize> {
         let module = Module::parse(text).expect("it is PTX");
@@ -159,7 +157,6 @@ impl Traced {
         Self { points, recording, marked: program(&marked), spliced, traced }
     }
 
-    /// Runs a traced kernel; returns the observations, the recorded runs of each warp, and the results.
     fn run(&self, kernel: &str, seed: u64) -> (Observed, Vec<Vec<ModelRun>>, Vec<u8>) {
         let shape = shape(kernel);
         let traced = self.spliced.kernels.iter().find(|traced| traced.name == kernel).expect("it was marked");
@@ -177,8 +174,7 @@ impl Traced {
         (observed, runs, memory.region(OUTPUT).expect("a region").to_vec())
     }
 
-    /// Checks that a launch's logs match the markers that its lanes passed, and that each lane passes the
-    /// same markers as untraced. Returns the number of events.
+    /// Returns the number of events. Each lane must pass the same markers as untraced.
     fn check(&self, kernel: &str, seed: u64) -> u64 {
         let (plain, results) = run_kernel(&self.marked, kernel, seed);
         let (observed, warps, traced_results) = self.run(kernel, seed);

@@ -15,8 +15,7 @@ pub(crate) fn module(kernel: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{kernel}")
 }
 
-/// Splices a text, and launches the traced copy of its kernel `k` in blocks of two warps, with `more` bytes
-/// of memory after the warps' counts.
+/// Launches the traced `k` in blocks of two warps, with `more` bytes of memory after the warps' counts.
 pub(crate) fn run_spliced(
     text: &str,
     options: &Options<'_>,
@@ -40,7 +39,6 @@ fn options(placement: Placement) -> Options<'static> {
     Options { recording, architecture: 90, ..Options::default() }
 }
 
-/// Runs the traced copy of the kernel `k`, which has no parameters, with 40 threads.
 fn trace(kernel: &str, placement: Placement) -> Vec<Track> {
     let layout = Layout::new([2, 1], 40, FirstSegments::of_streams(8), 4, 0);
     let launch = launch("k$traced", [1; 3], [8, 5, 1], Vec::new());

@@ -34,8 +34,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Makes log memory with these first segments, with room for `segments` more and for a part of another
-    /// one.
+    /// Makes log memory with room for `segments` after the first ones and for a part of another one.
     pub(crate) fn new(
         [warps, tracks]: [u32; 2],
         block_threads: u32,
@@ -96,7 +95,6 @@ impl Layout {
         (0..self.entries * ENTRY_BYTES).map(|byte| (byte.wrapping_mul(167) >> 3) as u8 | 1).collect()
     }
 
-    /// Declares the memory of a recording, with `more` bytes after the warps' counts.
     pub(crate) fn declare(&self, memory: &mut Memory, more: usize) {
         memory.declare(LOGS, self.fill());
         memory.declare(CLAIMS, [self.claimed.to_le_bytes(), [0xab; 8]].concat());
@@ -110,7 +108,6 @@ impl Layout {
         read(self, logs, claims, &accounts[..self.account_bytes()], clock)
     }
 
-    /// Returns the number of entries that the launch reserved.
     pub(crate) fn claimed_since(&self, claims: &[u8]) -> u64 {
         u64::from_le_bytes(claims[..8].try_into().expect("8 bytes")) - self.claimed
     }
@@ -146,7 +143,6 @@ pub(crate) struct Track {
 }
 
 impl Track {
-    /// Returns the entries that count as recorded.
     pub(crate) fn recorded(&self, clock: u32) -> Vec<Entry> {
         let before = |entry: &&Entry| {
             self.lost_from.is_none_or(|lost| entry.time.wrapping_sub(clock) < lost.wrapping_sub(clock))

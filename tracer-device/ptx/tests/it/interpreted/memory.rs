@@ -10,7 +10,6 @@ use super::program::lane;
 use super::sequences::{shape, splicings};
 use warptrace_abi::log::FirstSegments;
 
-/// Runs with little memory, and requires warps' tracks with and without losses.
 fn check_all(extent: Extent, placement: Placement, calls: bool) {
     let (mut lost, mut whole, mut both) = (0, 0, 0);
     for (number, splicing) in extent.choose(splicings(placement, calls)) {
@@ -22,8 +21,7 @@ fn check_all(extent: Extent, placement: Placement, calls: bool) {
             }
             let mix = traced.mix(24 + 12 * (round % 3) as usize, round % 2 == 0, round % 4 < 2);
             let shape = shape(round + number, segments);
-            // The first loss is the earliest clock value, so the clock must not wrap. In reality 2^64 cycles
-            // are centuries.
+            // The first loss is the earliest clock value, so the clock must not wrap (after centuries in reality).
             let shape = Shape { clock: shape.clock.min(1 << 36), ..shape };
             let outcome = traced.check(round, mix, shape);
             for track in outcome.tracks.iter().flatten() {
@@ -64,8 +62,7 @@ fn claims_beyond_four_billion_entries_find_no_room() {
     }
 }
 
-/// Two diverged lanes, each interrupted at every instruction. A part of the cases uses some of the
-/// instructions.
+/// Two diverged lanes, each interrupted at every instruction, or at some for a part of the cases.
 fn interrupt_everywhere(extent: Extent, words: [&[u16]; 2], segments: u32, turns: &[u64]) {
     let shape = Shape {
         grid: [1; 3],

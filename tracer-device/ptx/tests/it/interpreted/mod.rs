@@ -4,12 +4,10 @@ use warptrace_ptx::interpret::Launch;
 
 use self::case::Splicing;
 
-/// Number of cases of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// A part of the cases, for the fast tier.
     Part,
-    /// All cases, for the full tier.
     Full,
 }
 
@@ -39,7 +37,6 @@ impl Extent {
     }
 }
 
-/// Makes a launch on one multiprocessor, without dynamic shared memory.
 pub(crate) fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: Vec<Vec<u8>>) -> Launch<'_> {
     let (clock, multiprocessors, max_steps) = (0, 1, 40_000_000);
     Launch { kernel, grid, block, dynamic_shared: 0, parameters, clock, multiprocessors, max_steps }

@@ -14,7 +14,6 @@ use super::logs::{ACCOUNT_BYTES, Track, read};
 use super::model::{ModelRun, Step, of_lane, steps};
 use super::sequences::{shape, splicings};
 
-/// Alignment of log memory.
 #[derive(Clone, Copy)]
 #[repr(C, align(128))]
 struct Line([u32; 32]);
@@ -26,7 +25,6 @@ struct HostLogs {
     accounts: Vec<[u64; 4]>,
 }
 
-/// Returns the logs that the simulator's recorder writes for these steps of each warp.
 fn record(warps: &[Vec<Step>], shape: Shape, splicing: Splicing) -> Vec<Vec<Track>> {
     let tracks = 1 + u32::from(splicing.recording.dual);
     let mut layout = shape.layout(tracks);
@@ -100,8 +98,7 @@ fn compare(outcome: &Outcome, shape: Shape, splicing: Splicing) {
                 let (native, spliced) = (of_lane(&native, lane), of_lane(&spliced, lane));
                 assert_eq!(spliced, native, "track {number}, warp {warp}, lane {lane}");
             }
-            // Two differences are expected: the simulator's recorder may continue a counted loop's run, and
-            // events of joined markers are one entry of the twin.
+            // The simulator may continue a counted loop's run; events of joined markers are one entry of the twin.
             if number == 0 && splicing.recording.counting != Counting::All {
                 native.sort_unstable();
                 spliced.sort_unstable();

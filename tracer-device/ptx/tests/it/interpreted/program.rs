@@ -9,7 +9,6 @@ pub(crate) const LENGTH: usize = 48;
 /// Locations with their number of events. Adjacent locations differ.
 pub(crate) type Sequence = Vec<(u16, u64)>;
 
-/// A thread's list, and its expected events and result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) words: Vec<u16>,
@@ -57,7 +56,6 @@ pub(crate) fn lanes(random: &mut ChaCha8Rng, mix: Mix, threads: u32) -> Vec<Lane
     lanes
 }
 
-/// Makes a lane whose list begins with these words.
 pub(crate) fn lane(words: &[u16], mix: Mix) -> Lane {
     let mut list = words.to_vec();
     list.resize(LENGTH, 0);

@@ -96,8 +96,7 @@ fn check(text: &str, seed: u64) -> Result<u64, String> {
                     return Err(format!("warp {warp}, lane {lane}: {found:?} and not {expected:?}"));
                 }
             }
-            // Entries are the same, not only the lanes' runs. An exception: a loop that a group enters and
-            // leaves without an iteration ends the previous run.
+            // Entries are the same. Exception: a loop without an iteration ends the previous run.
             if number == 0 && !empty && sorted(&runs) != sorted(expected) {
                 return Err(format!("warp {warp}: entries {runs:?} and not {expected:?}"));
             }

@@ -40,7 +40,6 @@ fn check_all(splicings: impl Iterator<Item = (u64, Splicing)>, rounds: Range<u64
         for round in rounds.clone().map(|round| 5 * number + round) {
             let shape = Shape { first: FirstSegments::of_lanes(length), ..shape(round, 0) };
             let mix = traced.mix(16 + 8 * (round % 5) as usize, round % 2 == 0, round % 3 != 0);
-            // Compares logs and results with the lanes' programs.
             seen.add(&traced.check(round, mix, shape), shape);
         }
     }
@@ -61,7 +60,6 @@ fn check_shortest(extent: Extent) {
         (Placement::Shared, true),
     ] {
         let seen = check_all(extent.choose(splicings(placement, calls)), 0..extent.rounds(5), 16);
-        // The test requires enough cases.
         let least = |full| extent.least(full) as usize;
         assert!(seen.lossy > least(100) && seen.whole > least(20), "{placement:?}: {seen:?}");
         assert!(seen.lost > extent.least(5_000) && seen.recorded > least(2_000), "{placement:?}: {seen:?}");

@@ -53,12 +53,10 @@ pub(crate) struct Taken {
 }
 
 impl Segment {
-    /// Returns true if these words were written to the segment.
     pub(crate) fn has(&self, words: [u32; 4]) -> bool {
         has_tag(words, self.tag)
     }
 
-    /// Returns stream and lane, once the header has been seen.
     pub(crate) fn header(&self) -> Option<(u32, u32)> {
         let [stream, launch, ..] = self.words[0];
         let (lane, _) = lane_and_before(self.words[0]);
@@ -68,7 +66,6 @@ impl Segment {
         })
     }
 
-    /// Returns the lane's previous segment, from the header.
     pub(crate) fn before_of_lane(&self) -> u32 {
         lane_and_before(self.words[0]).1
     }
@@ -87,7 +84,6 @@ impl Segment {
     }
 }
 
-/// Makes an entry of an earlier use of the memory.
 pub(crate) fn old_entry(random: &mut ChaCha8Rng, first_tag: u32) -> [u32; 4] {
     let words = random.next_u64();
     let tag = first_tag.wrapping_sub((1 + below(random, OLD_TAGS) as u32) * TAG_STEP);

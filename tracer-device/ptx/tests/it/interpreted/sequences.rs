@@ -25,7 +25,6 @@ pub(crate) fn splicings(placement: Placement, calls: bool) -> impl Iterator<Item
     })
 }
 
-/// Returns a launch with room for this many further segments.
 pub(crate) fn shape(index: u64, segments: u32) -> Shape {
     let (grid, block) = SHAPES[(index % 4) as usize];
     // In some launches the recorded times wrap around.
@@ -85,7 +84,6 @@ fn check_long_segments(extent: Extent) {
         assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
         longest =
             longest.max(outcome.tracks.iter().flatten().map(|track| track.entries.len()).max().unwrap_or(0));
-        // With short segments the same lists need more segments.
         let outcome = traced.check(round, mix, short);
         assert!(outcome.tracks.iter().flatten().all(|track| track.lost == 0));
         short_claimed += u64::from(outcome.claimed > 0);

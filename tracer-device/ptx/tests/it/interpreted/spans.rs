@@ -20,8 +20,7 @@ pub(crate) fn read_spans(bytes: &[u8]) -> Vec<WarpSpan> {
     bytes.chunks_exact(size_of::<WarpSpan>()).map(span).collect()
 }
 
-/// Checks the spans of the recording warps, and that runs begin within their warp's span. `tracks` may be
-/// empty.
+/// Checks that runs begin within their warp's span. `tracks` may be empty.
 pub(crate) fn check_spans(traced: &Traced, shape: Shape, spans: &[WarpSpan], tracks: &[Track]) {
     let recorded = traced.recorded(shape);
     assert_eq!(spans.len() as u32, recorded.count());
@@ -78,7 +77,6 @@ ret;
 /// Instructions of an iteration, without recording.
 const LOOP: u64 = 3;
 
-/// Runs the kernel in blocks of 40 threads. The warps of `chosen` record.
 fn spans(placement: Placement, dual: bool, chosen: Option<ChosenWarps>, grid: u32) -> Vec<WarpSpan> {
     let recording = Recording {
         placement: Some(placement),
@@ -106,7 +104,6 @@ fn the_last_lane_that_leaves_ends_a_warp() {
         let spans = spans(placement, dual, None, 7);
         let cycles: Vec<u64> = spans.iter().map(|span| span.end_clock - span.begin_clock).collect();
         for (warp, cycles) in cycles.iter().enumerate() {
-            // Lane 31 of the first warp, thread 39 of the second.
             let iterations = [31, 39][warp % 2] * if warp / 2 == 2 { 50 } else { 1 };
             assert!(*cycles > iterations * LOOP, "warp {warp}: {cycles} cycles");
             assert!(spans[warp].end_timer - spans[warp].begin_timer >= iterations * LOOP, "warp {warp}");
@@ -125,7 +122,6 @@ fn only_chosen_warps_say_where_they_ran() {
     let chosen = ChosenWarps { first_block: 1, blocks: 2, block_step: 3, first_warp: 1, block_warps: 1 };
     let spans = spans(Placement::Registers, false, Some(chosen), 6);
     let sms: Vec<u32> = spans.iter().map(|span| span.begin_sm).collect();
-    // Blocks 1 and 4.
     assert_eq!(sms, [2, 2]);
     assert!(spans.iter().all(|span| span.end_timer > span.begin_timer));
 }

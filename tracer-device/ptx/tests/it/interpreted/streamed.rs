@@ -1,5 +1,4 @@
-//! Streamed logs: all placements and recordings, on random lists in random order, with a host that empties
-//! them concurrently.
+//! Streamed logs: all placements and recordings, on random lists, with a host that empties them concurrently.
 
 use warptrace_format::Counting;
 use warptrace_ptx::interpret::Schedule;
@@ -18,8 +17,7 @@ fn least(traced: &Traced, shape: Shape) -> u32 {
     shape.threads() * shape.blocks() * traced.tracks() + 1
 }
 
-/// Runs splicings for some rounds each. `streaming` makes the parameters from the round and the minimum
-/// number of segments.
+/// `streaming` makes the parameters from the round and the minimum number of segments.
 fn check(
     splicings: impl Iterator<Item = (u64, Splicing)>,
     rounds: u64,
@@ -74,8 +72,7 @@ fn check_impatient(extent: Extent, placement: Placement, calls: bool) {
     assert!(seen.resumed > least(50) && seen.kept > least(10_000) && seen.lost > least(1_000), "{seen:?}");
 }
 
-/// Two diverged lanes, each interrupted at every instruction. A part of the cases uses some of the
-/// instructions.
+/// Two diverged lanes, each interrupted at every instruction, or at some for a part of the cases.
 fn interrupt_everywhere(
     extent: Extent,
     words: [&[u16]; 2],
@@ -127,13 +124,11 @@ in_both_tiers! {
     two_groups_may_be_interrupted_where_the_host_stops_for_a_while: check_interrupted_long;
 }
 
-/// The host frees memory.
 fn check_interrupted(extent: Extent) {
     let seen = interrupt_everywhere(extent, ALTERNATING, Streaming::patient, &[23]);
     assert_eq!((seen.lost, seen.in_vain), (0, 0), "{seen:?}");
 }
 
-/// The host stops for a while.
 fn check_interrupted_long(extent: Extent) {
     let habit = Habit::Sleepy { snapshots: 2, times: 3 };
     let streaming = |least| Streaming { habit, stall: 3_000, ..Streaming::patient(least) };

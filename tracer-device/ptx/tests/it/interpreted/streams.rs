@@ -31,14 +31,13 @@ pub(crate) struct Seen {
 }
 
 impl Traced {
-    /// Runs random lists in random order and checks the outcome.
     pub(crate) fn stream(&self, seed: u64, mix: Mix, shape: Shape, streaming: Streaming, seen: &mut Seen) {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let threads = program::lanes(&mut random, mix, shape.threads() * shape.blocks());
         self.stream_threads(seed, &threads, shape, streaming, &mut Schedule::random(seed), seen);
     }
 
-    /// Runs lists and checks the outcome; returns the number of instructions executed.
+    /// Returns the number of instructions executed.
     pub(crate) fn stream_threads(
         &self,
         seed: u64,

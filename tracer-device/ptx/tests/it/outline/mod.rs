@@ -6,7 +6,6 @@ use warptrace_ptx::{
     Cfg, Declaration, Directive, Function, ItemKind, Module, Param, Statement, StatementKind, call_graph,
 };
 
-/// Describes a module; with `statements`, also each statement.
 pub(crate) fn outline(module: &Module<'_>, statements: bool) -> String {
     let mut out = String::new();
     write(&mut out, module, statements).expect("strings take everything");

@@ -24,7 +24,6 @@ use warptrace_build::{Disassembler, Ptxas};
 
 use super::hashes;
 
-/// First word of a text's line in the store.
 const TEXT: &str = "text ";
 
 /// Properties of a function's machine code.
@@ -89,7 +88,6 @@ struct Tools {
 }
 
 impl Tools {
-    /// Finds the programs. The error names the missing or outdated one.
     fn find() -> Result<Self, String> {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let assembler = Ptxas::find(&workspace).map_err(|error| error.to_string())?;
@@ -127,7 +125,6 @@ impl Tools {
     }
 }
 
-/// Machine code of texts, from the store or assembled.
 pub(crate) struct CodeStore {
     path: PathBuf,
     is_fresh: bool,
@@ -137,7 +134,6 @@ pub(crate) struct CodeStore {
 }
 
 impl CodeStore {
-    /// Opens a store. Texts that it lacks are assembled.
     pub(crate) fn open(path: &str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -145,8 +141,7 @@ impl CodeStore {
         Self { known: Mutex::new(known.collect()), tools: Tools::find(), is_fresh: false, path }
     }
 
-    /// Makes an empty store, in which all texts are assembled. Prints a message and returns `None` if
-    /// NVIDIA's programs are missing.
+    /// Makes an empty store. Prints a message and returns `None` if NVIDIA's programs are missing.
     pub(crate) fn fresh(path: &str) -> Option<Self> {
         let fresh = Self { known: Mutex::default(), is_fresh: true, ..Self::open(path) };
         match &fresh.tools {
@@ -158,11 +153,8 @@ impl CodeStore {
         }
     }
 
-    /// Returns the functions of a text's machine code. Prints a message and returns `None` if the store lacks
-    /// the text and NVIDIA's programs are missing.
-    ///
-    /// # Panics
-    /// If the assembler rejects the text.
+    /// Returns the functions of a text's machine code; `None`, with a message, if neither the store nor
+    /// NVIDIA's programs provide it. Panics if the assembler rejects the text.
     pub(crate) fn functions(&self, text: &str, architecture: &str) -> Option<Functions> {
         let key = format!("{architecture} {}", hashes::hash(text));
         let mut known = self.known.lock().expect("no thread panics while it holds the lock");
@@ -179,11 +171,8 @@ impl CodeStore {
         Some(made.get_or_init(|| tools.assemble(text, architecture)).clone())
     }
 
-    /// Compares the store's file with a fresh store, or writes the file if requested. `compiler` names the
-    /// compiler of the texts. A store of other program versions is not compared.
-    ///
-    /// # Panics
-    /// If they differ.
+    /// Compares the store's file with a fresh store, or writes it if requested. Panics if they differ.
+    /// `compiler` names the texts' compiler. Does not compare a store of other program versions.
     pub(crate) fn check(self, compiler: &str) {
         let tools = self.tools.unwrap_or_else(|error| panic!("{error}"));
         let made_by = format!("# ptxas {}{compiler}", tools.version());
@@ -227,7 +216,6 @@ impl CodeStore {
     }
 }
 
-/// Parses a store: functions by architecture, CRC-32 and length of their text.
 fn parse(store: &str) -> BTreeMap<String, Functions> {
     let mut texts: BTreeMap<String, Functions> = BTreeMap::new();
     let mut functions = None;

@@ -7,7 +7,6 @@ use super::Function;
 /// Maximum number of instructions from the head of a reservation's loop to its atomic.
 const CLAIM: usize = 12;
 
-/// Returns the instructions of each function, in order.
 pub(crate) fn functions(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut functions: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
@@ -53,7 +52,6 @@ fn claims(instructions: &[String]) -> u32 {
     found.count() as u32
 }
 
-/// Returns true if an instruction has this name, with or without a predicate and modifiers.
 fn is(instruction: &str, name: &str) -> bool {
     let guarded = instruction.strip_prefix('@').and_then(|guarded| guarded.split_once(' '));
     let instruction = guarded.map_or(instruction, |(_, instruction)| instruction.trim_start());

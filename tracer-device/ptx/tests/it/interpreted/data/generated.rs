@@ -23,7 +23,6 @@ const BYTES: usize = 1 << 16;
 const SHARED_BYTES: u32 = 1 << 10;
 const LOCAL_BYTES: u32 = 1 << 8;
 
-/// Makes a kernel with this many accesses in a loop; PTX 8.0 with `sync`.
 fn kernel(random: &mut ChaCha8Rng, accesses: u32, sync: bool) -> String {
     let mut text = format!(
         ".version {}\n.target {}\n.address_size 64
@@ -70,7 +69,6 @@ $TILE:
         if sync { "8.0" } else { "6.3" },
         if sync { "sm_90" } else { "sm_70" },
     );
-    // Iterations of each lane.
     let trips = match below(random, 3) {
         0 => format!("mov.u32 %r11, {}", 1 + below(random, 9)),
         1 => "and.b32 %r11, %r1, 7".to_owned(),
@@ -94,10 +92,8 @@ $TILE:
     text
 }
 
-/// Makes an access with random lanes and address.
 fn access(random: &mut ChaCha8Rng, number: u32) -> String {
     let (a, b) = (4 * below(random, 9), 4 * below(random, 5));
-    // The offset, from the lane and the iteration.
     let offset = match below(random, 6) {
         0 => format!("mov.u32 %r12, {}", 4 * below(random, 60)),
         1 | 2 => format!("mul.lo.u32 %r12, %r1, {a}; mad.lo.u32 %r12, %r4, {b}, %r12"),
@@ -224,9 +220,8 @@ fn case<'a>(shape: Shape) -> Case<'a> {
     Case { kernel: "k", shape, parameters: parameters.to_vec(), memory, output: RESULTS, dynamic_shared: 0 }
 }
 
-/// Checks random kernels under 20 schedules each, or a part of them. Returns the numbers of accesses, of
-/// known and of lost ones, of accesses in unmatched entries, of entries, of derived accesses, and of known
-/// derived accesses.
+/// Returns the numbers of accesses, of known and lost ones, of accesses in unmatched entries, of entries,
+/// of derived accesses and of known derived accesses.
 fn check(
     extent: Extent,
     kernels: std::ops::Range<u64>,

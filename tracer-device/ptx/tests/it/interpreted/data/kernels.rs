@@ -19,7 +19,6 @@ in_both_tiers! {
     sites_with_little_memory_record_a_beginning: check_little_memory;
 }
 
-/// Returns the seeds of a kernel. A part of the cases uses every third.
 fn seeds(extent: Extent, number: usize, all: u64) -> impl Iterator<Item = u64> {
     (0..all).filter(move |seed| extent == Extent::Full || seed % 3 == number as u64 % 3)
 }
@@ -28,7 +27,6 @@ fn check_each_access(extent: Extent) {
     let (mut accesses, mut entries, mut derived) = (0, 0, 0);
     for (number, (name, text)) in TEXTS.into_iter().enumerate() {
         let placements = [None, Some(Placement::Shared)];
-        // A part of the cases uses one placement for each text.
         let placements =
             if extent == Extent::Full { &placements[..] } else { &placements[number % 2..][..1] };
         for placement in placements.iter().copied() {
@@ -84,6 +82,5 @@ fn only_the_spaces_that_are_asked_for_have_sites() {
     assert!(shared.marked.sites.iter().all(|site| &*site.function == "block_sum"));
     let outcome = shared.check(&case("block_sum", shape("block_sum"), 3), 3);
     assert!(outcome.accesses > 0);
-    // A kernel without sites still has a data log.
     assert_eq!(shared.check(&case("escape", shape("escape"), 3), 3).accesses, 0);
 }

@@ -24,7 +24,6 @@ type Accesses = BTreeMap<(u32, u16), Vec<u64>>;
 /// Runs by lane and site: count, base and step.
 type Runs = BTreeMap<(u32, u16), Vec<(u32, u64, i32)>>;
 
-/// Records data of every space.
 pub(crate) const RECORDING: Recording = Recording { data: Spaces::ALL, ..Recording::DEFAULT };
 
 pub(crate) struct Traced {
@@ -82,7 +81,6 @@ impl Traced {
         Self { untraced: program(&marked.text), program: program(&spliced.text), spliced, marked }
     }
 
-    /// Runs a kernel untraced and traced, and compares the records with the lanes' accesses.
     pub(crate) fn check(&self, case: &Case<'_>, seed: u64) -> Outcome {
         let context = format!("{}, {seed}, {:?}", case.kernel, case.shape);
         let mut memory = case.memory.clone();
@@ -153,7 +151,6 @@ impl Traced {
         self.marked.sites.iter().find(|of| of.id == site).and_then(|of| of.derived)
     }
 
-    /// Adds derived accesses to the recorded ones; returns their number.
     fn derive(&self, known: &mut Accesses) -> u64 {
         let mut added = 0;
         for (site, derived) in self.marked.sites.iter().filter_map(|site| Some((site.id, site.derived?))) {
@@ -167,8 +164,7 @@ impl Traced {
         added
     }
 
-    /// Returns the accesses. Addresses of local memory become relative to the lane's first one at the site,
-    /// because a traced kernel has a larger frame.
+    /// Makes local addresses relative to the lane's first one at the site: traced kernels have larger frames.
     fn without_frame(&self, accesses: &Accesses) -> Accesses {
         let is_local =
             |id: u16| self.marked.sites.iter().any(|site| site.id == id && site.space == SiteSpace::Local);
@@ -207,7 +203,6 @@ fn of_warp(accesses: &[Access], warp: u32) -> Accesses {
     found
 }
 
-/// Decodes a warp's data entries by the rules of the data page.
 fn decode(track: &Track, clock: u32, context: &str) -> Accesses {
     struct Header {
         mask: u32,

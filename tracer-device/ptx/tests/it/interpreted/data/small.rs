@@ -22,8 +22,7 @@ pub(super) fn module(body: &str) -> String {
     )
 }
 
-/// Runs a kernel of 40 threads under 20 schedules; returns the number of accesses of the last run, recorded
-/// or not.
+/// Runs a kernel of 40 threads under 20 schedules; returns the number of accesses of the last run.
 fn check(traced: &Traced) -> u64 {
     let mut memory = Memory::new();
     memory.declare(DATA, (0..4096_u32).flat_map(|index| (index as u8).to_le_bytes()).collect());
@@ -112,7 +111,6 @@ $LOOP:
     assert_eq!(check(&traced), 3 * (3 * 40 + 2 * 33 + 2 * 7));
 }
 
-/// Makes a module with handwritten markers.
 fn marked(body: &str) -> Marked {
     Marked { text: module(body), ..Marked::default() }
 }
@@ -215,7 +213,6 @@ fn sites_have_their_lines_and_the_location_of_their_block() {
     let few =
         mark(&text, &PointOptions { points: Points::Functions, lines: None, ..options }).expect("it is PTX");
     assert_eq!(few.sites.iter().map(|site| site.location).collect::<Vec<_>>(), [0, 0]);
-    // Texts that already have event markers keep them.
     let without = mark(&text, &PointOptions { accesses: Spaces::NONE, ..options }).expect("it is PTX");
     let own = mark_accesses(&without.text, &PointOptions { lines: None, ..options })
         .expect("it has no markers of data");

@@ -36,7 +36,6 @@ fn case(segments: u32) -> Case<'static> {
     Case { kernel: "valued", shape, parameters: parameters.to_vec(), memory, output: OUT, dynamic_shared: 0 }
 }
 
-/// Named values of threads, in order.
 type Named = BTreeMap<(u32, String), Vec<u64>>;
 
 /// Returns the values that the threads of `valued.cu` name.
@@ -110,7 +109,6 @@ fn values_of_every_type_are_what_the_source_says() {
         found.entry((access.warp * 32 + access.lane, name)).or_default().push(access.value);
     }
     assert_eq!(found, expected());
-    // Values in a called function are not recorded, and reported.
     let [(function, reason)] = &*marked.unrecorded else { panic!("{:?}", marked.unrecorded) };
     assert!(
         function.contains("far_away") && reason.contains("not inlined: 1 of its"),
@@ -148,7 +146,6 @@ fn without_values_the_text_is_the_same() {
     assert!(marked(Spaces::NONE).sites.is_empty());
 }
 
-/// Returns the sites of a kernel with this body by name, and the reports about others.
 fn named(body: &str) -> (Vec<(String, u16)>, Vec<String>) {
     let options = PointOptions { accesses: Spaces::VALUES, ..PointOptions::default() };
     let marked = mark_accesses(&module(body), &options).expect("it is PTX");

@@ -1,5 +1,4 @@
-//! Random kernels: nested branches and loops, uniform and divergent, with everything that may prevent a loop
-//! from being counted.
+//! Random kernels: nested branches and loops, with everything that may prevent counting a loop.
 
 use std::fmt::Write;
 
@@ -90,7 +89,7 @@ impl Generator<'_> {
         self.location
     }
 
-    /// Returns a variable. All variables hold small numbers.
+    /// All variables hold small numbers.
     fn variable(&mut self) -> String {
         format!("%v{}", self.below(6))
     }
@@ -157,7 +156,6 @@ impl Generator<'_> {
                 self.line(&format!("selp.u32 {to}, 1, 2, %p3;"));
             }
             12 => {
-                // A shuffle from the lane itself.
                 self.line("activemask.b32 %r6;");
                 self.line("mov.u32 %r7, %laneid;");
                 self.line(&format!("shfl.sync.idx.b32 {to}, {one}, %r7, 31, %r6;"));
@@ -167,7 +165,6 @@ impl Generator<'_> {
         }
     }
 
-    /// Writes a load of a word at a variable's index.
     fn load(&mut self, to: &str, at: &str) {
         self.line(&format!("and.b32 %r6, {at}, {};", WORDS - 1));
         self.line("mul.wide.u32 %rd3, %r6, 4;");
@@ -215,7 +212,6 @@ impl Generator<'_> {
         self.place(&end);
     }
 
-    /// Returns a new counter and a bound for a loop.
     fn bound(&mut self) -> (String, String) {
         self.counters += 1;
         let counter = format!("%c{}", self.counters % 40);
