@@ -64,7 +64,6 @@ fn page(path: &Path) -> Items {
     items
 }
 
-/// Returns the attributes that `warptrace` exports, and their arguments: `#[kernels`, `#[kernels(first_id`.
 fn attributes(root: &Path) -> Items {
     let macros = root.join("tracer-device/macros/src");
     let mut found = BTreeSet::from(["#[untraced".to_owned()]);
@@ -106,7 +105,6 @@ struct SharedTable {
     functions: Vec<(String, bool)>,
 }
 
-/// Finds the items of a module's file and of its submodules, with their paths.
 fn scan(file: &Path) -> Items {
     let text = read(file);
     let mut lines = text.lines();
@@ -235,7 +233,6 @@ fn scan(file: &Path) -> Items {
     items
 }
 
-/// Returns the name of the public item that a line declares, and whether it is `unsafe`.
 fn item(code: &str) -> Option<(&str, bool)> {
     let mut rest = code.strip_prefix("pub ")?;
     let mut is_unsafe = false;
@@ -254,7 +251,6 @@ fn item(code: &str) -> Option<(&str, bool)> {
     Some((&rest[..end], is_unsafe))
 }
 
-/// Returns the type of `impl<T> Type<T> {`.
 fn type_of_impl(code: &str) -> &str {
     let mut depth = 0;
     let generics = code["impl".len()..].find(|c| {

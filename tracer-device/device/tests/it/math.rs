@@ -3,7 +3,6 @@
 use warptrace_device::math;
 
 const STRIDE: usize = 4_093;
-/// Number of tested argument pairs, and of tested `f64` arguments.
 const SAMPLES: usize = 300_000;
 
 fn ulp(value: f64) -> f64 {
@@ -15,7 +14,6 @@ fn ulp(value: f64) -> f64 {
     f64::from(single.next_up()) - f64::from(single)
 }
 
-/// Returns the error of `got` in ulp of an `f32`.
 fn error(got: f32, exact: f64) -> f64 {
     let rounded = exact as f32;
     if got.is_nan() || rounded.is_nan() {

@@ -13,7 +13,6 @@ use warptrace_device::{AtomicSlice, BlockIndex, DisjointSlice, Global, Pod, shar
 const BLOCKS: u32 = 3;
 const THREADS: u32 = 4;
 
-/// A lane that is alone in its warp.
 struct Alone {
     block: u32,
     thread: u32,

@@ -10,8 +10,7 @@ use warptrace_format::codec::CodecSpec;
 /// Number of seeds, each tested with all codecs. Miri is about 1,000 times slower.
 const SEEDS: u32 = if cfg!(miri) { 2 } else { 500 };
 
-/// Overwrites all of log memory with arbitrary numbers, or with small ones, which look like indices of
-/// entries.
+/// Overwrites all of log memory with arbitrary numbers, or with small ones, which look like indices.
 fn damage(memory: &mut Memory, seed: u32) {
     let mut random = seed.wrapping_mul(0x9e37_79b9) | 1;
     for word in memory.logs[..64].iter_mut().flat_map(|line| &mut line.0) {

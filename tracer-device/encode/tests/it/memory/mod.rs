@@ -41,7 +41,6 @@ impl Memory {
         memory
     }
 
-    /// Returns the memory after the logs and after the pool, which nothing may write.
     pub(crate) fn behind(&self) -> [&[u32; 512]; 2] {
         [&self.logs[64].0, &self.chunks[2].0]
     }
