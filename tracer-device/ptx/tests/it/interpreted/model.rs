@@ -56,7 +56,7 @@ pub(crate) fn steps(markers: impl Iterator<Item = MarkerEvent>, counted: bool) -
     steps
 }
 
-/// Returns the events recorded after some visits of a location. One of several visits may be in part.
+/// Returns the events that are recorded after some visits. An event of several visits may be in part.
 pub(crate) fn recorded_after(steps: Vec<Step>, after: After) -> Vec<Step> {
     let mut remaining = [u64::from(after.count.get()); 32];
     let mut recorded = |run: ModelRun| {
