@@ -32,15 +32,13 @@ fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
 
-/// Makes warps of the force kernel with 16,384 bodies.
 fn nbody() -> Vec<Vec<Event>> {
     let mut stream = vec![event(3, u32::MAX); 16_386];
     (stream[0], stream[16_385]) = (event(1, u32::MAX), event(4, u32::MAX));
     vec![stream; 256]
 }
 
-/// Makes warps of the fractal program in its default region, every eighth row: 32 neighbours, each iterating
-/// until it escapes or reaches the depth.
+/// Warps of the default region, every eighth row: 32 neighbours, each iterating until it escapes.
 fn fractal() -> Vec<Vec<Event>> {
     let (width, depth) = (512, 1024);
     let iterations = |pixel: u32| {

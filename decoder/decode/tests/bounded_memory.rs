@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Returns the peak of bytes that `run` allocated, excluding memory allocated before.
+/// Excludes memory allocated before.
 fn peak(run: impl FnOnce()) -> usize {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -71,8 +71,7 @@ fn read_everything(bytes: &[u8]) {
     }
 }
 
-/// Sets every aligned word of a small file to `values` of four hostile values, with repaired checksums.
-/// Returns the peak memory of reading.
+/// Sets every aligned word to `values` of four hostile values, and repairs checksums. Returns the peak.
 fn hostile_words(good: &[u8], values: usize) -> usize {
     let hostile = [u64::MAX, 1 << 63, 1 << 31, 0x00ff_ffff_00ff_ffff].into_iter().cycle();
     let mut most = 0;

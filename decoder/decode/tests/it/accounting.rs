@@ -11,7 +11,6 @@ use warptrace_format::file::{
     TRAILER_BYTES, Trailer, encode_accounts, encode_section,
 };
 
-/// Makes a trace of eight warps with ten events each.
 fn trace() -> Vec<u8> {
     let launch = LaunchInfo::new(0, 0, [8, 1, 1], [32, 1, 1], 0).unwrap();
     let streams: Streams = (0..8).map(|warp| (warp, vec![event(1, u32::MAX); 10])).collect();
@@ -50,7 +49,6 @@ fn accounts(first: u32, accounts: &[WarpAccount]) -> Vec<u8> {
 
 const SOUND: WarpAccount = WarpAccount { attempted: 10, recorded: 10, lost: 0, chunks: 1, finished: 1 };
 
-/// Verifies the trace with an additional section before its accounting, and at the end.
 fn with_one_more(section: &[u8]) -> [VerifyReport; 2] {
     let file = trace();
     let mut first = sections(&file);

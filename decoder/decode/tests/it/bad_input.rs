@@ -25,11 +25,8 @@ fn first(bytes: &[u8], tag: &[u8; 4]) -> usize {
     sections(bytes).into_iter().find(|(_, found, _)| found.0 == *tag).unwrap().0
 }
 
-/// Compares a damaged trace with the recording.
-///
-/// - Every stream that decodes is a prefix of the recorded one, and equal to it if the file claims to be
-///   complete.
-/// - Verification finds a problem.
+/// Every stream that decodes is a prefix of the recorded one, and equal if the file claims completeness.
+/// Verification finds a problem.
 fn assert_honest(trace: &TraceFile, recording: &Recording, what: &str) {
     let whole = *trace.completeness() == Completeness::Complete;
     for launch in trace.launches() {
@@ -106,7 +103,6 @@ fn everything_before_a_cut_can_still_be_read() {
     assert_eq!(report.accounts, 8);
 }
 
-/// Returns `each` of three changes of the byte at `at`.
 fn changes(at: usize, each: usize) -> impl Iterator<Item = u8> {
     [0x01, 0x80, 0xff].into_iter().cycle().skip(at % 3).take(each)
 }
@@ -245,7 +241,6 @@ fn a_damaged_index_is_made_anew() {
     assert!(matches!(report.problems[..], [Problem::Incomplete(_)]), "{report}");
 }
 
-/// Inserts a section with this tag before the index and writes a matching trailer.
 fn with_section(good: &[u8], tag: &[u8; 4], flags: u16, body: &[u8]) -> Vec<u8> {
     let index = first(good, b"INDX");
     let header = SectionHeader {
@@ -299,7 +294,6 @@ fn an_index_that_leaves_a_frame_out_is_not_believed() {
         trace.completeness(),
         Completeness::Prefix { reason: PrefixReason::IndexDamaged(_), .. }
     ));
-    // The repeated frame is detected: its chunks come twice.
     assert!(decode(&trace, 3, 0).is_err());
     assert!(!trace.verify().is_ok());
     assert_eq!(decode(&trace, 4, 0).unwrap(), recording[&4]);
@@ -325,7 +319,6 @@ fn a_second_launch_of_one_number_does_not_replace_the_first() {
     // Blocks along y.
     body[12] += 1;
     let second = with_section(&good, b"LNCH", 0, &body);
-    // Without an index, the file is scanned.
     for bytes in [second.clone(), second[..second.len() - TRAILER_BYTES].to_vec()] {
         let trace = TraceFile::from_bytes(bytes).unwrap();
         assert!(!trace.verify().is_ok());

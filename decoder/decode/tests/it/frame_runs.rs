@@ -21,7 +21,6 @@ const RUNS: [WarpRun; 3] = [
     WarpRun { first: 5, warps: 2, class: 0 },
 ];
 
-/// Events of each class: several chunks, and one chunk.
 fn classes() -> [Vec<Event>; 2] {
     let many = (0..300u16).map(|number| event(1 + number % 7 * (number % 2), u32::MAX >> (number % 5)));
     [many.collect(), vec![event(2, 1), event(9, 0xff)]]
@@ -94,7 +93,6 @@ fn open(file: Sections) -> TraceFile {
     trace
 }
 
-/// Returns the items of a track: warp, first event, events and start time.
 fn items(trace: &TraceFile, track: u32) -> Vec<(u32, u64, Vec<Event>, Option<u64>)> {
     let mut found = Vec::new();
     let flow = trace.items_in_order(3, track, &WarpFilter::all(), &mut |item| {

@@ -10,7 +10,6 @@ use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 use warptrace_format::file::LaunchInfo;
 
-/// Loops of several lengths, two warps with equal events, and warps without events.
 fn streams() -> Streams {
     let loops = |first: u16, times: usize| -> Vec<Event> {
         let body = [event(first, u32::MAX), event(first + 1, 0xff), event(first + 2, 0xff00)];

@@ -61,7 +61,6 @@ impl Pieces {
     }
 }
 
-/// Returns the pieces of launch 0 and checks that blocks and items agree.
 fn pieces(trace: &TraceFile, filter: &WarpFilter) -> String {
     let (mut blocks, mut items) = (Pieces::default(), Pieces::default());
     let filter = filter.clone().with_marks();

@@ -33,7 +33,6 @@ fn streams_say_what_each_warp_recorded() {
     assert_eq!((found[2].id.block, found[2].id.warp_in_block, found[2].id.kernel), ([1, 0, 0], 1, 0));
     assert!(found.iter().all(|stream| stream.account.is_some_and(|account| account.finished == 1)));
 
-    // Without accounting, the frames yield the same counts.
     let accounts = bytes.windows(4).position(|bytes| bytes == b"ACCT").unwrap();
     let cut = TraceFile::from_bytes(bytes[..accounts].to_vec()).unwrap();
     let counted: Vec<_> = cut.streams(3, 0).unwrap().map(Result::unwrap).collect();

@@ -8,7 +8,6 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{LaunchInfo, TIMES};
 use warptrace_format::span::WarpSpan;
 
-/// Warps of the launch, and the faulty one.
 const WARPS: u32 = 4;
 const WRONG: u32 = 2;
 
@@ -28,7 +27,6 @@ fn span(warp: u64) -> WarpSpan {
     }
 }
 
-/// Makes a trace of warps without events and changes one warp.
 fn trace(change: impl FnOnce(&mut WarpAccount, &mut WarpSpan)) -> TraceFile {
     let metadata = crate::support::metadata(vec![CodecSpec::Raw]).with_property(TIMES, "blocks");
     let mut file = Sections::new(&metadata);
@@ -55,7 +53,6 @@ fn faults(trace: &TraceFile) -> Vec<SpanFault> {
 fn what_can_be_is_no_problem() {
     let whole = trace(|_, _| {});
     assert!(whole.verify().is_ok() && whole.state().is_whole);
-    // A begin without an end.
     let began = trace(|account, span| {
         account.finished = 0;
         (span.end_clock, span.end_timer, span.end_sm) = (0, 0, 0);

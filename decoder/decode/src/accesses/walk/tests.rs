@@ -27,7 +27,7 @@ fn stream(warp: u32) -> Vec<u8> {
     recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// Makes a trace whose warps were drained in `parts` parts. Each part has one section for each list of warps.
+/// Drains the warps in `parts` parts. Each part has one section for each list of warps.
 fn trace(parts: usize, sections: &[Vec<u32>]) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]);
     let mut file = Sections::new(&metadata.with_kernel("k", ""));

@@ -116,7 +116,6 @@ fn missing_and_extra_events_are_left_over() {
     assert_eq!(compare(&long, &short), (Verdict::Fits { trace_left: true, twin_left: None }, 3));
     let left = misfit(3, event(2, 1), &[(1, None)]);
     assert_eq!(compare(&short, &long).0, Verdict::Fits { trace_left: false, twin_left: Some(left) });
-    // One event of a run too few, or too many.
     assert_eq!(
         compare(&[run(1, 3, 3)], &[run(1, 3, 2)]).0,
         Verdict::Fits { trace_left: true, twin_left: None }

@@ -43,7 +43,6 @@ impl Golden {
         root.join("decoder/decode/tests/golden").join(self.name)
     }
 
-    /// Opens the file and compares it with the recording.
     pub(crate) fn open(&self) -> TraceFile {
         let trace = TraceFile::open(self.path()).unwrap();
         assert_eq!(*trace.completeness(), Completeness::Complete);
@@ -57,7 +56,6 @@ impl Golden {
     }
 }
 
-/// A dual recording of two launches: complete and partial warps, a warp without events.
 fn launches() -> Launches {
     let first = LaunchInfo::new(1, 0, [2, 1, 1], [48, 1, 1], 0).unwrap();
     let second = LaunchInfo::new(2, 1, [1, 1, 1], [32, 1, 1], 128).unwrap();
@@ -92,7 +90,6 @@ fn recorder(compression: Compression) -> Recorder {
     recorder
 }
 
-/// Launches with chosen warps: two warps of two blocks, one block, and no warps.
 fn windows() -> Launches {
     let whole = |number| LaunchInfo::new(number, 0, [5, 1, 1], [80, 1, 1], 0).unwrap();
     let warps = ChosenWarps { first_block: 0, blocks: 2, block_step: 3, first_warp: 1, block_warps: 2 };

@@ -119,7 +119,6 @@ impl Recorder {
         output.end_launch(launch, track, &accounts);
     }
 
-    /// Makes a trace whose tracks all hold the same events.
     pub(crate) fn record(&self, launches: &[(LaunchInfo, Streams)]) -> Vec<u8> {
         let mut file = self.file();
         self.record_into(&mut file, launches);
@@ -137,7 +136,6 @@ impl Recorder {
         File(Sections::new(&self.metadata), self.frame_bytes.unwrap_or(1 << 20), self.compression)
     }
 
-    /// Like [`record`](Self::record), into `output`.
     pub(crate) fn record_into(&self, output: &mut impl Output, launches: &[(LaunchInfo, Streams)]) {
         let tracks = self.metadata.tracks.len();
         let launches: Vec<_> =

@@ -10,7 +10,6 @@ use warptrace_format::file::{
 };
 use warptrace_format::span::WarpSpan;
 
-/// A `.wtrc` file under construction.
 #[derive(Debug)]
 pub(crate) struct Sections {
     /// The file so far. It opens as an unfinished file.
