@@ -3,7 +3,7 @@
 use super::*;
 use crate::figures::Point;
 
-/// Rolls up a kernel with these edges and their lanes. Each location has 10 visits and `id` idle slots.
+/// Each location has 10 visits and `id` idle slots.
 fn rolled(edges: &[(u16, u16, u64)], functions: &[(u16, &'static str)]) -> Part {
     let end = |id: u16| (id != Point::BEGIN).then_some(id);
     let mut edges: Vec<Edge> = edges

@@ -11,7 +11,6 @@ use warptrace_format::Event;
 use warptrace_format::codec::{CodecSpec, EclParams};
 use warptrace_format::file::LaunchInfo;
 
-/// Generates a warp's events: bodies with repetitions.
 fn stream() -> impl Strategy<Value = Vec<Event>> {
     let mask = prop_oneof![Just(u32::MAX), 1_u32..16, any::<u32>().prop_map(|mask| mask | 1)];
     let body = proptest::collection::vec((1_u16..6, mask), 1..5);

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use warptrace_analysis::fuzzing::analyse_arbitrary;
 
-/// Analyses each golden file unchanged, and truncated and modified at `places` places.
 fn golden_files_add_up(places: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decode/tests/golden");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -33,12 +33,10 @@ fn span(&(sm, begin, end): &Warp) -> WarpSpan {
     }
 }
 
-/// Writes launches of these warps, in blocks of two, each with one event.
 fn written(launches: &[(LaunchInfo, Vec<Warp>)]) -> Vec<u8> {
     written_with(launches, None)
 }
 
-/// Like `written`, but with an early end of the first launch.
 fn written_with(launches: &[(LaunchInfo, Vec<Warp>)], end: Option<EarlyEnd>) -> Vec<u8> {
     let metadata = metadata(&[(1, "enter", 3)]).with_property(TIMES, "blocks");
     let mut file = Sections::new(&metadata);

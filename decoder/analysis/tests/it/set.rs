@@ -52,7 +52,6 @@ fn figures_that_come_as_bytes_are_the_same() {
             let here = summed(traces, &selection, (|head| head, |part| part));
             let as_bytes = |part: FilePart| {
                 let bytes = borsh::to_vec(&part).unwrap();
-                // Truncated bytes are an error.
                 for length in (0..bytes.len()).step_by(101) {
                     borsh::from_slice::<FilePart>(&bytes[..length]).unwrap_err();
                 }

@@ -17,7 +17,6 @@ fn all(trace: &TraceFile) -> Analysis {
     analyse(trace, &Selection::default()).unwrap()
 }
 
-/// Returns a launch of one block with `threads` threads.
 fn launch(threads: u32) -> LaunchInfo {
     LaunchInfo::new(0, 0, [1, 1, 1], [threads, 1, 1], 0).unwrap()
 }
@@ -158,7 +157,6 @@ fn programs_on_the_simulator_add_up_on_any_number_of_threads() {
         let analysis = all(&trace);
         let mut lanes_time = 0;
         for warp in analysis.warps.iter() {
-            // First and last start times of the warp's runs, and of each lane's runs.
             let (mut of_warp, mut of_lanes) = (None, [None; 32]);
             trace
                 .decode_warp(warp.launch, warp.warp, 0)
@@ -208,7 +206,6 @@ fn a_trace_without_times_has_no_time() {
     assert_eq!(words::ratios(&same)[1], "all: warp-cycles 1.00 times, 100 -> 100");
 }
 
-/// Returns metadata with a barrier at line 5, and the point after it.
 fn barrier() -> Metadata {
     let mut metadata = metadata(&TABLE);
     metadata.locations[1].kind = LocationKind::Barrier;

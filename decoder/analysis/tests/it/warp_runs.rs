@@ -15,7 +15,6 @@ use crate::support::{event, metadata};
 /// Three warps: the last one has 8 lanes.
 const THREADS: u32 = 72;
 
-/// Returns the events of each class, in one or several chunks.
 fn classes() -> [Vec<Event>; 4] {
     let walk = |seed: u16| {
         let step = move |at: u16| event(1 + at * seed % 4, u32::MAX >> (at * seed % 7));
@@ -39,7 +38,6 @@ fn file(blocks: &[u32], length: u32, by_runs: bool) -> TraceFile {
         while accounts.len() < launch.warps() as usize {
             let (first, at) = (accounts.len() as u32, runs.len() as u32);
             let warps = (1 + at % length).min(launch.warps() - first);
-            // Some warps have no events.
             let class = (at % 5 * (1 + at / 7 % 3) % 5).checked_sub(1);
             runs.extend(Some(WarpRun { first, warps, class: class.unwrap_or(u32::MAX) }));
             for warp in first..first + warps {

@@ -43,7 +43,6 @@ fn all_views_add_up_to_the_same() {
     assert_eq!(analysis.active.iter().sum::<u64>(), counts.visits);
     let lanes: u64 = (0..).zip(&analysis.active).map(|(lanes, visits)| lanes * visits).sum();
     assert_eq!(lanes, counts.lanes);
-    // Blocks have whole warps.
     let weight = |id| trace.metadata().location(id).unwrap().code.map_or(1, |code| code.instructions.into());
     for location in &analysis.locations {
         let Counts { visits, lanes, idle, slots } = location.counts;
@@ -335,7 +334,6 @@ fn a_watch_stops_an_analysis() {
     let whole = all(&trace).counts.visits;
     std::thread::scope(|scope| {
         let analysis = scope.spawn(|| analyse_watched(&trace, &Selection::default(), &watch).unwrap());
-        // Until something is counted.
         while watch.total().visits == 0 && !analysis.is_finished() {
             std::hint::spin_loop();
         }

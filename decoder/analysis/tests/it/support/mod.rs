@@ -32,7 +32,6 @@ pub(crate) fn event(location: u16, mask: u32) -> Event {
     Event { location, mask }
 }
 
-/// Returns metadata with these locations: id, name, line of `k.rs`.
 pub(crate) fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
     let mut metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![PREDICT]).with_kernel("k", "k.rs");
@@ -45,7 +44,6 @@ pub(crate) fn metadata(locations: &[(u16, &str, u32)]) -> Metadata {
     metadata
 }
 
-/// Writes one launch of these warps. `account` may change their accounts.
 pub(crate) fn written(
     metadata: &Metadata,
     launch: &LaunchInfo,
