@@ -19,7 +19,6 @@ const VALUES: usize = 1 << 16;
 const MANY: usize = 1 << 24;
 /// Values of measured scans: few enough that a shared machine rarely preempts a round.
 const MEASURED: usize = 1 << 18;
-/// Minimum duration and minimum rounds of a measurement.
 const PATIENCE: Duration = Duration::from_millis(150);
 const ROUNDS: usize = 3;
 
@@ -42,7 +41,6 @@ fn speed(bytes: usize, time: Duration) -> String {
     if speed < 0.1 { format!("{speed:.4}") } else { format!("{speed:.2}") }
 }
 
-/// Returns typical columns of traces: times of runs, addresses of accesses, and unpredictable values.
 fn columns() -> Vec<(&'static str, Vec<u64>)> {
     let mut random = common::Random(1);
     let mut clock = 1_u64 << 44;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use warptrace_columns::{ColumnCursor, decode};
 
-/// The system's allocator with a counter of allocated bytes.
 struct Counting;
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -33,7 +32,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns the bytes allocated while `bytes` are decoded.
 fn taken(bytes: &[u8]) -> usize {
     let before = TAKEN.load(Relaxed);
     let _ = decode::<u64>(&mut ColumnCursor::new(bytes));
@@ -43,7 +41,6 @@ fn taken(bytes: &[u8]) -> usize {
 // Only one test, because the counter includes other threads.
 #[test]
 fn announcing_costs_no_more_than_the_bytes() {
-    // 2^24 values, 2^24 elements.
     let (values, elements) = ([0x80, 0x80, 0x80, 0x08], [0x80, 0x80, 0x80, 0x08]);
     for packing in [0, 1, 2, 4, 5, 6] {
         for length in [0, 1, 1000, 1 << 16] {

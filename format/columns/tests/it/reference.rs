@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use crate::common::{KINDS, Random, column};
 use warptrace_columns::{ColumnCursor, Element, Header, Layout, Packing, Shape, decode, encode};
 
-/// Returns columns of all kinds and layouts, some followed by other bytes.
 fn columns<T: Element>() -> Vec<Vec<u8>> {
     let mut columns = Vec::new();
     let mut random = Random(3);
@@ -50,7 +49,7 @@ fn read(bytes: &[u8]) -> String {
     line.unwrap_or_else(|| "damaged".to_owned())
 }
 
-/// Compares both readers; returns the number of columns that they reject.
+/// Returns the number of columns that both readers reject.
 fn compare(columns: &[Vec<u8>]) -> Option<usize> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../decoder/reference/columns.py");
     let mut python = Command::new("python3");

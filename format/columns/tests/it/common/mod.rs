@@ -19,7 +19,6 @@ impl Random {
     }
 }
 
-/// Names of the kinds of columns.
 pub(crate) const KINDS: [&str; 9] = [
     "zero",
     "constant",
