@@ -209,7 +209,6 @@ mod tests {
                 assert_eq!(decode_spans((1, &body[4..]), 0, tie(b"b"), warps).unwrap(), spans);
             }
         }
-        // Regular warps take few bytes.
         assert!(encode_spans(tie(b"a"), &all, Compression::Suited).unwrap().len() < 5 * all.len());
     }
 

@@ -5,7 +5,7 @@ use warptrace_format::codec::ecl::reference;
 use warptrace_format::codec::{CodecSpec, Decoder, EclParams, encode_stream};
 use warptrace_format::{Event, RAW_EVENT_BYTES};
 
-/// Decodes and compares all chunks of `stream`. Returns the size of their payloads.
+/// Returns the size of the payloads.
 fn encoded_bytes(spec: CodecSpec, stream: &[Event], capacity: u32) -> usize {
     let mut decoder = Decoder::new(spec);
     let mut decoded = Vec::with_capacity(stream.len());

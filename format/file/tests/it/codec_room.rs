@@ -6,7 +6,6 @@ use warptrace_format::codec::ecl::encoder::MAX_PUSH_GROWTH;
 use warptrace_format::codec::{EclParams, EclState, RawState};
 use warptrace_format::{Event, SliceMemory};
 
-/// Returns the largest growth of a payload by one push and the finish after it.
 fn largest_growth(params: EclParams, events: &[Event]) -> u32 {
     let mut work = vec![0; params.work_bytes() as usize];
     let mut out = vec![0; (events.len() + 1) * MAX_PUSH_GROWTH as usize];

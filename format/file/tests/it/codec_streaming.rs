@@ -8,8 +8,7 @@ use warptrace_format::codec::ecl::reference;
 use warptrace_format::codec::{CodecSpec, Decoder, EclParams, EclState, RawState, encode_stream};
 use warptrace_format::{Event, Memory, SliceMemory};
 
-/// Encodes one chunk like a warp: converts the state to words and back between steps. Keeps `work` from the
-/// last chunk.
+/// Converts the state to words and back between steps. Keeps `work` from the last chunk.
 fn encode_chunk(params: EclParams, work: &mut [u8], events: &[Event]) -> Vec<u8> {
     let mut work = SliceMemory(work);
     let mut out = vec![0xaa; events.len() * MAX_PUSH_GROWTH as usize];

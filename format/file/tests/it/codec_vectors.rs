@@ -10,7 +10,6 @@ use warptrace_format::{Event, RAW_EVENT_BYTES, SliceMemory};
 /// L = 16 and s = 8: the hash is exactly the two previous bytes, so nothing collides.
 const EXACT: EclParams = EclParams { hash_bits: 16, shift: 8, window_bits: 8 };
 
-/// Runs the streaming stage and the whole-buffer form, and checks that they agree.
 fn lza2(params: EclParams, input: &[u8]) -> Vec<u8> {
     let mut work = vec![0; params.work_bytes() as usize];
     let mut work = SliceMemory(&mut work);
@@ -184,7 +183,6 @@ fn a_raw_chunk_is_six_bytes_an_event() {
     let payload = vec![0xfe, 0xff, 0x01, 0, 0, 0x80, 2, 0, 0x78, 0x56, 0x34, 0x12];
     assert_eq!(decode_chunk(CodecSpec::Raw, &payload, 2).unwrap(), events);
     assert_eq!(encode_stream(CodecSpec::Raw, &events, 480), [(2, payload)]);
-    // Eleven bytes hold one event.
     assert_eq!(encode_stream(CodecSpec::Raw, &events, 11).len(), 2);
     assert_eq!(
         (PAYLOAD_EVENT_BYTES, RAW_EVENT_BYTES),

@@ -10,7 +10,6 @@ fn specs() -> impl Strategy<Value = CodecSpec> {
     prop_oneof![2 => predict, 1 => Just(CodecSpec::Raw), 1 => Just(CodecSpec::Ecl(EclParams::DEFAULT))]
 }
 
-/// Decodes chunks into items: body and repetitions.
 fn items(spec: CodecSpec, chunks: &[(u32, Vec<u8>)]) -> Vec<(Vec<Event>, u32)> {
     let mut decoder = Decoder::new(spec);
     let mut items = Vec::new();
@@ -101,7 +100,6 @@ fn a_run_is_one_item_for_every_codec() {
 
 #[test]
 fn a_fault_ends_the_items_like_the_events() {
-    // Location 1 five times, then a mask of 0.
     let payload = [[1, 0, 1, 0, 0, 0]; 5].concat();
     let payload = [&payload[..], &[2, 0, 0, 0, 0, 0]].concat();
     let mut expanded = Vec::new();

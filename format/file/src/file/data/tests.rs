@@ -7,7 +7,6 @@ use super::*;
 use crate::data::native::WarpRecorder;
 use crate::data::{DataEntry, Owner};
 
-/// Address of a site by warp, lane and number of the access.
 type Pattern = fn(u32, u32, u64) -> u64;
 
 fn hash(warp: u32, lane: u32, number: u64) -> u64 {
@@ -28,7 +27,7 @@ fn bytes(entries: &[[u32; 4]]) -> Vec<u8> {
     entries.iter().flatten().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Generates streams of warps with the patterns. Some lanes skip every third access.
+/// Some lanes skip every third access.
 fn streams(warps: u32, accesses: u64, room: usize) -> Vec<(u32, Vec<u8>, u64)> {
     let warp = |warp: u32| {
         let mut recorder = WarpRecorder::new(room);

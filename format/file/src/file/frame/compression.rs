@@ -194,7 +194,6 @@ mod tests {
             let error = read(&frame(window)).unwrap_err().to_string();
             assert!(error.contains("a window of"), "{error}");
         }
-        // A skippable frame is rejected.
         assert!(read(&[0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0]).is_err());
     }
 

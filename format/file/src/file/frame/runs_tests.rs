@@ -15,7 +15,6 @@ fn run(first: u32, warps: u32, class: u32) -> WarpRun {
     WarpRun { first, warps, class }
 }
 
-/// Two classes, the first with two chunks, in three runs.
 const SMALL_RUNS: [WarpRun; 3] = [
     WarpRun { first: 5, warps: 3, class: 0 },
     WarpRun { first: 8, warps: 1, class: 1 },
@@ -83,7 +82,6 @@ fn runs_expand_to_the_chunks_of_all_warps() {
     assert_eq!(found, expected.concat());
     assert!(frame.warp_chunks(12, 0).eq(frame.chunks().skip(7).take(2)));
     assert_eq!(frame.warp_chunks(12, 2).count(), 0);
-    // A frame without runs.
     let listed = Frame::decode(1, &body(&[chunk(5, 0, &[1])], Compression::None), 0).unwrap();
     assert_eq!((listed.runs(), listed.warp_chunks(5, 0).count()), (&[][..], 0));
 }
@@ -133,7 +131,6 @@ fn runs_that_a_reader_would_refuse_are_not_written() {
     assert!(encode(&[run(1, 16, 0)], &[&[most]]).is_ok());
 }
 
-/// Decodes a frame with these contents, last warp, chunks and events.
 fn runs_frame(contents: &[u8], [last, chunks, events]: [u32; 3]) -> Result<Frame, FormatError> {
     let mut bytes = runs_body(&SMALL_RUNS, &SMALL_CLASSES, Compression::None);
     bytes.truncate(40);
@@ -231,7 +228,6 @@ fn a_changed_byte_of_runs_gives_an_error_or_a_frame() {
             let events: u64 = frame.entries().map(|entry| u64::from(entry.events)).sum();
             let last = frame.entries().last().map(|entry| entry.warp);
             assert_eq!((events, last), (header.events, Some(header.last_warp)));
-            // A decoded frame can be encoded.
             let classes: Vec<Vec<_>> = (0..)
                 .map(|class| frame.warp_chunks(0, class))
                 .map(|chunks| chunks.map(|chunk| class_chunk(chunk.entry.events, chunk.payload)).collect())

@@ -101,7 +101,6 @@ fn chunks_come_back_in_order_with_and_without_compression() {
         Frame::decode(1, &body(&chunks, Compression::Zstd(1)), 0).unwrap().header().stored_as,
         StoredAs::Zstd
     );
-    // Data that does not shrink is stored plain.
     let tiny = body(&chunks[1..2], Compression::Zstd(1));
     assert_eq!(Frame::decode(1, &tiny, 0).unwrap().header().stored_as, StoredAs::Plain);
 }
@@ -123,7 +122,6 @@ fn what_a_reader_would_refuse_is_not_written() {
     assert!(matches!(encode(&many), Err(FormatError::TooLarge { field: "plain bytes", .. })));
 }
 
-/// Changes a word of the fixed part and corrects the checksum.
 pub(super) fn patched(body: &[u8], at: usize, word: u32) -> Vec<u8> {
     let mut bad = body.to_vec();
     bad[at..at + 4].copy_from_slice(&word.to_le_bytes());

@@ -96,7 +96,6 @@ fn params() -> impl Strategy<Value = PredictParams> {
     prop_oneof![2_u8..=4, 5_u8..=10].prop_map(|slot_bits| PredictParams { slot_bits })
 }
 
-/// Generates events with nested, overlapping and disjoint masks and recurring locations.
 fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(any::<u32>(), 1..400).prop_map(|choices| {
         let mut masks = vec![u32::MAX];
