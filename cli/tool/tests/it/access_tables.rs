@@ -26,7 +26,6 @@ fn export(folder: &Folder, trace: &Path, name: &str) -> [PathBuf; 2] {
     })
 }
 
-/// Reads the tables with DuckDB, with the documentation's formula for sectors.
 #[cfg(feature = "parquet")]
 fn read(tables: &[PathBuf; 2]) -> Option<Value> {
     let docs = std::fs::read_to_string(Path::new(ROOT).join("docs/reference/exports.md")).unwrap();
@@ -122,7 +121,6 @@ fn diff_compares_sectors_and_passes_by_line() {
     let (_, output, _) = run(&["diff", text(&whole), text(&lossy)]);
     let section = output.split("banks of shared memory\n").nth(1).unwrap();
     assert!(section.starts_with("second: accesses: ") && section.contains(" lost, "), "{output}");
-    // Traces without addresses have no such section.
     let demo = folder.recorded("demo.wtrc", &[]);
     assert!(json(&["diff", text(&demo), text(&demo)])["accesses"].is_null());
 }

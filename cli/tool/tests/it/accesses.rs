@@ -24,7 +24,6 @@ pub(crate) fn record(folder: &Folder, name: &str, room: usize) -> PathBuf {
     record_with(folder, name, room, None)
 }
 
-/// Like [`record`], with an additional derived site.
 pub(crate) fn record_with(folder: &Folder, name: &str, room: usize, derived: Option<Derived>) -> PathBuf {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("transpose", "transpose.cu")

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Folder, read_with, run, text};
 
-/// Returns the figures that DuckDB computes for a trace, and where its warps differ from those in `other`.
 fn duckdb(folder: &Folder, trace: &Path, other: Option<&Path>) -> Option<Value> {
     let write = |name: &str, arguments: &[&str]| {
         let (code, output, errors) = run(arguments);
@@ -53,7 +52,7 @@ fn is_same(field: &str, exact: &Value, shown: &Value) -> bool {
     }
 }
 
-/// Compares rows. Rows with equal fields `key` belong together.
+/// Rows with equal fields `key` belong together.
 fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
     let by_key = |rows: &Value| -> BTreeMap<String, Value> {
         let rows = rows.as_array().unwrap().iter();
@@ -71,7 +70,6 @@ fn compare(what: &str, exact: &Value, shown: &Value, key: &[&str]) {
     }
 }
 
-/// Compares causes with the results of a script that keeps the last common event of each pair of lanes.
 fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     let files = ["events.csv", "info.json"].map(|name| folder.at(name));
     let files = files.each_ref().map(|file| text(file));
@@ -109,7 +107,6 @@ fn compare_causes(folder: &Folder, name: &str, trace: &Path) {
     }
 }
 
-/// Compares the times in all views with the results of DuckDB. A trace without times has none.
 fn compare_times(name: &str, trace: &Path, exact: &Value) {
     let ask = |view: &str| tool(&[view, text(trace)]);
     let stats = ask("stats");
@@ -174,7 +171,6 @@ fn compare_all(name: &str, trace: &Path, exact: &Value) {
     }
 }
 
-/// Compares all figures of a program's trace with the results of DuckDB.
 fn check(program: &str, more: &[&str], times: &str) {
     let folder = Folder::new();
     let trace = folder.traced(program, "a.wtrc", &[more, &["--times", times]].concat());

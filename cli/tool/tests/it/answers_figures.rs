@@ -54,7 +54,6 @@ fn trips(locations: &[u64], found: &mut BTreeMap<u64, Vec<u64>>) {
     }
 }
 
-/// Returns the weight of a visit, by location.
 pub(crate) fn weights(trace: &Path) -> BTreeMap<u64, u64> {
     let info = json(&["info", text(trace)]);
     let rows = info["metadata"]["locations"].as_array().unwrap();

@@ -4,22 +4,17 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Folder, metadata, text, write_launch, writer};
 
-/// Part of a file that is missing or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The file itself.
     File,
-    /// The file is not a trace.
     Trace,
     /// A byte of the events was changed.
     Sound,
     /// The end of the file.
     End,
-    /// Events, for lack of memory.
     Events,
     /// The trace has no event, and lost none.
     AnyEvent,
-    /// The table of locations.
     Locations,
 }
 
@@ -61,7 +56,6 @@ impl Lack {
         }
     }
 
-    /// Returns a part of the first line for an incomplete trace.
     pub(crate) fn incomplete(self) -> Option<&'static str> {
         match self {
             Self::End => Some("only the first"),
@@ -71,7 +65,6 @@ impl Lack {
     }
 }
 
-/// Writes a trace of one warp with these events, without a table of locations.
 pub(crate) fn without_table(path: &Path, events: &[[u8; 6]]) {
     let mut writer = writer(path, &metadata("k"));
     write_launch(&mut writer, 0, [1, 32], &[&events.concat()]);

@@ -110,8 +110,7 @@ fn names_of_kernels_are_written_once() {
     }
 }
 
-/// Checks the number of rows of `verify` for traces with many sections of losses: `alike` equal sections, and
-/// `unlike` sections that each differ from the previous one.
+/// Writes sections of losses: `alike` equal ones, and `unlike` ones that each differ from the previous one.
 fn check_equal_losses(alike: u32, unlike: u32) {
     let folder = Folder::new();
     let path = folder.at("a.wtrc");
@@ -154,8 +153,7 @@ fn warps_without_account_are_one_number() {
     assert_eq!(found["losses"]["unaccounted_warps"], 100);
 }
 
-/// Writes a trace of events whose location and kernel have long names: a few bytes result in terabytes of
-/// output.
+/// Writes events whose location and kernel have long names: a few bytes result in terabytes of output.
 fn with_long_names(path: &Path) {
     let codec = CodecSpec::Ecl(EclParams::new(8, 2, 8).unwrap());
     let long = long();

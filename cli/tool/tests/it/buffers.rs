@@ -39,7 +39,6 @@ fn record(buffers: &[Buffers]) -> Vec<u8> {
     record_with(buffers, TURNS)
 }
 
-/// Like [`record`], with this number of events per launch.
 fn record_with(buffers: &[Buffers], events: u32) -> Vec<u8> {
     let metadata = Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw])
         .with_kernel("sum", "sum.cu")
@@ -135,8 +134,7 @@ fn accesses_out_of_bounds_come_first() {
     let buffers = found["buffers"].as_array().unwrap();
     let of = |number: u64| buffers.iter().find(|buffer| buffer["buffer"] == number).unwrap();
     assert_eq!((buffers.len(), &buffers[0]["buffer"]), (3, &Value::from(0)), "the one that is accessed most");
-    // Both launches add numbers of 32 lanes to one word, the sixth of 32. Each 64th of the buffer is half a
-    // word.
+    // Both launches add numbers of 32 lanes to the sixth word of 32. Each 64th of the buffer is half a word.
     let mut heat = vec![0; 64];
     heat[10] = 2 * 32 * u64::from(TURNS);
     assert_eq!((&of(0)["heat"], &of(0)["touched_bytes"]), (&Value::from(heat), &Value::from(32)));
@@ -239,7 +237,6 @@ fn where_not_all_is_known_nothing_is_out_of_bounds() {
     assert!(output.starts_with("OUT OF BOUNDS: ") && output.contains(": there is no buffer\n"), "{output}");
 }
 
-/// Changes a byte of each section of buffers, at every `step`-th offset.
 fn check_damaged(step: usize) {
     let folder = Folder::new();
     let bytes = whole();

@@ -149,8 +149,7 @@ fn a_dual_trace_holds_the_same_events_twice() {
     }
 }
 
-/// Returns the lines of events in which a lane took part, without the numbers of the events: events without
-/// common lanes may be in another order.
+/// Returns the lines of a lane's events, without numbers: events without common lanes have any order.
 fn of_lane(csv: &[String], lane: u32) -> Vec<String> {
     let mut kept = Vec::new();
     for line in &csv[1..] {

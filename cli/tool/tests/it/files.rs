@@ -54,7 +54,6 @@ fn no_command_writes_to_what_it_reads() {
     }
 }
 
-/// Returns the partition of a trace without job and rank.
 fn partition(name: &str) -> String {
     let unknown = "__HIVE_DEFAULT_PARTITION__";
     format!("job={unknown}/rank={unknown}/trace={name}")

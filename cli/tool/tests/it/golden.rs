@@ -12,7 +12,6 @@ use warptrace_format::file::{
 /// Start of the host's clocks in a committed trace.
 const REALTIME_NS: u64 = 1_790_000_000_000_000_000;
 
-/// Returns a trace with the host and the times of committed traces, which are the same on every machine.
 pub(crate) fn without_host(bytes: &[u8]) -> Vec<u8> {
     let mut file = bytes[..PREAMBLE_BYTES].to_vec();
     let (mut at, mut moments) = (PREAMBLE_BYTES, (0..).map(|moment| 1_000_000 * moment));
@@ -61,13 +60,11 @@ pub(crate) fn without_host(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns true if committed traces are written instead of compared: with `WARPTRACE_OVERWRITE_GOLDEN=1`.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1")
 }
 
-/// Returns true if committed traces can be compared. With another device compiler, kernels have other
-/// instructions; this is printed.
+/// With another device compiler, kernels have other instructions; this is printed.
 pub(crate) fn can_be_compared() -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let hashes = std::fs::read_to_string(root.join("workloads/programs/tests/it/ptx/hashes.txt")).unwrap();

@@ -75,7 +75,6 @@ fn sections_that_belong_elsewhere_are_reported() {
     compare_with_reference(&paths);
 }
 
-/// Runs a command, and returns its standard error and the first two lines of its standard output.
 fn said(arguments: &[&str]) -> String {
     let (code, output, errors) = run(arguments);
     assert!(matches!(code, 0 | 3), "{arguments:?}: {errors}");

@@ -11,8 +11,7 @@ use crate::support::{Folder, text};
 
 /// Inputs of each corpus when commands run in this process.
 const INPUTS: u64 = 4;
-/// Corpora of seeds: traces of all kinds; traces with times; with accesses and labels; with runs of equal
-/// warps.
+/// Corpora of seeds: all kinds; times; accesses and labels; runs of equal warps.
 const CORPORA: [&str; 4] = ["open_file", "times", "data", "runs"];
 /// Inputs that once caused failures: two launches with one number, and frames that announce 2^64 events.
 const FOUND: [u64; 3] = [1413, 2080, 4809];
@@ -43,7 +42,6 @@ const COMMANDS: [&[&str]; 23] = [
     &["export", "--to", "lcov", "-o", "-"],
 ];
 
-/// Writes damaged traces with these numbers, each from a seed of the corpus.
 fn write(folder: &Folder, name: &str, inputs: impl Iterator<Item = u64>) -> Vec<PathBuf> {
     let seeds = corpus(name).unwrap();
     let write = |input| {
@@ -95,7 +93,6 @@ fn every_reading_command_ends_in_order_with_runs() {
     check(CORPORA[3], &[]);
 }
 
-/// Runs commands in separate processes, with limits of memory and time.
 mod full {
     use std::process::{Command, Stdio};
     use std::sync::Mutex;

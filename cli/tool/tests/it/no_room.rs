@@ -11,7 +11,6 @@ fn run_with_little_room(arguments: &[&str]) -> (Option<i32>, String) {
     run_with_room(4, arguments)
 }
 
-/// Runs the tool with a file size limit.
 pub(crate) fn run_with_room(kib: u32, arguments: &[&str]) -> (Option<i32>, String) {
     let limited = format!("ulimit -f {kib}; exec \"$@\"");
     let output = Command::new("bash")
@@ -49,7 +48,6 @@ fn a_recording_that_does_not_begin_sets_the_trace_that_was_there_aside() {
     let whole = fs::read(&path).unwrap();
     let demo = ["demo", "--device", "sim"];
     let refused = [&demo[..], &["--width", "4096", "--memory", "64MiB", "-o", text(&path)]].concat();
-    // Not enough space for its frames.
     let large = [&demo[..], &["--width", "128", "--codec", "raw", "--zstd", "0", "-o", text(&path)]].concat();
     for (room, command, why) in [(None, refused, "takes at least"), (Some(16), large, "file too large")] {
         let (code, errors) = match room {

@@ -14,7 +14,6 @@ const END: &str = "<!-- made by the test `options`: end -->";
 /// Fields without a door: for tests and measurements.
 const INTERNAL: [&str; 1] = ["marks"];
 
-/// Returns the fields of the specification, from the text that `run` passes to its library.
 fn fields() -> BTreeSet<String> {
     let mut fields = BTreeSet::new();
     let mut objects = vec![serde_json::from_str(&RunSpec::default().to_text()).unwrap()];

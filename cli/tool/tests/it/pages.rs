@@ -74,7 +74,6 @@ fn comparable(line: &str) -> &str {
     OTHERS.into_iter().find(|name| line.starts_with(name)).unwrap_or(line)
 }
 
-/// Returns true if `shown` matches `printed`. A line `...` matches any lines.
 fn shows(shown: &[&str], printed: &[&str]) -> bool {
     match shown.split_first() {
         None => printed.is_empty(),
@@ -87,11 +86,8 @@ fn shows(shown: &[&str], printed: &[&str]) -> bool {
     }
 }
 
-/// Returns the updated block, and the number of outputs that it shows.
-///
-/// # Errors
-/// The command whose output differs, with its output, if the page cannot be updated automatically: a person
-/// chose the place of a line `...`.
+/// Returns the updated block, and the number of outputs that it shows. Fails with the command and its output
+/// if a person must choose the place of a line `...`.
 fn current(block: &str, folder: &Folder) -> Result<(String, usize), String> {
     let first = COMMANDS.iter().filter_map(|command| block.find(command)).min();
     let (before, commands) = block.split_at(first.unwrap_or(block.len()));
@@ -126,7 +122,6 @@ fn current(block: &str, folder: &Folder) -> Result<(String, usize), String> {
     Ok((text, outputs))
 }
 
-/// Returns true if pages are written instead of compared: with `WARPTRACE_OVERWRITE_PAGE=1`.
 pub(crate) fn overwrites() -> bool {
     std::env::var_os("WARPTRACE_OVERWRITE_PAGE").is_some_and(|value| value == "1")
 }
@@ -138,7 +133,6 @@ fn check(pages: &[&str], least: usize) {
     assert!(shown >= least, "{pages:?} show {shown} outputs");
 }
 
-/// Compares one page; returns the number of shown outputs.
 fn check_page(page: &str, folder: &Folder) -> usize {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let old = std::fs::read_to_string(&path).unwrap();
@@ -172,7 +166,6 @@ fn the_tour_shows_what_the_tool_prints() {
     check(&["docs/users/tour.md"], 8);
 }
 
-/// The first page makes the recordings.
 #[test]
 fn the_pages_of_answers_show_what_the_tool_prints() {
     const FOLDER: &str = "docs/reference/answers";

@@ -33,7 +33,6 @@ fn it_is_found_beside_the_tool_or_in_the_path_or_missed() {
         assert_eq!((code, output.as_str()), (Some(1), ""), "{arguments:?}");
         assert!(errors.starts_with("error: `warptrace-query` is neither beside"), "{errors}");
     }
-    // Its arguments and its exit code are passed on.
     let called = |folder: &std::path::Path, name| {
         let program = folder.join("warptrace-query");
         let script =

@@ -34,7 +34,7 @@ fn noise(seed: u32, below: u64) -> u64 {
     ((mixed >> 31) ^ mixed) % below
 }
 
-/// Returns begin and end of each launch of a rank: in each step, a kernel of the rank and a collective.
+/// Begin and end: in each step, a kernel of the rank and a collective.
 fn launches(rank: u32, ranks: u32) -> Vec<(u32, u64, u64)> {
     let own = |rank: u32, step: u32| {
         let begin = BEGIN + u64::from(step) * 1_000_000 + noise(rank * 31 + step, 500);
@@ -137,7 +137,6 @@ fn json(paths: &[PathBuf], more: &[&str]) -> Value {
     serde_json::from_str(&timeline(paths, &[more, &["--json"]].concat())).unwrap()
 }
 
-/// Checks the offsets of clocks against the reported error; returns that error.
 fn check_offsets(found: &Value, most: u64) -> u64 {
     let error = found["alignment"]["error_ns"].as_u64().unwrap();
     assert!(error <= most, "{error}");

@@ -24,8 +24,7 @@ pub(crate) const PROGRAMS: [(&str, &[&str]); 7] = [
     ("fractal", &["--width", "96", "--depth", "400", "--times", "blocks"]),
 ];
 
-/// Returns the figures of a page. `carried` has the warps that can be drawn, which the page contains in
-/// compressed form.
+/// `carried` has the warps that can be drawn, which the page contains in compressed form.
 fn figures(html: &str) -> Value {
     let part = |begin| html.split(begin).nth(1).unwrap().split("</script>").next().unwrap();
     let json = part(r#"<script type="application/json" id="figures">"#);
@@ -42,7 +41,6 @@ fn page(trace: &Path, more: &[&str]) -> String {
     std::fs::read_to_string(trace.with_extension("html")).unwrap()
 }
 
-/// Checks that the rows of the page are the first rows of `view`, with equal fields.
 fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
     let shown = shown.as_array().unwrap();
     let rows = json(&[&[view, text(trace)], sort].concat());
@@ -55,7 +53,6 @@ fn check_rows(trace: &Path, view: &str, shown: &Value, sort: &[&str]) {
     }
 }
 
-/// Checks that the runs of a strip are the events that `decode` prints.
 fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     let path = &figures["carried"]["paths"][strip["path"].as_str().unwrap()];
     let lanes = strip["lane_mask"].as_u64().unwrap().count_ones();
@@ -83,8 +80,7 @@ fn check_strip(trace: &Path, figures: &Value, strip: &Value) {
     }
 }
 
-/// Checks that rows of timelines are the warps of `warps`, and that each column has the location with the
-/// most cycles in `decode`.
+/// Checks that each column of a timeline has the location with the most cycles in `decode`.
 fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     let timelines = figures["carried"]["timelines"].as_array().unwrap();
     let kernels = figures["kernels"].as_array().unwrap();
@@ -127,7 +123,6 @@ fn check_timelines(trace: &Path, figures: &Value, warps: &[Value]) {
     assert!(!is_timed || (20..=512).contains(&longest), "{longest} columns");
 }
 
-/// Checks blocks against `warps`, and schedule and sentences against `stats` and `top`.
 fn check_blocks(trace: &Path, figures: &Value, warps: &[Value]) {
     let (stats, top) = (json(&["stats", text(trace)]), json(&["top", text(trace)]));
     assert_eq!(figures["schedule_findings"], top["schedule_findings"]);
@@ -214,8 +209,7 @@ fn location_of_most(trace: &Path, launch: &str, block: &str, placed: &Value) -> 
     sums.into_iter().max_by_key(|(location, sum)| (*sum, std::cmp::Reverse(*location))).unwrap().0
 }
 
-/// Checks that sums of parts equal their contents, kernel by kernel, and that each location is in a kernel
-/// once.
+/// Checks that sums of parts equal their contents, and that each location is in a kernel once.
 fn check_parts(trace: &Path, figures: &Value) {
     let parts = figures["parts"].as_array().unwrap();
     let number = |part: &Value, field: &str| part[field].as_u64().unwrap();
@@ -328,7 +322,6 @@ fn the_page_loads_nothing_and_shows_the_source() {
         assert!(!html.contains(loads), "the page has `{loads}`");
     }
     assert!(html.contains("default-src &#39;none&#39;") || html.contains("default-src 'none'"));
-    // The line of the loop, and a line of its context without a trace point.
     assert!(html.contains("trace_loop!(") && html.contains("iterations.tick();"));
     assert!(html.contains("OUTSIDE: no warp came"));
     // Elsewhere the source is not found, and the page names the remedy.

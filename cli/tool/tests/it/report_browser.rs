@@ -1,5 +1,4 @@
-//! The page of `warptrace report` in a browser, light and dark: no console messages, keys and clicks,
-//! numbers, and the contrast of texts.
+//! The page of `warptrace report` in a browser: no console messages, keys, clicks, numbers and contrast.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,8 +27,7 @@ fn browser() -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// Opens `page` in a browser; returns the document and the messages. A browser sometimes hangs: it is an
-/// error only if that happens twice.
+/// Returns the document and the messages. A browser sometimes hangs: an error only if that happens twice.
 fn shown(browser: &Path, page: &Path, settings: &[String]) -> (String, String) {
     let mut said = String::new();
     for _ in 0..2 {
@@ -37,8 +35,7 @@ fn shown(browser: &Path, page: &Path, settings: &[String]) -> (String, String) {
         let folder = Folder::new();
         let (dom, told) = (folder.at("dom"), folder.at("told"));
         let mut child = Command::new(browser)
-            // Timers take no time, but unpacking does, so the budget is large. Tests run as root in
-            // containers, so the sandbox is off. The page is trusted.
+            // Timers take no time, but unpacking does. Tests run as root in containers, so the sandbox is off.
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
             .args(["--virtual-time-budget=600000", "--no-first-run", "--disable-background-networking"])
             .args(["--disable-component-update", "--disable-sync", "--disable-quic"])

@@ -25,8 +25,7 @@ fn commands() -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns traces of all kinds: both codecs, dual, not fully chosen, failed, lossy, truncated, with times,
-/// counted.
+/// Both codecs, dual, not fully chosen, failed, lossy, truncated, with times, counted.
 pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = fs::read_dir(GOLDEN)
         .unwrap()
@@ -51,7 +50,6 @@ pub(crate) fn traces(folder: &Folder) -> Vec<PathBuf> {
     paths
 }
 
-/// Checks the JSON of all commands for each trace, and of more command lines.
 fn check(folder: &Folder, traces: &[PathBuf], more: &[Vec<&str>]) {
     let commands = commands();
     assert!(commands.len() >= 11 && commands.contains("diff"), "{commands:?}");

@@ -10,7 +10,7 @@ use crate::support::{Folder, json, printed, recorded, refused, run, text};
 
 pub(crate) const VIEWS: [&str; 7] = ["top", "causes", "lines", "loops", "warps", "edges", "stats"];
 
-/// Returns four runs of one program. The third one is slower than the others.
+/// The third run is slower than the others.
 fn ranks(folder: &Folder) -> Vec<PathBuf> {
     let record = |number: u32| {
         let depth = if number == 2 { "400" } else { "200" };
@@ -64,7 +64,6 @@ fn figures_of_several_traces_are_the_sums() {
             assert_eq!(sums_of(&all), sums_of(&each), "{view} {field}");
         }
     }
-    // Rows contain the number of traces, and the range of the values in them.
     let (each, all) = of("lines");
     for line in all[0]["lines"].as_array().unwrap() {
         let of_line = |answer: &Value| {

@@ -13,7 +13,6 @@ use crate::support::{Folder, metadata, printed, refused, run, text, tool, writer
 
 const LAUNCHES: u32 = 60;
 const WARPS: u32 = 32;
-/// Events of each chunk.
 const EVENTS: u32 = 675;
 const CHUNKS: u32 = 4;
 
@@ -53,7 +52,7 @@ fn small(folder: &Folder, fault: Fault) -> (Server, PathBuf) {
     (Server::new(BTreeMap::from([("/bucket/small.wtrc".to_owned(), bytes)]), fault), path)
 }
 
-/// Runs the tool with a server as S3, without credentials from this environment.
+/// Without credentials from this environment.
 fn run_s3(server: &Server, arguments: &[&str]) -> (i32, String, String) {
     let output = tool()
         .args(arguments)

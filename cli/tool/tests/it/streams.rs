@@ -20,7 +20,6 @@ fn unread(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// Returns a trace that takes some time to print.
 fn long(folder: &Folder) -> PathBuf {
     folder.traced("fractal", "long.wtrc", &["--width", "128", "--depth", "2000"])
 }

@@ -28,12 +28,10 @@ pub(crate) fn tool() -> Command {
     command
 }
 
-/// Runs the tool; returns exit code, standard output and standard error.
 pub(crate) fn run(arguments: &[&str]) -> (i32, String, String) {
     answer(tool().args(arguments).output().unwrap())
 }
 
-/// Runs the tool, which must succeed without errors; returns its standard output.
 #[track_caller]
 pub(crate) fn printed(arguments: &[&str]) -> String {
     let (code, output, errors) = run(arguments);
@@ -41,7 +39,6 @@ pub(crate) fn printed(arguments: &[&str]) -> String {
     output
 }
 
-/// Runs the tool, which must print nothing and fail with `part` in its error.
 #[track_caller]
 pub(crate) fn refused(arguments: &[&str], part: &str) {
     let (code, output, errors) = run(arguments);
@@ -94,7 +91,6 @@ impl Folder {
         path
     }
 
-    /// Copies the committed trace of the small picture with more arguments into the folder.
     pub(crate) fn recorded(&self, name: &str, more: &[&str]) -> PathBuf {
         self.traced("fractal", name, &[&SMALL[..], more].concat())
     }
@@ -105,7 +101,6 @@ impl Folder {
     }
 }
 
-/// Returns metadata of a trace with one kernel and raw events.
 pub(crate) fn metadata(kernel: &str) -> Metadata {
     Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel(kernel, "")
 }
@@ -136,15 +131,13 @@ pub(crate) fn write_launch(
     writer.end_launch(number, 0, &accounts).unwrap();
 }
 
-/// Returns a folder with the committed trace of the small picture, recorded with more arguments.
 pub(crate) fn recorded(more: &[&str]) -> (Folder, PathBuf) {
     let folder = Folder::new();
     let path = folder.recorded("a.wtrc", more);
     (folder, path)
 }
 
-/// Returns all committed traces in `fixtures/list.txt`, with the arguments of `warptrace-bench record`. A
-/// recording with the name `-` is not kept.
+/// Returns the traces in `fixtures/list.txt`, with arguments of `warptrace-bench record`; none for `-`.
 pub(crate) fn fixtures() -> Vec<(String, Option<PathBuf>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let list = std::fs::read_to_string(folder.join("list.txt")).unwrap();
@@ -157,10 +150,7 @@ pub(crate) fn fixtures() -> Vec<(String, Option<PathBuf>)> {
         .collect()
 }
 
-/// Returns the committed trace of a recording; `None` if it is not kept.
-///
-/// # Panics
-/// If the list does not have the recording.
+/// Returns `None` if the recording is not kept. Panics if the list does not have it.
 pub(crate) fn fixture(words: &[&str]) -> Option<PathBuf> {
     let words = words.join(" ");
     let found = fixtures().into_iter().find(|(known, _)| *known == words);
@@ -177,11 +167,7 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }
 
-/// Compares the reference reader with the tool on files. Skips this, with a message, if Python lacks a
-/// module.
-///
-/// # Panics
-/// If the outputs differ.
+/// Skips this, with a message, if Python lacks a module. Panics if the outputs differ.
 pub(crate) fn compare_with_reference(paths: &[PathBuf]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let Some(mut python) = python_with("zstandard") else { return };
@@ -205,7 +191,6 @@ pub(crate) fn read_with(script: &str, imports: &str, arguments: &[&str]) -> Opti
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Returns Python with these modules; prints the reason and returns `None` if they are missing.
 fn python_with(imports: &str) -> Option<std::process::Command> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = || {

@@ -62,7 +62,6 @@ mod full {
                 });
             }
         }
-        // No color if the environment forbids it.
         let mut terminal = Terminal::sized(program, &["lines", text(&path)], [160, 90], &[("NO_COLOR", "1")]);
         assert_eq!(terminal.end(), 0);
         terminal.settled();

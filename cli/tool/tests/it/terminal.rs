@@ -82,7 +82,6 @@ fn nothing_of_a_file_acts_on_the_terminal() {
     assert!(output.contains("\\u{1b}[2J") && output.contains("\\u{9b}31m\\u{7f}\\u{202e}"), "{output}");
 }
 
-/// Tests names of files and values of arguments.
 #[cfg(unix)]
 #[test]
 fn no_name_and_no_argument_acts_on_the_terminal() {

@@ -153,8 +153,7 @@ fn keys_go_through_a_trace() {
     terminal.wait_for_restored();
 }
 
-/// The screens of `docs/users/tui.md`. With `WARPTRACE_OVERWRITE_PAGE=1`, they are written instead of
-/// compared.
+/// With `WARPTRACE_OVERWRITE_PAGE=1`, the screens of `docs/users/tui.md` are written.
 #[test]
 fn the_pages_screens_are_those_of_a_terminal() {
     let folder = Folder::new();
@@ -239,7 +238,6 @@ fn what_cannot_be_shown_is_said_in_a_sentence() {
     assert_eq!((code, output.as_str()), (1, ""));
     assert!(errors.starts_with("error: ") && errors.contains("terminal"), "{errors}");
     assert!(errors.contains("`warptrace top FILE`"), "{errors}");
-    // In a terminal: a missing trace, and an unknown kernel.
     let tool = assert_cmd::cargo::cargo_bin("warptrace");
     let none = folder.at("none.wtrc");
     for (arguments, words) in [

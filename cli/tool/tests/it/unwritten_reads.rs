@@ -28,7 +28,6 @@ fn metadata() -> Metadata {
 /// Site and first address of accesses of four bytes per lane, contiguous over lanes.
 type Accessed = [(u16, u64)];
 
-/// Writes a launch for each of `launches`, with two blocks of one warp and the accesses of each block.
 fn record(buffers: &[(u64, u32, Option<u32>)], launches: &[[&Accessed; 2]]) -> Vec<u8> {
     let options = WriterOptions::default();
     let mut writer = TraceWriter::create(Vec::new(), &metadata(), options).unwrap();
@@ -75,7 +74,6 @@ fn keep(folder: &Folder, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Returns a trace with reads of memory before any write.
 pub(crate) fn unwritten(folder: &Folder) -> PathBuf {
     let read: &Accessed = &[(4, LATER)];
     keep(

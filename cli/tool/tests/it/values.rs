@@ -182,8 +182,7 @@ fn rows_are_sorted_and_chosen() {
     );
 }
 
-/// Writes a trace of a launch of two warps with `groups` groups each. Each of 32 lanes holds 1,023 floats in
-/// sequence, whose bits increase by one.
+/// Each of 32 lanes holds 1,023 floats in sequence, whose bits increase by one.
 fn stepping(path: &Path, groups: u32) {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");

@@ -26,8 +26,7 @@ fn writer(path: &Path, codec: CodecSpec, warps: u32) -> TraceWriter<File> {
     writer
 }
 
-/// Writes a trace of launches with a number of sections of 65,536 warps' counts each. The counts are all
-/// equal, or `lost` alternates.
+/// Each section has 65,536 warps' counts, all equal unless `lost` alternates.
 pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool) {
     let metadata =
         Metadata::new("test", DeviceInfo::simulator("sim"), vec![CodecSpec::Raw]).with_kernel("k", "");
@@ -49,8 +48,7 @@ pub(crate) fn lossy(path: &Path, launches: u32, sections: u32, alternates: bool)
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Runs the tool with limits of memory, in MiB, and CPU time, in seconds; returns exit code, output and
-/// errors.
+/// Limits memory in MiB and CPU time in seconds; returns exit code, output and errors.
 pub(crate) fn limited(mib: u32, seconds: u32, arguments: &[&str]) -> (Option<i32>, String, String) {
     let limits = format!("ulimit -v {}; ulimit -t {seconds}; exec \"$@\"", mib << 10);
     let output = Command::new("bash")
@@ -76,8 +74,7 @@ fn many_lossy_warps_take_no_memory() {
     assert!(said.contains("58,982,400 events of 58,982,400 warps lost"), "{said}");
 }
 
-/// Writes a trace of launches of 65,536 warps that lost all events. `info` must sum them by section, not by
-/// warp.
+/// Writes launches of 65,536 warps that lost all events. `info` must sum them by section, not by warp.
 fn check_sums(path: &Path, launches: u32, sum: &str) {
     lossy(path, launches, 1, false);
     assert!(path.metadata().unwrap().len() < 512 << 10);

@@ -53,7 +53,6 @@ fn launches(rank: u32) -> u32 {
     if rank == RANK { LAUNCHES } else { FEW }
 }
 
-/// Writes four ranks of a job, and a file without job and rank.
 fn write_ranks(folder: &Folder) {
     for rank in 0..4 {
         written(&folder.at(&format!("r.{rank}.wtrc")), Some("a/b=c d"), Some(rank), launches(rank));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{export, json, mis};
 use crate::support::{Folder, run, text};
 
-/// Returns weights by kernel and location, with the location's file and line. Checks the order of samples.
+/// Checks the order of samples.
 fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     let profile: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut sums: BTreeMap<(String, String), (u64, String, u64)> = BTreeMap::new();
@@ -48,7 +48,6 @@ fn weights(path: &Path) -> BTreeMap<(String, String), (u64, String, u64)> {
     sums
 }
 
-/// Name of a weight in `lines`, and the arguments of the export.
 const WEIGHTS: [(&str, &[&str]); 5] = [
     ("lanes", &["--weight", "lanes"]),
     ("idle", &["--weight", "idle"]),
@@ -95,7 +94,6 @@ fn of_a_trace_with_times_samples_lie_where_their_time_is() {
     );
 }
 
-/// Compares weights of the export with the sums of `lines`.
 fn compare(folder: &Folder, trace: &Path, all: &[(&str, &[&str])]) {
     for &(weight, arguments) in all {
         let out = folder.at("profile.json");

@@ -1,5 +1,4 @@
-//! Launches by the host's clocks in `info`, `top`, `stats` and timelines, for a trace like one from a GPU and
-//! for one from the simulator.
+//! Launches by the host's clocks in `info`, `top`, `stats` and timelines, as from a GPU and a simulator.
 
 use serde_json::{Value, json};
 use warptrace_decoder::TraceFile;
@@ -21,8 +20,7 @@ const TIMER: u64 = 9_000_000;
 /// For each launch: nanoseconds from then until the device received it, and its duration for the host.
 const LAUNCHES: [(u64, u64); 3] = [(10_000, 30_000), (20_000, 30_000), (100_000, 7_000)];
 
-/// Writes a trace from a GPU with three launches of one warp, which begins 5,000 ns after its launch and runs
-/// for 1,000 ns.
+/// Writes three launches of one warp, which begins 5,000 ns after its launch and runs for 1,000 ns.
 fn traced(folder: &Folder) -> String {
     let device = DeviceInfo::cuda("a GPU", (9, 0), "CUDA 13.0");
     let metadata = Metadata::new("warptrace test", device, vec![CodecSpec::Raw])

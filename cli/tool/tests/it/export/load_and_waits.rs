@@ -49,7 +49,6 @@ fn counters_of_multiprocessors_add_up_to_what_ran_there() {
     }
 }
 
-/// Returns how long warps and their active lanes ran, by multiprocessor.
 fn ran(file: &TraceFile, timeline: &Timeline) -> BTreeMap<(u64, &'static str), u64> {
     let mut sums = BTreeMap::new();
     for ((launch, [block, ..], warp), drawn) in timeline {
@@ -100,7 +99,7 @@ fn a_launch_that_begins_when_another_has_ended_follows_it() {
     assert_eq!(begin, out[0].1[2].as_u64().unwrap() + launches[1]["gap_nanoseconds"].as_u64().unwrap());
 }
 
-/// Returns the trace with a location at which lanes wait, followed by one at which they have waited.
+/// `location` is one at which lanes wait, followed by one at which they have waited.
 fn with_wait(trace: &Path, location: u16) -> Vec<u8> {
     let bytes = std::fs::read(trace).unwrap();
     let mut metadata = TraceFile::open(trace).unwrap().metadata().clone();

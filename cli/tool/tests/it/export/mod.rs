@@ -30,7 +30,6 @@ struct ExportedRun {
     count: u64,
 }
 
-/// Launch, block and warp in block.
 type Warp = (u64, [u64; 3], u64);
 
 fn decoded(path: &Path, chosen: &[&str]) -> BTreeMap<Warp, Vec<ExportedRun>> {
@@ -55,7 +54,7 @@ fn block(value: &Value) -> [u64; 3] {
     [0, 1, 2].map(|axis| value[axis].as_u64().unwrap())
 }
 
-/// Exports without warnings; returns the printed text.
+/// Exports without warnings.
 fn export(path: &Path, format: &str, out: &Path, more: &[&str]) -> String {
     printed(&[&["export", text(path), "--to", format, "-o", text(out)], more].concat())
 }
@@ -65,7 +64,6 @@ fn mis(folder: &Folder) -> std::path::PathBuf {
     folder.traced("mis", "mis.wtrc", &["--graph", "road:1024", "--grid", "16x64"])
 }
 
-/// A trace that lost events.
 fn lossy(folder: &Folder, more: &[&str]) -> std::path::PathBuf {
     let arguments = [&["--walks", "256", "--rounds", "64", "--memory", "1MiB"], more].concat();
     folder.traced("stress", "lossy.wtrc", &arguments)

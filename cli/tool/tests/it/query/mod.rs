@@ -64,7 +64,7 @@ fn sums_over_events_runs_and_locations_are_those_of_stats() {
     );
 }
 
-/// Returns the events that `decode` prints: launch, block, warp, event, location, mask.
+/// Launch, block, warp, event, location, mask.
 fn decoded(trace: &Path) -> Vec<[u64; 6]> {
     let (_, output, _) = run(&["decode", text(trace), "--format", "csv"]);
     let row = |record: csv::StringRecord| {
@@ -193,7 +193,6 @@ fn rows_say_on_which_multiprocessor_and_when_their_block_ran() {
     }
 }
 
-/// The answer in `docs/reference/exports.md` is the output of the tool.
 #[test]
 fn the_page_shows_what_the_tool_prints() {
     let folder = Folder::new();
@@ -204,7 +203,6 @@ fn the_page_shows_what_the_tool_prints() {
         page.split_once("$ warptrace query \"").unwrap().1.split_once("\" before.wtrc\n").unwrap();
     let shown = rest.split_once("```").unwrap().0;
     let printed = printed(&["query", command, text(&trace)]);
-    // The page was made in the folder of the trace.
     assert_eq!(printed.replace(text(&trace), "before.wtrc"), shown);
 }
 
