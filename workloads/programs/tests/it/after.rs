@@ -56,8 +56,7 @@ fn ways(file: &TraceFile, track: u32) -> BTreeMap<(u32, u32), Way> {
     ways
 }
 
-/// Returns the expected rest of the events of a whole trace. An event is recorded if any of its lanes is, so
-/// the function processes events in order: each one when it is the next event of all its lanes.
+/// Returns the expected rest. Records an event if any of its lanes is recorded, so processes events in order.
 fn end_of(whole: &BTreeMap<(u32, u32), Way>, after: After) -> BTreeMap<(u32, u32), Way> {
     let mut ends = BTreeMap::new();
     let warps: BTreeSet<u32> = whole.keys().map(|(warp, _)| *warp).collect();
@@ -65,7 +64,6 @@ fn end_of(whole: &BTreeMap<(u32, u32), Way>, after: After) -> BTreeMap<(u32, u32
         let of = |lane: u32| whole.get(&(warp, lane)).map_or(&[][..], Vec::as_slice);
         let (mut next, mut remaining) = ([0; 32], [after.count.get(); 32]);
         loop {
-            // An event that is the next one of all its lanes.
             let come = |lane: u32| of(lane).get(next[lane as usize]).copied();
             let ready = (0..32).find_map(|lane| {
                 let (location, mask) = come(lane)?;

@@ -31,7 +31,6 @@ fn real(name: &str) -> Option<Mesh> {
     Some(load_mesh(&path, &Limits::default()).unwrap().0)
 }
 
-/// Returns meshes of random points in a triangle, and in a square with points on its boundary.
 fn generated() -> Vec<(String, Mesh)> {
     let mut meshes = Vec::new();
     for seed in 0..3 {
@@ -43,8 +42,7 @@ fn generated() -> Vec<(String, Mesh)> {
     meshes
 }
 
-/// Makes every `stride`-th inner edge of the mesh a segment. Many of them end inside the domain, and many
-/// meet at sharp angles.
+/// Makes every `stride`-th inner edge a segment. Many end inside the domain or meet at sharp angles.
 fn with_constraints(mesh: &Mesh, stride: usize) -> Mesh {
     let mut segments = mesh.segments().to_vec();
     let present: BTreeSet<[u32; 2]> = segments.iter().map(|&[a, b]| [a.min(b), a.max(b)]).collect();
@@ -99,7 +97,6 @@ fn check_kernels(meshes: impl IntoIterator<Item = (String, Mesh)>) {
         let inserted: u32 = outcome.rounds.iter().map(|round| round.winners).sum();
         assert_eq!(outcome.refined.points.len(), mesh.points().len() + inserted as usize, "{name}");
         assert_eq!(outcome.launches, 2 + 7 * outcome.rounds.len() as u32, "{name}");
-        // Refinement does not change a refined mesh.
         let again = simulate(&outcome.refined.clone().into_mesh().unwrap(), &DmrOptions::default()).unwrap();
         assert!(again.rounds.is_empty(), "{name}");
         assert_eq!(again.refined.triangles, outcome.refined.triangles, "{name}");

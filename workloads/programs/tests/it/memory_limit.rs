@@ -86,7 +86,7 @@ fn programs() -> Vec<(&'static ProgramInfo, LimitedRun)> {
     ]
 }
 
-/// Records a program with a memory limit. Returns the number of lost events.
+/// Returns the number of lost events.
 fn record(
     program: &ProgramInfo,
     run: &LimitedRun,
@@ -97,7 +97,6 @@ fn record(
     record_file(program, run, recording, policy, limit, None).map(|(_, lost)| lost)
 }
 
-/// Like [`record`], but with this number of simulator threads. Also returns the file.
 fn record_file(
     program: &ProgramInfo,
     run: &LimitedRun,
@@ -145,7 +144,6 @@ fn events(file: &TraceFile) -> BTreeMap<(u32, u32), Vec<Event>> {
     launches.map(of).collect()
 }
 
-/// Stall limit, long enough that no warp exceeds it.
 const STALL: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,4 @@
-//! N-body on the simulator: bit-exact with the reference, close to double precision, and events as computed
-//! by the formula.
+//! N-body on the simulator: bit-exact with the reference, close to double precision, events by the formula.
 
 use crate::programs::{RECORDINGS, assert_ids_are_unique, record, record_as, simulator};
 use warptrace_decoder::lanes::LaneDigest;

@@ -10,7 +10,6 @@ fn device() -> SimDevice {
     SimDevice::new(SimOptions { seed: 3, ..SimOptions::default() })
 }
 
-/// Returns values that use all bits.
 fn values(length: usize) -> Vec<u32> {
     (0..length as u32).map(|index| (index + 1).wrapping_mul(0x9e37_79b9) ^ index >> 3).collect()
 }
@@ -39,8 +38,7 @@ fn each_order_and_tuple_is_that_of_the_cpu() {
 
 #[test]
 fn blocks_look_back_farther_than_a_window() {
-    // A single block knows all previous sums; with many blocks, most chunks have published only their own
-    // sums.
+    // A single block knows all previous sums; with many, most chunks have published only their own sums.
     for blocks in [1, 40] {
         compare(3, 2, 70 * chunk_values(2) as usize, blocks);
     }

@@ -16,7 +16,6 @@ use warptrace_workloads::{ProgramInfo, WorkloadError};
 
 const PREDICT: CodecSpec = CodecSpec::Predict(DEVICE_PREDICT);
 
-/// Ways to record; each uses different parts of a session.
 const WAYS: [(Policy, CodecSpec, bool); 5] = [
     (Policy::Stop, PREDICT, true),
     (Policy::Stream, PREDICT, true),

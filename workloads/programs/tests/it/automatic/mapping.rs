@@ -5,17 +5,13 @@ use std::collections::BTreeMap;
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_workloads::ProgramInfo;
 
-/// Trace points after branches have reconverged. They mark no decision, so they have no automatic
-/// counterpart.
+/// Points after branches have reconverged. They mark no decision, so no automatic point corresponds.
 pub(crate) const JOINS: [&str; 3] = ["COUNT_DONE", "EMIT_DONE", "VERIFY_DONE"];
 
 /// For each automatic location, the ids of the hand-placed locations that lanes pass next, in order.
 pub(crate) type Mapping = BTreeMap<u16, Vec<u16>>;
 
-/// Maps all locations of a program.
-///
-/// # Panics
-/// If a hand-placed trace point has no automatic counterpart.
+/// Panics if a hand-placed trace point has no automatic counterpart.
 pub(crate) fn mapping_of(program: &ProgramInfo) -> Mapping {
     let mut mapping = Mapping::new();
     for marked in program.modules {
@@ -32,8 +28,7 @@ pub(crate) fn mapping_of(program: &ProgramInfo) -> Mapping {
     mapping
 }
 
-/// Returns the automatic location whose event precedes `point`. For `trace_loop!`, this is the body of the
-/// loop that follows; otherwise, the last location before the point.
+/// For `trace_loop!`, the body of the loop that follows; otherwise, the last location before the point.
 fn counterpart<'m>(
     module: &'m KernelModule,
     marked: &KernelModule,

@@ -62,8 +62,7 @@ fn both<T: PartialEq + std::fmt::Debug>(
     [first, second]
 }
 
-/// Checks that each lane passes the same hand-placed trace points in both traces. `mapping` converts the
-/// automatic ones. Ignores [`JOINS`].
+/// Checks that each lane passes the same hand-placed trace points, except [`JOINS`], in both traces.
 fn compare_lanes(program: &ProgramInfo, [by_hand, automatic]: &[TraceFile; 2], mapping: &Mapping) {
     let joins = program.locations().filter(|point| JOINS.contains(&point.name));
     let joins: BTreeSet<u16> = joins.map(|point| point.id).collect();
@@ -119,8 +118,7 @@ fn stress_takes_the_same_decisions() {
 #[test]
 fn nbody_takes_the_same_decisions() {
     let program = &nbody::PROGRAM;
-    // With hand-placed trace points, the loop over rounds has eight events per round; the loop over the rest
-    // follows.
+    // The loop over rounds has eight events per round; the loop over the rest follows.
     let mut mapping = mapping::mapping_of(program);
     let interact = warptrace_kernels::nbody::at::INTERACT;
     let loops: Vec<u16> = program.automatic[0]

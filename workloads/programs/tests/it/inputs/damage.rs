@@ -165,7 +165,6 @@ fn a_small_file_cannot_unpack_into_a_large_one() {
         let error = load_graph_bytes("bomb", &bytes, &options).unwrap_err();
         assert!(matches!(error.problem, LoadProblem::TooLarge { limit: 0x10_0000, .. }), "{error}");
     }
-    // A file exactly at the limit is accepted.
     let limits = Limits { bytes: 4, ..Limits::default() };
     let options = LoadOptions { limits, ..LoadOptions::default() };
     assert!(load_graph_bytes("g", b"0 1\n", &options).is_ok());
@@ -199,8 +198,7 @@ fn limits_hold_for_arcs_and_nodes() {
     ));
 }
 
-/// Returns one small file of each format, with an extension that selects its parser if the content is
-/// damaged.
+/// One small file of each format, with an extension that selects its parser if the content is damaged.
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("g.egr", words(&[3, 2, 0, 1, 2, 2, 1, 0, 6, 6])),

@@ -85,7 +85,6 @@ fn rmat_skews_towards_its_first_quadrant() {
     assert!(graph.max_degree() < 30, "{}", graph.max_degree());
     let skewed = rmat(&Rmat { a: 0.7, b: 0.1, c: 0.1, d: 0.1, ..flat }, 3).unwrap();
     assert!(skewed.degree(0) > 60, "{}", skewed.degree(0));
-    // A complete graph.
     let full = rmat(&Rmat { scale: 3, edges: 28, ..flat }, 1).unwrap();
     assert!((0..8).all(|node| full.degree(node) == 7));
     let empty = rmat(&Rmat { edges: 0, ..flat }, 1).unwrap();

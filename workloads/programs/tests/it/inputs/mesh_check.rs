@@ -31,7 +31,6 @@ impl Parts {
     }
 }
 
-/// The unit square as two triangles.
 fn input() -> Mesh {
     let points = vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]];
     Mesh::new(points, vec![[0, 1, 2], [0, 2, 3]], vec![[0, 1], [1, 2], [2, 3], [3, 0]]).unwrap()
@@ -99,7 +98,6 @@ fn each_kind_of_damage_is_reported() {
     assert!(has(&p, |p| matches!(p, Problem::OpenEdge { edge: [1, 4] })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::SegmentsNotEdges { segments: 1 })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Area { .. })), "{p:?}");
-    // A duplicate triangle.
     let p = good.problems(|m| m.triangles.push([1, 2, 4]));
     assert!(has(&p, |p| matches!(p, Problem::CrowdedEdge { triangles: 3, .. })), "{p:?}");
     assert!(has(&p, |p| matches!(p, Problem::Euler { .. })), "{p:?}");

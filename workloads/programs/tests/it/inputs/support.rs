@@ -28,8 +28,7 @@ pub(crate) fn words(words: &[i32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Returns the folder of real inputs: `WARPTRACE_INPUTS`, or `shared/inputs` next to the checkout. If it does
-/// not exist, prints that the test is skipped.
+/// Returns `WARPTRACE_INPUTS` or `shared/inputs` next to the checkout; without it, prints a message.
 pub(crate) fn real_inputs(test: &str) -> Option<PathBuf> {
     let folder = match std::env::var_os("WARPTRACE_INPUTS") {
         Some(folder) => PathBuf::from(folder),

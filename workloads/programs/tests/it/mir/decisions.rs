@@ -26,7 +26,6 @@ pub(crate) struct Known<'a> {
     pub(crate) source: &'a dyn Fn(&str) -> String,
 }
 
-/// A next step of a lane that is visible in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Point(u16),
@@ -104,14 +103,12 @@ fn offset(source: &str, (line, column): (usize, usize)) -> usize {
     before + column - 1
 }
 
-/// Returns true if the text at a span follows `else if`.
 fn is_chained(span: &Span, source: &str) -> bool {
     let before =
         source[..offset(source, span.start)].trim_end_matches(|letter: char| " \n(!".contains(letter));
     before.strip_suffix("if").is_some_and(|before| before.trim_end().ends_with("else"))
 }
 
-/// Returns true if the text at a span is an operand of `&&` or `||`.
 fn is_operand(span: &Span, source: &str) -> bool {
     let before =
         source[..offset(source, span.start)].trim_end_matches(|letter: char| " \n(!".contains(letter));
@@ -131,7 +128,6 @@ impl Graph<'_> {
         point.or_else(|| is_call().then_some(Event::Call)).or(block.is_return.then_some(Event::Return))
     }
 
-    /// Returns the events that may come first from a block on.
     fn first(&self, from: usize) -> BTreeSet<Event> {
         let (mut found, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
         while let Some(number) = next.pop() {
@@ -148,7 +144,6 @@ impl Graph<'_> {
         found
     }
 
-    /// Returns the switch at the end of a path without events.
     fn switches(&self, from: usize) -> Option<usize> {
         let mut number = from;
         for _ in 0..self.blocks.len() {
@@ -173,7 +168,6 @@ impl Graph<'_> {
         seen
     }
 
-    /// Returns the targets of back edges.
     fn headers(&self) -> BTreeSet<usize> {
         let (mut found, mut seen, mut open) = (BTreeSet::new(), BTreeSet::from([0]), vec![(0, 0)]);
         while let Some((number, way)) = open.last_mut() {
@@ -198,7 +192,6 @@ impl Graph<'_> {
         block.successors.is_empty() && !block.is_return && block.point.is_none()
     }
 
-    /// Returns the only event of an edge, if it marks a decision.
     fn decided(&self, first: &BTreeSet<Event>) -> Option<u16> {
         let mut events = first.iter();
         match (events.next(), events.next()) {
@@ -269,7 +262,6 @@ impl Graph<'_> {
         true
     }
 
-    /// Returns the violation of a switch that is not an operand.
     fn switch(&self, number: usize) -> Option<String> {
         let mut seen = BTreeSet::new();
         for &way in self.blocks[number].successors.iter().filter(|way| !self.is_dead(**way)) {
@@ -290,7 +282,6 @@ impl Graph<'_> {
         None
     }
 
-    /// Returns the violation of a switch that is an operand.
     fn compound(&self, number: usize) -> Option<String> {
         let first = self.first(number);
         let ids: Vec<u16> = first

@@ -28,17 +28,13 @@ pub(crate) struct Function {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// Parses all functions.
-///
-/// # Panics
-/// If the text is not valid output of the compiler.
+/// Panics if the text is not valid output of the compiler.
 pub(crate) fn functions(text: &str) -> Vec<Function> {
     let mut functions: Vec<Function> = Vec::new();
     let mut block: Option<usize> = None;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("fn ") {
-            // The name ends at the argument list. Names of closures contain `{closure#0}`, but no
-            // parentheses.
+            // The name ends at the argument list. Names of closures contain `{closure#0}`, but no parentheses.
             let name = rest.split('(').next().unwrap_or_default().to_owned();
             functions.push(Function { name, blocks: Vec::new() });
             continue;

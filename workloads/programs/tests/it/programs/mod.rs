@@ -21,8 +21,7 @@ pub(crate) fn simulator(seed: u64) -> SimDevice {
     SimDevice::new(SimOptions { seed, ..SimOptions::default() })
 }
 
-/// Runs a program traced and verifies the file: it is complete, nothing is lost, and both tracks of a dual
-/// recording are equal.
+/// Verifies the file: it is complete, nothing is lost, and both tracks of a dual recording are equal.
 pub(crate) fn record<T>(
     device: &mut SimDevice,
     program: &ProgramInfo,
@@ -48,7 +47,6 @@ pub(crate) const RECORDINGS: [Recording; 4] = [
     Recording { codec: CodecSpec::Predict(PredictParams::DEFAULT), dual: true, counting: Counting::All },
 ];
 
-/// Like [`record`], with a given way to record.
 pub(crate) fn record_as<T>(
     device: &mut SimDevice,
     program: &ProgramInfo,
@@ -92,7 +90,6 @@ impl LaneCounts {
     }
 }
 
-/// Checks that the ids of the program's locations are unique and that every codec can encode them.
 pub(crate) fn assert_ids_are_unique(program: &ProgramInfo) {
     let mut ids: Vec<u16> = program.locations().map(|location| location.id).collect();
     let count = ids.len();
@@ -132,7 +129,6 @@ pub(crate) fn zoo() -> Vec<(&'static str, Graph)> {
     ]
 }
 
-/// A ring in which every third edge occurs three times.
 fn repeated() -> Graph {
     let mut list = ArcList::new(60, false);
     for node in 0..60 {
@@ -159,7 +155,6 @@ pub(crate) fn weighted_zoo() -> Vec<(String, Graph)> {
     all
 }
 
-/// A graph with one arc without a twin.
 pub(crate) fn one_way() -> Graph {
     let mut list = ArcList::new(3, false);
     list.push_edge(0, 1, 0);
@@ -170,7 +165,6 @@ pub(crate) fn one_way() -> Graph {
     Graph::from_csr(offsets, graph.neighbours()[..3].to_vec(), None).unwrap()
 }
 
-/// A path of three nodes with a self-loop at the middle node.
 pub(crate) fn with_self_loop() -> Graph {
     let mut list = ArcList::new(3, false);
     list.push_edge(0, 1, 0);
@@ -179,9 +173,8 @@ pub(crate) fn with_self_loop() -> Graph {
     list.into_graph(&Cleaning::NONE).unwrap().0
 }
 
-/// Triangulates points of a unit square or of the triangle of `generate`, corners included. Inserts one point
-/// after another, in quadratic time. The evaluation's function needs a library that the fast test tier does
-/// not build.
+/// Inserts one point after another, corners included, in quadratic time. The evaluation's function needs a
+/// library that the fast test tier does not build.
 pub(crate) fn triangulate(points: Vec<Point>) -> Mesh {
     let at = |point: u32| points[point as usize];
     let corners = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.5, 0.75f64.sqrt()], [0.0, 1.0]];
@@ -204,8 +197,7 @@ pub(crate) fn triangulate(points: Vec<Point>) -> Mesh {
     Mesh::with_boundary(points, triangles, Vec::new()).unwrap().0
 }
 
-/// Loads New York's road network with seeded weights, from `WARPTRACE_INPUTS` or from `shared/inputs` next to
-/// the checkout. Prints a message and returns `None` if the file does not exist.
+/// New York's road network with seeded weights. Prints a message and returns `None` without the file.
 pub(crate) fn new_york(test: &str) -> Option<Graph> {
     let folder = std::env::var_os("WARPTRACE_INPUTS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/inputs"), PathBuf::from);

@@ -1,5 +1,4 @@
-//! Checks that NVIDIA's assembler accepts all kernels, untraced and traced, for every architecture, within
-//! the limits on registers.
+//! NVIDIA's assembler accepts all kernels for every architecture, within the limits on registers.
 
 use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{LogKind, Recording};
@@ -7,8 +6,7 @@ use warptrace_ptx::splice::{LogKind, Recording};
 use super::stored_code::CodeStore;
 use super::{Assembled, FEW_BYTES, RECORDINGS, ROOM, ptx, store};
 
-/// Returns all recordings for one architecture, one recording for each of the others, and one ring recording
-/// for each architecture.
+/// All recordings for one architecture; for each of the others, one recording; for each, one ring.
 fn work() -> Vec<(&'static str, Recording)> {
     let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
     let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));

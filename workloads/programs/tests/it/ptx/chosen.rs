@@ -1,5 +1,4 @@
-//! Kernels that contain both the recording code and their original instructions, for launches in which only
-//! some warps are chosen.
+//! Kernels with recording code and their original instructions, for launches with chosen warps.
 
 use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{LogKind, Options, Placement, Recording, TRACED_SUFFIX, splice};
@@ -8,7 +7,6 @@ use warptrace_ptx::{Body, Cfg, Module, fuzzing};
 use super::stored_code::CodeStore;
 use super::{Assembled, RECORDINGS, kernels, ptx, store};
 
-/// Makes kernels check whether a warp records, if `chooses` is set.
 fn choosing(recording: Recording, chooses: bool) -> Recording {
     Recording { chooses, ..recording }
 }

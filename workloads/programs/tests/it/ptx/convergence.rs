@@ -31,7 +31,6 @@ const HEAD: &str = "\
 /// Kernels whose marked and traced builds differ. `docs/evaluation/convergence.md` has the reasons.
 const DIFFERING: [&str; 5] = ["dmr_check", "dmr_reclaim", "mis_find_automatic", "stress_automatic", "triad"];
 
-/// An instruction of machine code.
 struct Instruction<'a> {
     /// The name without modifiers.
     name: &'a str,
@@ -139,7 +138,6 @@ impl<'a> Flow<'a> {
         regions
     }
 
-    /// Returns a kernel's line of the table.
     fn line(&self, kernel: &str, build: &str) -> String {
         let count = |name| self.code.iter().filter(|it| it.name == name).count();
         let conditional = |name| self.code.iter().filter(|it| it.name == name && it.is_conditional).count();
@@ -157,7 +155,6 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Parses the functions of a disassembled file.
 fn functions(text: &str) -> BTreeMap<&str, Flow<'_>> {
     // The second half of an encoding is on a separate line, which begins with `0x`.
     let is_address = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -173,7 +170,6 @@ fn functions(text: &str) -> BTreeMap<&str, Flow<'_>> {
         .collect()
 }
 
-/// Returns the table's lines for all kernels.
 fn compare(untraced: &BTreeMap<&str, Flow<'_>>, spliced: &BTreeMap<&str, Flow<'_>>) -> String {
     let mut table = String::new();
     for kernel in kernels() {
@@ -192,8 +188,7 @@ fn compare(untraced: &BTreeMap<&str, Flow<'_>>, spliced: &BTreeMap<&str, Flow<'_
     table
 }
 
-/// Compares the table with its file, or overwrites the file if requested. Unless `is_fresh`, does nothing if
-/// the file lists the hashes of the current texts.
+/// Overwrites the file if requested. Unless `is_fresh`, does nothing if it lists the current texts' hashes.
 pub(crate) fn check(is_fresh: bool) {
     let Some(ptx) = ptx() else { return };
     let Some(untraced) = store().functions(ptx, ARCHITECTURE) else { return };
@@ -251,8 +246,7 @@ fn traced_kernels_that_reconverge_elsewhere_are_known() {
 
 #[test]
 fn regions_with_trace_points_are_told_from_others() {
-    // A loop with trace point 2, from which some lanes branch to the end. The loop has a region without a
-    // trace point.
+    // A loop with trace point 2 and a region without one. Some lanes branch from it to the end.
     const CODE: &str = "PMTRIG 0x1; BSSY B0, 0xb0; PMTRIG 0x2; BSSY B1, 0x70; @P0 BRA 0x60; YIELD; BSYNC B1;\
         @P1 BRA 0xd0; YIELD; @!P2 BRA 0x20; BSYNC B0; @P3 PMTRIG 0x3; EXIT; EXIT; BRA 0xe0";
     let flow = Flow::new(&CODE.split(';').map(str::trim).collect::<Vec<_>>());

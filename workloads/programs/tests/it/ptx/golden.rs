@@ -49,8 +49,7 @@ fn hashes_of_crates_are_taken_out_of_names() {
     assert_eq!(without_crate_hashes(text), "call _RNvNtCs_16warptrace_encode5merge1f, Css, Csa_b;");
 }
 
-/// Compares hashes of the untraced and the spliced kernels. With `is_part`, checks only a part of the ways
-/// for each program.
+/// With `is_part`, checks only a part of the ways for each program.
 pub(crate) fn check(is_part: bool) {
     let Some(ptx) = compiled() else { return };
     let compiler = Compiler::find().expect("the kernels are compiled").version;

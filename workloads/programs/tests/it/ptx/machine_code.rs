@@ -40,8 +40,7 @@ fn loops(text: &str) -> BTreeMap<String, Loops> {
     loops.collect()
 }
 
-/// Checks the traced kernels. Returns the number of kernels with no more loops than untraced, and of kernels
-/// with more.
+/// Returns the number of kernels with no more loops than untraced, and of kernels with more.
 fn check(recording: Recording, assembled: &Assembled) -> [usize; 2] {
     let loops = loops(&assembled.text);
     let mut kinds = [0; 2];

@@ -9,8 +9,7 @@ use super::{PROGRAMS, compiled, kernels, ptx, source};
 
 const PREFIX: &str = "// warptrace.";
 
-/// Counts the markers of each kernel, including the functions that it calls, by kind (`loc`, `loop.tick`) and
-/// location.
+/// Counts each kernel's markers, with called functions, by kind (`loc`, `loop.tick`) and location.
 fn markers(text: &str) -> BTreeMap<String, BTreeMap<(String, u16), usize>> {
     let module = Module::parse(text).expect("the compiler writes PTX");
     let graph = call_graph(&module);

@@ -67,8 +67,7 @@ fn compiled() -> Option<&'static str> {
     Some(&IN_ORDER)
 }
 
-/// Returns a module with the kernels that have trace points. Prints a message and returns `None` if it does
-/// not exist.
+/// The kernels that have trace points. Prints a message and returns `None` without them.
 fn ptx() -> Option<&'static str> {
     static CHOSEN: LazyLock<String> = LazyLock::new(|| {
         let kernels: Vec<&str> = kernels().into_iter().collect();
@@ -109,8 +108,7 @@ struct Assembled {
 }
 
 impl Assembled {
-    /// Splices a module and looks up its machine code. Prints a message and returns `None` if the machine
-    /// code is unavailable.
+    /// Prints a message and returns `None` if the machine code is unavailable.
     fn new(store: &CodeStore, text: &str, recording: Recording, architecture: &str) -> Option<Self> {
         let untraced = store.functions(text, architecture)?;
         let limit = |kernel: &'static str| (kernel, traced_registers(untraced[kernel].registers));

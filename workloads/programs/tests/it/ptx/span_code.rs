@@ -8,8 +8,7 @@ use super::stored_code::CodeStore;
 use super::{Assembled, RECORDINGS, kernels, ptx, store};
 
 const ARCHITECTURE: &str = "sm_90";
-/// Maximum number of additional instructions of the median kernel. For a single kernel the number means
-/// little, because the assembler may also change loops.
+/// Additional instructions of the median kernel. Single kernels vary: the assembler may change loops.
 const MOST_IN_MEDIAN: u32 = 120;
 
 /// Prints the table of `results/spans-sass.md`.

@@ -19,7 +19,6 @@ fn lines_of(text: &str, prefix: &str) -> BTreeMap<String, usize> {
     entries.map(|entry| (entry.name.to_owned(), of(entry.span.text(text)))).collect()
 }
 
-/// Returns the number of events for one pass over all markers of a kernel.
 fn events_of(text: &str) -> BTreeMap<String, usize> {
     let mut events = lines_of(text, "// warptrace.loc ");
     for count in 1..=64 {
@@ -47,7 +46,6 @@ fn nothing_asked_for_changes_nothing() {
     }
 }
 
-/// Splices all kernels in every `step`th of 144 ways.
 pub(crate) fn check(step: usize) {
     let Some(ptx) = ptx() else { return };
     let mut ways = 0..;

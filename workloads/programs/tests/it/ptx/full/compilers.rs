@@ -1,5 +1,4 @@
-//! Kernels from every installed device compiler: checks that they can be traced, and prints their sizes next
-//! to the sizes with the build's compiler.
+//! Kernels from every installed device compiler can be traced. Prints their sizes next to the build's.
 
 use std::path::Path;
 
