@@ -33,10 +33,7 @@ fn fixtures() -> Vec<Fixture> {
 }
 
 impl Fixture {
-    /// Records the fixture in a folder. Returns the trace in its committed form, and the output.
-    ///
-    /// # Errors
-    /// The error output and exit status, if they are unexpected.
+    /// Returns the trace in its committed form, and the output; on failure the error output and exit status.
     fn record(&self, folder: &Path) -> Result<(Vec<u8>, String), String> {
         let output = Command::new(assert_cmd::cargo::cargo_bin("warptrace-bench"))
             .current_dir(folder)
@@ -53,8 +50,7 @@ impl Fixture {
         Ok((golden::without_host(&trace), printed))
     }
 
-    /// Returns true if a trace equals the committed one. With the policy `stream`, only the sets of events
-    /// must be equal, because the order of events depends on timing.
+    /// With the policy `stream`, only sets of events must be equal: their order depends on timing.
     fn is_kept(&self, trace: &[u8]) -> bool {
         if std::fs::read(self.path()).unwrap() == trace {
             return true;

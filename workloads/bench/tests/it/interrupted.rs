@@ -29,8 +29,7 @@ fn kill(child: &Child, signal: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Sends a signal to a recording as soon as the trace contains data of the kernel. Writes the resulting trace
-/// to `path`.
+/// Sends a signal once the trace contains data of the kernel. Writes the resulting trace to `path`.
 fn interrupted(path: &Path, signal: &str) -> Output {
     let (child, mut reader) = started(path);
     let mut trace = vec![0; 50_000];
@@ -53,7 +52,6 @@ fn a_kernel_that_hangs_is_interrupted_and_the_trace_says_where_its_warps_are() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The recording has begun when the file exists.
         while !path.exists() && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_millis(5));
         }

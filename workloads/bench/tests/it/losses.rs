@@ -41,7 +41,6 @@ fn the_result_is_unchanged_and_the_losses_are_exact() {
     assert!(output.contains(&format!("events lost: {lost}")), "names {lost} lost events: {output}");
 }
 
-/// Returns the lines of each warp's events.
 fn events(path: &str) -> BTreeMap<Vec<String>, Vec<String>> {
     let (code, output, _) = run(&["decode", path, "--format", "csv"]);
     assert_eq!(code, 0);
@@ -72,7 +71,6 @@ fn what_was_recorded_is_a_beginning_of_each_warps_events() {
     assert!(number(&part) < number(&whole));
 }
 
-/// Returns lines of events without the number of the event in its warp.
 fn places(lines: &[String]) -> Vec<&str> {
     lines.iter().map(|line| line.splitn(8, ',').last().unwrap()).collect()
 }

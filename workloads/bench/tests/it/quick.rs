@@ -21,8 +21,7 @@ fn text(folder: &Path, name: &str) -> String {
     String::from_utf8(read(folder, name)).expect("text")
 }
 
-/// Checks two programs with these codecs. `all` is the number of codecs, `compared` the number of codecs with
-/// dual recordings.
+/// `all` is the number of codecs, `compared` the number of codecs with dual recordings.
 fn check_lanes(codecs: &[&str], [all, compared]: [usize; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let check = ["check", "--device=sim", "--quick", "--programs=stress,matmul"];
@@ -93,8 +92,7 @@ mod full {
 
         let csv = text(folder.path(), "bench.csv");
         let lines = csv.lines().filter(|line| line.contains(",fractal,"));
-        // Three depths, each with two samples of the untraced run and of each codec, and with four
-        // compressors.
+        // Three depths, each with two samples of the untraced run and of each codec, and four compressors.
         assert_eq!(lines.count(), 3 * (2 * (1 + CODECS[0]) + 4), "{csv}");
         assert!(
             csv.lines().skip(1).all(|line| line.contains(",abc,") && line.contains(",simulator,")),
@@ -154,7 +152,6 @@ fn whole_programs_run_in_processes_of_their_own() {
     let table = text(folder.path(), "whole.md");
     assert!(table.contains("not performance") && table.contains("| predict  |"), "{table}");
     assert!(!table.contains("Results differ"), "{table}");
-    // All traces were deleted.
     let mut names: Vec<_> =
         folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();

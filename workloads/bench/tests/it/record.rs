@@ -144,7 +144,6 @@ fn what_cannot_be_loaded_is_named_and_leaves_nothing() {
     }
 }
 
-/// Returns the number of events that a recording prints, after verifying the trace.
 fn events_of(folder: &Folder, program: &str, more: &[&str]) -> String {
     let (path, (code, output, errors)) = folder.record(program, "a.wtrc", more);
     assert_eq!((code, errors.as_str()), (0, ""));

@@ -18,7 +18,6 @@ pub(crate) fn bench(words: &[&str]) -> Printed {
     (code, String::from_utf8(out).unwrap(), String::from_utf8(errors).unwrap())
 }
 
-/// Runs the tool in this process.
 pub(crate) fn run(words: &[&str]) -> Printed {
     warptrace_cli::in_process(words)
 }
@@ -34,7 +33,6 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// Records a program on the simulator. Returns the path of the trace, and the output.
     pub(crate) fn record(&self, program: &str, name: &str, more: &[&str]) -> (PathBuf, Printed) {
         let path = self.at(name);
         let mut words = vec!["record", program, "--device", "sim", "-o", text(&path)];

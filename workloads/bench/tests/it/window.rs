@@ -1,5 +1,4 @@
-//! Recordings of a part of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--after`,
-//! `--max-events`.
+//! Parts of a program: `--kernel`, `--launch`, `--blocks`, `--warps`, `--after`, `--max-events`.
 
 use serde_json::Value;
 
@@ -11,7 +10,7 @@ pub(crate) fn events(path: &std::path::Path) -> Vec<String> {
     output.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Returns the block and the warp of an event's line. Its names must contain neither quotes nor commas.
+/// The line's names must contain neither quotes nor commas.
 pub(crate) fn place(line: &str) -> (u32, u32) {
     let fields: Vec<&str> = line.split(',').collect();
     (fields[2].parse().unwrap(), fields[5].parse().unwrap())
@@ -164,8 +163,7 @@ fn a_window_begins_at_a_visit_of_a_location() {
     for (number, location) in [format!("{}:2", round["id"]), line].iter().enumerate() {
         assert_eq!(record(&format!("{number}.wtrc"), &["--after", location]).0, by_name, "{location}");
     }
-    // Each lane's first event is at ENTER, so all events are recorded. After more visits than occur, none
-    // are.
+    // Each lane's first event is at ENTER, so all events are recorded. After too many visits, none are.
     assert_eq!(record("first.wtrc", &["--after", "ENTER:1"]).0, all);
     assert_eq!(record("none.wtrc", &["--after", "ROUND:5000"]).0, Vec::<String>::new());
 }

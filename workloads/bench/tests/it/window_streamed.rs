@@ -1,5 +1,4 @@
-//! Recordings of a part of a program with `--policy stream`: they contain the same events as with other
-//! policies.
+//! With `--policy stream`, recordings of a part of a program contain the same events as otherwise.
 
 use std::path::Path;
 
@@ -8,8 +7,7 @@ use crate::window::{events, info, place, verified};
 
 const STREAM: [&str; 4] = ["--policy", "stream", "--memory", "1MiB"];
 
-/// Returns a trace's events without their numbers, sorted, because events of a warp without common lanes may
-/// come in any order.
+/// Sorts events, without numbers: those of a warp without common lanes may come in any order.
 pub(crate) fn unordered(path: &Path) -> Vec<String> {
     sorted(events(path))
 }
