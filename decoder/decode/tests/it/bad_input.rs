@@ -106,7 +106,8 @@ fn everything_before_a_cut_can_still_be_read() {
     assert_eq!(report.accounts, 8);
 }
 
-/// Returns `each` of three changes of the byte at `at`.
+/// Returns the first `each` of three masks to XOR with the byte at `at`. The mask that comes first depends on
+/// `at`.
 fn changes(at: usize, each: usize) -> impl Iterator<Item = u8> {
     [0x01, 0x80, 0xff].into_iter().cycle().skip(at % 3).take(each)
 }
@@ -144,7 +145,7 @@ fn changes_that_the_checksums_agree_with(each: usize) {
         for change in changes(at, each) {
             let mut bad = bytes.clone();
             bad[at] ^= change;
-            // Repairs the checksums and reads everything. The result may be arbitrary, within limits.
+            // `open` repairs the checksums and reads everything. The result may be arbitrary, within limits.
             fuzzing::open(&bad);
         }
     }

@@ -125,7 +125,7 @@ fn all_launches_are_accounted_for() {
     let lines = traced.report();
     assert!(lines.contains(&"3 launches seen: 2 traced, 1 not".to_owned()), "{lines:?}");
     assert!(lines.contains(&"not traced, as asked: 1 launch".to_owned()), "{lines:?}");
-    // A kernel that cannot be traced and was not asked for is no gap.
+    // A kernel that was not asked for is not missing from the trace, even if it cannot be traced.
     let cubin = data("kernels-cubin.fatbin");
     let words = ["module", &cubin, "5", "walk", "1", "32"];
     let Some(none) = launched(&words, &[(RUN_SPEC, &named), ("TEST_DRIVER_SKIPS", "1")]) else { return };
@@ -145,7 +145,8 @@ fn all_launches_are_accounted_for() {
 #[test]
 fn where_all_blocks_fit_those_of_the_copy_fit_too() {
     let image = data("kernels.ptx");
-    // The test driver fits two blocks of a kernel on each multiprocessor, or one block of a copy.
+    // In the test driver, two blocks of a kernel fit on a multiprocessor, but only one block of its usual
+    // copy.
     for (blocks, copies) in [("4", 1), ("5", 2), ("8", 2), ("9", 1)] {
         let words = ["module", &image, "5", "_Z5scaleIjEvPT_S0_", blocks, "32"];
         let Some(traced) = launched(&words, &[("TEST_DRIVER_LARGE", "1")]) else { return };
@@ -155,7 +156,8 @@ fn where_all_blocks_fit_those_of_the_copy_fit_too() {
         let notes = &trace.unrecorded().notes;
         let expected = "scale<unsigned int>: 2 blocks of 32 threads fit on a multiprocessor, 1 of its copy";
         assert_eq!(notes.iter().any(|note| note == expected), copies == 1, "{notes:?}");
-        // The copy with fewer registers has the same locations as the usual copy, which this run uses.
+        // Without `TEST_DRIVER_LARGE`, the run uses the usual copy. The copy with fewer registers must have
+        // the same locations.
         let Some(all) = launched(&words, &[]) else { return };
         assert_eq!(all.trace().metadata().locations, trace.metadata().locations);
     }
