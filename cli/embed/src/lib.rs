@@ -9,8 +9,8 @@ use proc_macro::TokenStream;
 /// Level 19 takes 15 times as long as 9, and saves a tenth. Libraries for tests are larger.
 const LEVEL: i32 = if cfg!(debug_assertions) { 1 } else { 9 };
 
-/// Expands to the length of the file named by the variable `WARPTRACE_SHIM`, its CRC-32, and its bytes, compressed with
-/// zstd. There are none if the file does not exist: cargo links no library for `cargo check`.
+/// Expands to the length, the CRC-32 and the zstd-compressed bytes of the file that the variable `WARPTRACE_SHIM` names.
+/// If the file does not exist, expands to `(0, 0, &[])`: `cargo check` links no library.
 #[proc_macro]
 pub fn shim(_: TokenStream) -> TokenStream {
     let expanded = expand().unwrap_or_else(|problem| format!("compile_error!({problem:?})"));
@@ -25,7 +25,7 @@ fn expand() -> Result<String, String> {
         read => read.map_err(|error| format!("{shim}: {error}"))?,
     };
     let (length, crc) = (bytes.len(), crc32fast::hash(&bytes));
-    // The library and its tests may be compiled at the same time.
+    // The library and its tests may be compiled at the same time, so `write` renames a finished file.
     let packed = format!("{folder}/shim-{length}-{crc:08x}.zst");
     write(Path::new(&packed), &shim, &bytes).map_err(|error| format!("{packed}: {error}"))?;
     Ok(format!("({length}, {crc}, include_bytes!({packed:?}))"))
@@ -37,7 +37,8 @@ fn write(packed: &Path, shim: &str, bytes: &[u8]) -> io::Result<()> {
     }
     let part = packed.with_extension(std::process::id().to_string());
     fs::write(&part, zstd::bulk::compress(bytes, LEVEL)?)?;
-    // Cargo compiles again what includes a file that is newer than the beginning of its compilation.
+    // Cargo recompiles a crate if a file that the crate includes is newer than the start of the crate's last
+    // compilation. So this file gets the modification time of the shim.
     fs::File::options().append(true).open(&part)?.set_modified(fs::metadata(shim)?.modified()?)?;
     fs::rename(part, packed)
 }

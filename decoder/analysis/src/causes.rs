@@ -103,7 +103,8 @@ impl Causes {
         self.charges.sorted()
     }
 
-    /// Returns reconvergences and the events in between, by cause and location; `None` for too many pairs.
+    /// Returns, for each pair of cause and location of reconvergence, the number of reconvergences and the
+    /// number of events between divergence and reconvergence. Returns `None` if there are too many pairs.
     pub(crate) fn reconvergences(&mut self) -> Option<Vec<((u16, u16), Sum)>> {
         self.divergences.reconvergences()
     }
@@ -112,7 +113,7 @@ impl Causes {
         self.divergences.divergences().get(usize::from(location)).copied().unwrap_or(0)
     }
 
-    /// Adds the sums of another thread. No warp may be open.
+    /// Adds the sums of another thread. Must not be called within a warp.
     pub(crate) fn merge(&mut self, other: Self) {
         self.charges.merge(other.charges);
         self.divergences.merge(other.divergences);

@@ -130,14 +130,14 @@ pub struct DisjointSlice<'a, T, By = ThreadIndex> {
 }
 
 impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
-    /// Whether elements belong to threads.
+    /// True if elements belong to threads, false if they belong to blocks.
     #[doc(hidden)]
     pub const IS_BY_THREAD: bool = By::IS_OF_THREAD;
 
     /// Creates a slice of an array.
     ///
     /// # Safety
-    /// The array is valid for `'a`, in which only `DisjointSlice`s of the launch's other threads access it.
+    /// The array is valid for `'a`. During `'a`, only `DisjointSlice`s of the launch's threads access it.
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn new(array: &'a Global<T>) -> Self {
@@ -147,7 +147,8 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
     /// Returns the owner's element and its index, or `None` if the array is too short.
     ///
     /// # Panics
-    /// If the index belongs to another thread. Possible only on the simulator: a host thread runs many lanes.
+    /// If the index belongs to another thread. This is possible only on the simulator, where one host thread
+    /// runs many lanes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn own(self, owner: By) -> Option<(usize, &'a mut T)> {
@@ -160,8 +161,9 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
         if index >= self.array.len() {
             return None;
         }
-        // SAFETY: the index is below the length. It belongs to this owner, and all owners of an array are of
-        // one kind. `self` is consumed, so the element is returned once.
+        // SAFETY: the index is below the length. The index belongs to this owner only: all owners of an array
+        // are of one kind (threads or blocks), so no two have the same number. `self` is consumed, so the
+        // element is returned once.
         Some((index as usize, unsafe { &mut *self.array.at(index) }))
     }
 
@@ -181,7 +183,7 @@ impl<'a, T: Pod, By: Owner> DisjointSlice<'a, T, By> {
 /// Creates a slice of an array.
 ///
 /// # Safety
-/// The array is valid for `'a`, and nothing writes it meanwhile.
+/// The array is valid, and nothing writes it, while the slice exists.
 #[doc(hidden)]
 #[inline(always)]
 pub unsafe fn slice<T: Pod>(array: &Global<T>) -> &[T] {

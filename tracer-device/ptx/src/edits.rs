@@ -96,10 +96,12 @@ impl Edits {
         Ok(out)
     }
 
-    /// Appends `text` with all edits applied to `out`; after an error, `out` holds part of the result.
+    /// Applies all edits to `text` and appends the result to `out`. After an error, `out` holds part of the
+    /// result.
     pub(crate) fn apply_to(&self, text: &str, out: &mut String) -> Result<(), EditError> {
         let mut order: Vec<&(Span, Range<usize>)> = self.edits.iter().collect();
-        // Stable, so insertions at one offset keep their order and precede a span that starts there.
+        // Insertions at one offset keep their order, because the sort is stable. They precede a replacement
+        // that starts there.
         order.sort_by_key(|(span, _)| (span.start, !span.is_empty()));
         out.reserve(text.len() + self.new.len());
         let mut last = Span::new(0, 0);

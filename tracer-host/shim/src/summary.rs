@@ -1,4 +1,5 @@
-//! The process's report for `warptrace run`: a file of lines, rewritten as lines are added, and at exit.
+//! The process's report for `warptrace run`: a text file, which is rewritten when a line is added, and at
+//! exit.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,20 +16,20 @@ use crate::exchange::NOT_ASKED;
 use crate::ranges::Asked;
 use crate::trace::SAID;
 
-/// Most untraced kernels that the report names. Further kernels are only counted.
+/// Maximum number of untraced kernels that the report names. Further kernels are only counted.
 const MAX_UNTRACED: usize = 8;
 
-/// Most characters of a kernel's name in the report. A template's name can be very long.
+/// Maximum number of characters of a kernel's name in the report.
 pub(crate) const MAX_NAME_CHARS: usize = 100;
 
-/// The first panic of the tracer. Needs no lock, since the panic may have happened under one.
+/// The first panic of the tracer. Setting it takes no lock, because the thread that panics may hold one.
 static PANIC: OnceLock<String> = OnceLock::new();
 
 pub(crate) fn note_panic(what: &str) {
     let _ = PANIC.set(what.split_whitespace().collect::<Vec<_>>().join(" "));
 }
 
-/// Numbers of launches that the process made and that were traced.
+/// Number of launches that the process made, and number of traced launches.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) seen: AtomicU64,

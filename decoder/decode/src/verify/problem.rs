@@ -203,7 +203,8 @@ pub enum Problem {
         /// The first of them, at most 8.
         first_warps: Vec<u32>,
     },
-    /// Sections of times without a matching section before them, or in a trace without times.
+    /// Sections of times or spans that do not directly follow the section to which they belong, or that are in a trace
+    /// without such data.
     #[error(
         "{section} at offset {offset} belongs to no section before it{}: it counts for nothing; the file was changed: \
          record again",
@@ -230,7 +231,7 @@ pub enum Problem {
         /// Last of the warps.
         last: u32,
     },
-    /// An accounting section covers warps of another one.
+    /// An accounting section for warps that another accounting section already covers.
     #[error(
         "launch {launch}, track {track}: the section at offset {offset} accounts for warps {first} to {last} a second time; \
          which of the accounts is right is not known: record again"

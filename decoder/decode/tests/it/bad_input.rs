@@ -140,7 +140,7 @@ fn changes_that_the_checksums_agree_with(each: usize) {
         for change in changes(at, each) {
             let mut bad = bytes.clone();
             bad[at] ^= change;
-            // Repairs the checksums and reads everything. The result may be arbitrary, within limits.
+            // `open` repairs the checksums and reads everything. The result may be arbitrary, within limits.
             fuzzing::open(&bad);
         }
     }

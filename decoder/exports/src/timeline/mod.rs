@@ -1,9 +1,12 @@
 //! Tracks of warps with a slice for each run, nested in slices of functions and loops.
 //!
-//! If the trace has spans, all warps share the axis, and tracks belong to multiprocessors. With only times of
-//! runs, the axis is each warp's own time since its first run, with one microsecond for each cycle. A run
-//! lasts until the warp's next run begins, although diverged lanes may continue longer. Without times, event
-//! n of a warp lasts from microsecond n to n + 1. Own axes start at 0: positions in two tracks are unrelated.
+//! If the trace has spans (begin and end of each warp on the global timer), all warps share one time axis, and
+//! each track belongs to a multiprocessor. Otherwise each warp has its own axis, which starts at 0, so
+//! positions in two tracks are unrelated. If runs have times, this axis is the time since the warp's first
+//! run, with one microsecond for each cycle. Without times, event n of a warp lasts from microsecond n to
+//! n + 1.
+//!
+//! A run with a time lasts until the warp's next run begins, although diverged lanes may continue longer.
 
 mod load;
 mod order;
@@ -31,9 +34,11 @@ use crate::source::{ExportSource, Step};
 pub struct Written {
     /// Number of tracks of warps.
     pub warps: u64,
-    /// Slices of runs, or of warps if events have no times. Slices around them are not counted.
+    /// Number of slices of runs; of warps, if warps have times and runs do not. Slices of functions and loops
+    /// are not counted.
     pub slices: u64,
-    /// Selected, chosen warps missing or incomplete because the trace lacks times of them or their runs.
+    /// Number of selected, chosen warps that are missing or incomplete because the trace lacks their times or
+    /// the times of their runs.
     pub unplaced: u64,
     /// Description of the axis.
     pub axis: &'static str,

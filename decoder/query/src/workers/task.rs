@@ -120,7 +120,7 @@ impl Task {
             let roots =
                 if is_absolute { &self.room.roots[..1.min(self.room.roots.len())] } else { &self.room.roots };
             for root in roots {
-                // Another worker may have it.
+                // If this folder has no such file, skip it: another folder or worker may have the file.
                 let Ok(paths) = (self.room.list)(&root.join(pattern)) else { continue };
                 for path in paths {
                     let true_path = match self.room.path(&path) {

@@ -128,8 +128,9 @@ fn raw_payloads_have_the_announced_length() {
 
 #[test]
 fn a_small_payload_cannot_expand_without_bound() {
-    // Groups of one literal 255 with 15 repeats: after the first bytes every second byte is a count of 255.
-    // 64 KiB of payload would be 67 MB of events; only the announced ones are decoded.
+    // The payload repeats one RLE group: the literal 255 with 15 repeats. So all LZa2 bytes are 255, and after
+    // the first few, every second one is a count of 255 matching bytes. 64 KiB of payload would expand to
+    // 67 MB of CUT bytes, but the decoder stops after the announced events.
     let payload = [0xf0, 0xff].repeat(1 << 15);
     let mut seen = 0;
     let mut decoder = EclDecoder::new(EclParams::DEFAULT);
@@ -140,7 +141,7 @@ fn a_small_payload_cannot_expand_without_bound() {
 
 #[test]
 fn a_decoder_outlives_its_range_of_positions() {
-    // Each empty chunk that announces the most events uses up 2^30 of 2^32 positions.
+    // An empty chunk that announces the maximum number of events uses 2^30 of the 2^32 positions.
     let events = [Event { location: 5, mask: u32::MAX }; 300];
     let params = EclParams::new(4, 1, 6).unwrap();
     let (count, payload) = encode_stream(CodecSpec::Ecl(params), &events, 480).remove(0);

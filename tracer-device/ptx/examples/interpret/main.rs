@@ -1,11 +1,14 @@
 //! Runs the kernels of the `.ptx` files in a folder on the interpreter, untraced and traced, and prints the
 //! outcomes: `interpret FOLDER [STEPS [FILES]]`.
 //!
-//! Inputs are [generic](inputs). Kernels that need other inputs are counted by how they end. A kernel that
-//! ends untraced within `STEPS` instructions of all groups (default 20,000) runs under 20 more schedules,
-//! untraced and traced. Three conditions are checked: memory is the same, each lane's events in the logs are
-//! the markers that it passed, and each block has as many events as its first instruction has executions. If
-//! untraced runs have different results, only the second condition is checked, and the kernel is listed.
+//! Each kernel gets [generic inputs](inputs). If it does not run to its end untraced, within `STEPS`
+//! instructions of all groups together (default 20,000), it is only counted, with the reason. Otherwise it
+//! runs under 20 schedules, untraced and traced.
+//!
+//! Three conditions are checked: memory is the same with and without tracing; the events in each lane's logs
+//! correspond to the markers that the lane passed; and the number of events of each basic block equals the
+//! number of executions of its first instruction. If untraced runs have different results, only the second
+//! condition is checked, and the kernel is listed.
 
 mod compare;
 mod inputs;

@@ -312,14 +312,15 @@ pub(super) enum Op {
     Shuffle {
         shuffle: Shuffle,
         to: Register,
-        /// The register for whether the source lane is in range.
+        /// Receives whether the source lane is in range.
         valid: Option<Register>,
         value: Value,
         lane: Value,
         clamp: Value,
         members: Option<Value>,
     },
-    /// The mask of lanes with the same value, or of all lanes if all values are equal.
+    /// `match.any`: the mask of the lanes with the same value. `match.all` (`all`): the mask of all active
+    /// lanes if their values are equal, otherwise 0.
     Match {
         all: bool,
         to: Register,
@@ -348,7 +349,7 @@ pub(super) enum Op {
         barrier: Value,
         threads: Option<Value>,
     },
-    /// No operation: fences and prefetches, because all writes are visible at once.
+    /// No operation. Fences and prefetches do nothing, because all writes are visible at once.
     Nothing,
     Trap,
     Branch {

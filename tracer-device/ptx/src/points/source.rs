@@ -167,12 +167,17 @@ impl Lines {
     }
 
     /// Returns the position of a branch: that of its predicate, since compilers lose the lines of branches more
-    /// often than of comparisons. If an inlined function computes the predicate for a branch outside of it, the
-    /// position of the branch.
+    /// often than of comparisons. If an inlined function of another file computes the predicate for a branch
+    /// outside of it, the position of the call. Takes the statements of predicate and branch.
     pub(super) fn of_branch(&self, statements: [usize; 2]) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
-        let places = statements.map(|it| Some(&self.places[(*self.place_of.get(it)?)?]));
-        let (place, calls) = places.into_iter().flatten().min_by_key(|(_, calls)| calls.len())?;
-        Some((Some(place.clone()), Arc::clone(calls)))
+        let [predicate, branch] = statements.map(|it| Some(&self.places[(*self.place_of.get(it)?)?]));
+        let (place, calls) = predicate.or(branch)?;
+        match branch.and_then(|(_, outer)| calls.len().checked_sub(outer.len() + 1)) {
+            Some(inside) if calls[inside].place.file != place.file => {
+                Some((Some(calls[inside].place.clone()), calls[inside + 1..].into()))
+            }
+            _ => Some((Some(place.clone()), Arc::clone(calls))),
+        }
     }
 
     /// Returns the first position among the statements, and the inlined calls that lead there.

@@ -37,7 +37,7 @@ pub(super) struct Found {
     pub(super) classes: Option<Classes>,
     /// For each launch, whether the lanes of its warps diverge.
     pub(super) parted: Vec<bool>,
-    /// Time of the device, and of the host.
+    /// Time that the device took, and time that the host took.
     pub(super) device: Duration,
     pub(super) host: Duration,
 }
@@ -56,8 +56,8 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Finds the classes of launches that have left logs. Fails if a class has no representative stream,
-    /// which means that memory is damaged.
+    /// Finds the classes of the streams of `launches`, whose logs are on the device. Fails if a class has no
+    /// representative stream, which means that memory is damaged.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,
@@ -82,8 +82,8 @@ impl Classes {
         Ok(Found { classes: Self::new(launches, runs), parted, device: time, host: started.elapsed() })
     }
 
-    /// Returns runs of streams in one class, split at the ends of launches, and for each launch whether the
-    /// lanes of its warps diverge. `firsts` has the representative of each stream.
+    /// Returns the runs of consecutive streams in one class, split at the ends of launches. Also returns, for
+    /// each launch, whether the lanes of its warps diverge. `firsts` has the representative of each stream.
     pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<bool>) {
         let (mut runs, mut parted, mut first) = (Vec::new(), Vec::new(), 0);
         for launch in launches {

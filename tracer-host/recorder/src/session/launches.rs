@@ -125,8 +125,8 @@ impl<E: Ending> Launches<E> {
         Ok((launches, drainer))
     }
 
-    /// Adds kernels, each with its source file or an empty text, and locations, for use by launches from now
-    /// on. Returns the number of the first added kernel. Fails like [`Recorder::add_kernels`].
+    /// Adds kernels and locations for later launches. Each kernel has a name and a source file, which may be
+    /// an empty text. Returns the number of the first added kernel. Fails like [`Recorder::add_kernels`].
     pub fn add_kernels(
         &self,
         kernels: &[(&str, &str)],
@@ -140,16 +140,18 @@ impl<E: Ending> Launches<E> {
         self.0.lock().ledger.send(message);
     }
 
-    /// Registers a change of the memory that launches reserved from now on can access.
+    /// Registers a change of the memory that launches can access. It applies to launches that are reserved
+    /// after this call.
     pub fn change_memory(&self, change: MemoryChange) {
         self.0.lock().ledger.change_memory(change);
     }
 
     /// Reserves log memory for launches that are about to be made together: a single launch, or all launches
-    /// of a graph in a possible order of execution. Each is given by kernel number and shape; the file has
-    /// their `name`. Callers select the recorded ranges by [`Window::is_within`](crate::Window::is_within).
-    /// Waits for memory, at most for `patience`. Afterwards the caller makes the launches and calls
-    /// [`launched`](Self::launched), or calls [`cancel`](Self::cancel).
+    /// of a graph in a possible order of execution. Each launch has a kernel number and a shape; in the file,
+    /// all of them have the name `name`. Callers select the recorded ranges by
+    /// [`Window::is_within`](crate::Window::is_within). Waits for memory, at most for `patience`. Afterwards
+    /// the caller makes the launches and calls [`launched`](Self::launched), or calls
+    /// [`cancel`](Self::cancel).
     ///
     /// # Errors
     /// [`SessionError::Busy`] if running launches leave too little memory, and other

@@ -39,8 +39,8 @@ fn by_id<'a>(
     Ok(locations)
 }
 
-/// Adds the locations of the modules' waits if `recording` includes waits. If the codec cannot encode their
-/// IDs, turns waits off in `recording` and returns their number. Fails if an ID occurs twice.
+/// Adds the locations of the modules' waits if `recording` includes waits. If the codec cannot encode the IDs
+/// of the waits, turns waits off in `recording` and returns the number of waits. Fails if an ID occurs twice.
 pub(super) fn add_waits(
     locations: &mut Vec<LocationInfo>,
     modules: &[&KernelModule],
@@ -73,7 +73,8 @@ pub(super) fn add_waits(
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
-    /// Returns the index of a call's kernel, in its module if known; the last one added if several match.
+    /// Returns the index of the kernel that a call names. If the modules of the call and of the kernel are
+    /// known, they must be the same. If several kernels match, returns the last added kernel.
     pub(super) fn kernel(&self, call: &KernelCall) -> Result<u32, SessionError> {
         let kernels = &self.ledger.tables.metadata().kernels;
         let is_of_module = |index: usize| match (call.module(), self.modules.get(index)) {

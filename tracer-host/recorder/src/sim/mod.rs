@@ -335,7 +335,8 @@ impl Device for SimDevice {
                 } else {
                     ValueSites::default()
                 };
-                // SAFETY: the caller guarantees the logs, and nothing else uses this device meanwhile.
+                // SAFETY: the caller guarantees the logs. While the kernel runs, nothing else uses this
+                // device.
                 let launch = unsafe { launch.traced(*logs, recording) }.interrupt(interrupt.as_deref());
                 // SAFETY: the caller guarantees the arguments.
                 let kernel = unsafe { self.runner().run(launch.values(&sites), watches, call) };
@@ -343,7 +344,8 @@ impl Device for SimDevice {
                 Ok(LaunchTime { kernel: kernel?, claims: self.claims(logs.claims)? })
             }
             Logs::Streamed { logs, serve } => {
-                // SAFETY: the caller guarantees the logs. Only `serve` accesses this device, through atomics.
+                // SAFETY: the caller guarantees the logs. While the kernel runs, only `serve` also accesses
+                // this device's memory, and it uses atomics.
                 let launch = unsafe { launch.streamed(*logs, recording) };
                 self.start_kernel_threads()?;
                 self.memory.placing = (self.traced_multiprocessors(), self.simulator.next_start());
@@ -360,14 +362,14 @@ impl Device for SimDevice {
         }
     }
 
-    /// Runs on host threads. A single thread encodes logs in order.
+    /// Runs on host threads. If there is only one, it encodes logs in order.
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let started = Instant::now();
         let (codec, pool, launches) = match job {
             EncodeJob::Logs { codec, pool, launches, table: _ } => (codec, pool, launches),
             EncodeJob::Classes { pool, launches, table: _ } => {
                 self.check_encoding(pool, launches)?;
-                // SAFETY: see below.
+                // SAFETY: as for `native::encode` below.
                 let found = unsafe { native::find_classes(pool, launches) };
                 found.map_err(|source| DeviceError::Encode { launches: launches.len(), source })?;
                 return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });

@@ -138,7 +138,8 @@ fn all_launches_are_accounted_for() {
 #[test]
 fn where_all_blocks_fit_those_of_the_copy_fit_too() {
     let image = data("kernels.ptx");
-    // The test driver fits two blocks of a kernel on each multiprocessor, or one block of a copy.
+    // In the test driver, two blocks of a kernel fit on a multiprocessor, but only one block of its usual
+    // copy.
     for (blocks, copies) in [("4", 1), ("5", 2), ("8", 2), ("9", 1)] {
         let words = ["module", &image, "5", "_Z5scaleIjEvPT_S0_", blocks, "32"];
         let Some(traced) = launched(&words, &[("TEST_DRIVER_LARGE", "1")]) else { return };
@@ -148,7 +149,8 @@ fn where_all_blocks_fit_those_of_the_copy_fit_too() {
         let notes = &trace.unrecorded().notes;
         let expected = "scale<unsigned int>: 2 blocks of 32 threads fit on a multiprocessor, 1 of its copy";
         assert_eq!(notes.iter().any(|note| note == expected), copies == 1, "{notes:?}");
-        // The copy with fewer registers has the same locations as the usual copy, which this run uses.
+        // Without `TEST_DRIVER_LARGE`, the run uses the usual copy. The copy with fewer registers must have
+        // the same locations.
         let Some(all) = launched(&words, &[]) else { return };
         assert_eq!(all.trace().metadata().locations, trace.metadata().locations);
     }

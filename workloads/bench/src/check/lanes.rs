@@ -21,8 +21,9 @@ const WARPS_AT_ONCE: u32 = 2048;
 
 const OTHER_SEED: u64 = 1;
 
-/// Runs a small case on this device and on the simulator with each codec. Compares the lanes of both with
-/// each other and with the program's reference on the CPU, if it has one.
+/// Runs a small case on this device and on the simulator, with each codec that has `dual`. If this device is
+/// the simulator, the second run has another order of blocks and warps. Compares the lanes of the two runs
+/// with each other and, if the program has a reference on the CPU, with the reference.
 pub(super) fn check_twins(
     bench: &mut Bench,
     case: &Case,

@@ -42,25 +42,26 @@ impl RleState {
         [self.length, self.group]
     }
 
-    /// Returns the number of output bytes, the open group's count byte included.
+    /// Returns the number of output bytes, including the open group's count byte.
     #[inline(always)]
     pub const fn length(&self) -> u32 {
         self.length
     }
 
-    /// Appends one byte: the low eight bits of `byte`. The others are 0.
+    /// Appends one byte. `byte` is at most 255.
     #[inline(always)]
     pub fn push<O: Memory>(&mut self, out: &mut O, byte: u32) {
-        // Selects and conditional writes instead of branches: see `Memory::set8_if`.
+        // To avoid branches, this function uses select instructions and conditional writes: see
+        // `Memory::set8_if`.
         let open = self.group & 0xffff;
         let repeats = (open != 0) & (byte == self.group >> LAST_SHIFT);
-        // No repeats yet and fewer than 16 literals, in one comparison.
+        // One comparison for two conditions: the group has no repeats, and fewer than 16 literals.
         let joins = (open != 0) & (open < MAX_LITERALS) & !repeats;
         let opens = !repeats & !joins;
         let group = if repeats { self.group + REPEAT } else { self.group };
         let closes = (repeats & (open >> 8 == MAX_REPEATS - 1)) | (opens & (open != 0));
         self.close_if(closes, out, group);
-        // A new group begins with its count byte, written later.
+        // A new group begins with its count byte, which `close_if` writes.
         let at = self.length + u32::from(opens);
         out.set8_if(!repeats, at, byte as u8);
         self.length = if repeats { self.length } else { at + 1 };
@@ -77,7 +78,7 @@ impl RleState {
         self.length
     }
 
-    /// Writes the count byte of `group`, which lies just before its literals.
+    /// If `condition` holds, writes the count byte of `group`, just before the group's literals.
     #[inline(always)]
     fn close_if<O: Memory>(&self, condition: bool, out: &mut O, group: u32) {
         let literals = group & 0xff;

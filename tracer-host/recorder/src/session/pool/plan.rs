@@ -1,13 +1,17 @@
 //! Placement of launches' logs in an arena.
 //!
+//! An arena has all of log memory (`whole`) or one part of it (`part`):
+//!
 //! ```text
-//! whole:  fixed, claimed | fixed, claimed | ...   reserve: fixed of launches
-//!         launches that began when none ran       that began when others ran
-//! part:   claimed                                 fixed of all launches
+//! whole:  fixed, claimed | fixed, claimed | ...   reserve: fixed
+//! part:   claimed                                 reserve: fixed
 //! ```
-//! The first segments of a launch are fixed: it has them from its start. Its claims are known when it has
-//! ended. So in an arena with all of log memory, a launch that begins while no other runs is placed after
-//! earlier ones. Concurrent launches claim from the same entries and have separate fixed segments.
+//!
+//! *Fixed* entries are the first segments of a launch, which it has from its start. *Claimed* entries are the
+//! entries that it takes while it runs; their number is known when it has ended. Concurrent launches claim
+//! from the same entries. The *reserve* is the end of an arena that overlapping launches use. In a part, it
+//! holds the fixed entries of all launches. In a whole arena, it holds the fixed entries of launches that
+//! began while others ran; other launches are placed after earlier ones.
 
 use warptrace_abi::log::{
     FirstSegments, Fixed, MAX_FIRST_ENTRIES, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES, SEGMENT_MULTIPLE,
@@ -17,18 +21,20 @@ use warptrace_format::LANES;
 use super::super::memory::Division;
 use super::arena::Arena;
 
-/// Maximum share of log memory for a launch's first segments, if each stream has one; they are as long as the
-/// share allows. The table of launches is then full before log memory is.
+/// If each stream has one first segment, the first segments of a launch take at most a 1,024th of log memory,
+/// and are as long as this limit allows. So the table of launches is full before log memory is full.
 const STREAM_SHARE: u64 = 1024;
-/// The same if each lane has a first segment. Long segments get less, because fixed segments count as used
-/// even if nothing is written: a program with many small launches would be drained after a few of them.
+/// The same if each lane has a first segment. The share of long segments is smaller, because fixed segments
+/// count as used even if nothing is written. With a larger share, a program with many small launches would be
+/// drained after a few launches.
 const LANE_SHARE: u64 = 4;
 const LONG_LANE_SHARE: u64 = 64;
 const LONG_FIRST_ENTRIES: u32 = 64;
-/// The same for a part that overlapping launches fill, wherever they are placed: claims depend on it.
+/// If launches may overlap, the shares refer to one part. They apply in whole arenas too, because a kernel's
+/// claims depend on the length of its first segments.
 const PART_LANE_SHARE: u64 = 16;
 const LONG_PART_LANE_SHARE: u64 = 256;
-/// Share of a lane's log memory that may remain unused in its last segment.
+/// A lane's last segment may leave at most this share of the lane's log memory unused.
 const SEGMENT_SHARE: u64 = 4;
 
 /// The need of a launch, as far as known before it runs.

@@ -15,9 +15,9 @@ use crate::session::worker::Account;
 pub(super) enum Consumer {
     /// No runs were taken yet.
     Undecided,
-    /// Only the host, from now on.
+    /// The host takes all further runs of the warp.
     Host,
-    /// A round, which takes all runs of a warp that has left at once.
+    /// A round. It takes all runs of the warp at one time, after the warp has left its kernel.
     Round,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct Launch {
     pub(super) warps: u32,
     /// Offset of its tables in the session's memory.
     pub(super) tables: u64,
-    /// For each warp, the lanes that had left before the last scan.
+    /// For each warp, the lanes that had left the kernel before the last scan.
     pub(super) ended: Vec<u32>,
     pub(super) is_over: bool,
     consumers: Vec<AtomicU8>,
-    /// [Undecided](Consumer::Undecided) warps that had left before the last scan.
+    /// [Undecided](Consumer::Undecided) warps that had left the kernel before the last scan.
     pub(super) left: Vec<u32>,
     /// Events and chunks of each stream encoded by rounds; empty without rounds.
     encoded: Vec<(u64, u32)>,
