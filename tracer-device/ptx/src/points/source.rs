@@ -171,7 +171,7 @@ impl Lines {
     /// outside of it, the position of the call. Takes the statements of predicate and branch.
     pub(super) fn of_branch(&self, statements: [usize; 2]) -> Option<(Option<SourcePlace>, Arc<[CallSite]>)> {
         let [predicate, branch] = statements.map(|it| Some(&self.places[(*self.place_of.get(it)?)?]));
-        let (place, calls) = predicate.or(branch)?;
+        let (place, calls) = predicate?;
         match branch.and_then(|(_, outer)| calls.len().checked_sub(outer.len() + 1)) {
             Some(inside) if calls[inside].place.file != place.file => {
                 Some((Some(calls[inside].place.clone()), calls[inside + 1..].into()))
