@@ -240,16 +240,18 @@ fn groups_of(paths: &[&PathGroup]) -> String {
     }
 }
 
-/// Returns the warp whose event count is farthest from the median of its launch and role, if any differs.
+/// Returns the warp with the most events above the median of its launch and role; `None` if no warp has more than
+/// the median. A warp with fewer events, such as one outside of an array, delays nothing.
 pub fn farthest(analysis: &Analysis) -> Option<&WarpFigures> {
     let far = |warp: &&WarpFigures| (warp.distance(), Reverse((warp.launch, warp.warp)));
-    analysis.warps.distinct().map(|(warp, _)| warp).filter(|warp| warp.distance() > 0).max_by_key(far)
+    let longer = |warp: &&WarpFigures| warp.counts.visits > warp.median;
+    analysis.warps.distinct().map(|(warp, _)| warp).filter(longer).max_by_key(far)
 }
 
 const DOMINANT_RATIO: u64 = 3;
 
 /// Returns the warp that dominates a trace, and the events of the longest path: the sum of the longest warp
-/// of each launch. The warp has at least half of them, and is far longer than the median warp of its launch
+/// of each launch. The warp has more than half of them, and is far longer than the median warp of its launch
 /// or the only one. `None` if there is none, or the trace is of one warp.
 fn dominant(analysis: &Analysis) -> Option<(&WarpFigures, u64)> {
     let mut longest: BTreeMap<u32, (&WarpFigures, u64)> = BTreeMap::new();

@@ -51,7 +51,9 @@ pub(crate) fn run(command: &Rows<Cause>, summed: Option<SetAnalysis>) -> anyhow:
             say!("{more}")?;
         }
     }
-    say!("\n`idle slots`: slots of lanes that were absent until they reconverged, after a divergence here.")?;
+    say!(
+        "\n`caused slots`: slots of lanes that were absent until they reconverged, after a divergence here."
+    )?;
     say!(
         "`diverge`: share of visits after which lanes diverged. `never`: divergences without reconvergence."
     )?;
@@ -99,7 +101,7 @@ pub(super) fn cause_table(answer: &Answer, lines: &[CauseLine<'_>], with_parts: 
                 branches => count(branches as u64),
             })
         })
-        .right("idle slots", |row| count(row.cause.idle))
+        .right("caused slots", |row| count(row.cause.idle))
         .right("of all", |row| percent(row.cause.idle, answer.analysis.counts.idle))
         .right("diverge", |row| match row.visits {
             0 => unknown(),
