@@ -15,7 +15,7 @@ pub(crate) fn lines_of(code: &[String], line: usize, name: &str) -> Option<Range
         // Preprocessor lines and comments of Python may stand anywhere.
         (!rest.is_empty() && !rest.starts_with('#')).then(|| (text.len() - rest.len(), rest))
     };
-    // The head of each enclosing construct is not indented further than what it contains.
+    // Each enclosing construct has at most the indentation of its contents.
     let mut level = usize::MAX;
     let head = (line.saturating_sub(LONGEST).max(1)..=line).rev().find(|&at| match indent(at) {
         Some((indent, text)) if indent <= level => {
@@ -24,7 +24,7 @@ pub(crate) fn lines_of(code: &[String], line: usize, name: &str) -> Option<Range
         }
         _ => false,
     })?;
-    // Brackets of the head may stand at its indentation.
+    // Brackets of the head may have its indentation.
     let is_over = |at: &usize| {
         indent(*at).is_some_and(|(indent, text)| indent <= level && !text.starts_with(['{', ')']))
     };

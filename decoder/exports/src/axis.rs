@@ -62,7 +62,7 @@ impl Scale {
         if trace.has_times() { Self::Cycles } else { Self::Order }
     }
 
-    /// Returns the scale shared by all selected warps; [`own`](Self::own) if none of them has a span.
+    /// Returns the scale shared by all selected warps; [`own`](Self::own) without spans.
     pub(crate) fn shared(source: &ExportSource<'_>) -> Result<Self, ExportError> {
         let mut shared: Option<(u64, u64)> = None;
         for info in source.launches() {

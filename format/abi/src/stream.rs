@@ -51,7 +51,7 @@
 //!
 //! So, if a run is in log memory, so are all its predecessors at any later time. Runs whose masks have the
 //! same lowest lane began at different times: of two with the same time, one is a copy. Runs without copies,
-//! such as those of a counted loop, are marked as [`SOLE`]: originals in any segment, also with equal times.
+//! such as runs of a counted loop, are marked as [`SOLE`]: originals in any segment, also with equal times.
 //!
 //! [`StreamLogs::lost`] counts the originals that found no memory. With the originals in log memory they add
 //! up to all events. Events without an original or a copy in log memory are lost.

@@ -240,8 +240,8 @@ fn print_locations(metadata: &Metadata) -> anyhow::Result<()> {
     Ok(table.print_rows(&metadata.locations)?)
 }
 
-/// Lists the counted loops: those that the file marks, or if all loops were counted and none is marked, those
-/// that contain no other location.
+/// Lists the counted loops: the loops that the file marks. If it marks no loop and all loops were counted, lists
+/// the loops that contain no other location.
 fn counted_loops(metadata: &Metadata) -> String {
     let parents: HashSet<u16> = metadata.locations.iter().map(|info| info.parent).collect();
     let holds_none =

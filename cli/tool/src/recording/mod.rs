@@ -33,7 +33,7 @@ pub struct Recordable<'a> {
     pub kernels: TracedProgram<'a>,
     /// Names and values of the parameters that determine the computation. Stored in the trace.
     pub properties: Vec<(String, String)>,
-    /// Files that the program reads or writes besides the trace, which must be none of them.
+    /// Files that the program reads or writes. The trace must be another file.
     pub files: Vec<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What every command prints on terminals of 80 and 40 columns.
+//! Output of every command on terminals of 80 and 40 columns.
 
 use std::path::Path;
 use std::process::Command;

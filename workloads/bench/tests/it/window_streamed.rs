@@ -7,7 +7,7 @@ use crate::window::{events, info, place, verified};
 
 const STREAM: [&str; 4] = ["--policy", "stream", "--memory", "1MiB"];
 
-/// Sorts events, without numbers: those of a warp without common lanes may come in any order.
+/// Sorts events, without numbers: events of a warp without common lanes may come in any order.
 pub(crate) fn unordered(path: &Path) -> Vec<String> {
     sorted(events(path))
 }

@@ -99,7 +99,7 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
-            // Loose runs of a group belong to the previous piece's last header, those of a lane come last.
+            // Loose runs of a group belong to the previous piece's last header. Runs of a lane come last.
             let (groups, lanes): (Vec<_>, Vec<_>) =
                 piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
             groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
