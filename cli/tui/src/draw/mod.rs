@@ -15,8 +15,8 @@ use crate::app::{App, Reading, View};
 use crate::keys::HELP;
 use crate::text::{fit, pad, wrap};
 
-/// Rows below which details and the help line are hidden.
-const LOW: u16 = 12;
+/// Rows below which details and the help line are hidden, so that the smallest terminal shows rows of its table.
+const LOW: u16 = 13;
 
 const FAINT: Style = Style::new().fg(Color::DarkGray);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);

@@ -63,6 +63,8 @@ fn forty_columns_are_enough() {
     check("narrow_warps", &screen.press("3"));
     check("narrow_strip", &screen.press("4"));
     check("narrow_help", &screen.press("?"));
+    // The smallest terminal still shows rows.
+    check("smallest", &Screen::new(mis(), 40, 12).draw());
 }
 
 #[test]
