@@ -346,7 +346,7 @@ pub struct Losses {
     pub unplaced_warps: Option<u64>,
     /// Warps that were not chosen to be recorded. This is not a loss.
     pub unchosen_warps: u64,
-    /// What the recording assumed about the kernel; `None` if the events are exact. This is not a loss.
+    /// Assumption of the recording about the kernel; `None` if the events are exact. Not a loss.
     #[cfg_attr(feature = "bytes", borsh(skip))]
     pub assumed: Option<&'static str>,
     /// Sentence that names the launches that were not traced; `None` if all were. This is not a loss.
