@@ -12,6 +12,10 @@ use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 /// Bit of a loose run's owner: a group, with its lanes minus 1 in the lower bits.
 const GROUP: u32 = 32;
 
+/// Approximate runs of a sample, and consecutive pieces in it: a run is predicted from the one before.
+const SAMPLED_RUNS: usize = 1 << 12;
+const SAMPLED_AT_ONCE: usize = 32;
+
 /// For each piece, the time of the first group of its last site, to which the next site's times are relative.
 pub(super) type FirstTimes = [Option<u32>];
 
@@ -58,7 +62,7 @@ pub(super) fn put_site(
         }
     }
     let units = Units::new(&runs);
-    let (base_by, step_by) = smallest(pieces, units);
+    let (base_by, step_by) = smallest(pieces, units, runs.len());
     let (mut bases, mut steps) = (Vec::new(), Vec::new());
     each_run(pieces, units, |known, whose, run| {
         bases.push(known.base_residual(base_by, whose, run.base));
@@ -98,8 +102,10 @@ fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, W
     }
 }
 
-/// Returns the predictions of bases and steps with the smallest columns.
-fn smallest(pieces: &[InPiece<'_>], units: Units) -> (BaseBy, StepBy) {
+/// Returns the predictions of bases and steps with the smallest columns, estimated from a sample of the pieces.
+fn smallest(pieces: &[InPiece<'_>], units: Units, runs: usize) -> (BaseBy, StepBy) {
+    let sampled = pieces.chunks(SAMPLED_AT_ONCE).step_by(runs.div_ceil(SAMPLED_RUNS).max(1));
+    let pieces = &sampled.flatten().copied().collect::<Vec<_>>()[..];
     let mut bases = BaseBy::ALL.map(|_| Estimate::new());
     let mut steps = StepBy::ALL.map(|_| Estimate::new());
     each_run(pieces, units, |known, whose, run| {
