@@ -73,6 +73,21 @@ fn sparse(warp: u32) -> Vec<u8> {
     bytes((1..=SITES).flat_map(site))
 }
 
+/// Product with sparse rows, a row a warp: a few lanes, once at each of few sites.
+fn row_by_warp(warp: u32) -> Vec<u8> {
+    let lanes = 1 + warp % 5;
+    let mask = (1 << lanes) - 1;
+    let start = 11 * u64::from(warp);
+    let mut entries = affine(1, 90 * warp, u64::from(warp) << 2).to_vec();
+    let time = 90 * warp + 20;
+    entries.push(DataEntry::Header { mask, site: 2, time, spread: Some(4 * lanes as i32 - 4) });
+    entries.push(DataEntry::Values { site: 2, of: Owner::Group(lanes), count: 1, base: start << 2, step: 0 });
+    entries.extend(generic(3, time + 3, mask, |lane| {
+        u64::from(warp ^ lane).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44 << 2
+    }));
+    bytes(entries)
+}
+
 /// One site in a loop, with a run for each access.
 fn product(warp: u32) -> Vec<u8> {
     let turn = |turn: u32| {
@@ -256,6 +271,12 @@ fn main() {
     for shape in [
         Shape { name: "written, a sum of vectors: 16 launches", launches: 16, warps: 31_250, stream: sum },
         Shape { name: "written, sparse rows: one launch", launches: 1, warps: 60_000, stream: sparse },
+        Shape {
+            name: "written, sparse rows, a row a warp: one launch",
+            launches: 1,
+            warps: 264_346,
+            stream: row_by_warp,
+        },
         Shape {
             name: "written, a run for each access: one launch",
             launches: 1,

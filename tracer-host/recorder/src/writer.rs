@@ -17,6 +17,7 @@
 mod batch;
 mod cut;
 mod data;
+mod encode;
 mod ends;
 mod error;
 mod layout;
@@ -28,37 +29,28 @@ mod state;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use rayon::prelude::*;
-use warptrace_abi::log::TIME_SHIFT;
 use warptrace_format::account::WarpAccount;
 pub use warptrace_format::file::data::DataChunk;
-use warptrace_format::file::limits::{
-    MAX_FRAME_BYTES, MAX_FRAME_CHUNKS, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS,
-};
+use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS};
 use warptrace_format::file::{
-    AccountRun, DeviceKind, EncodedFrame, FormatError, FrameTimes, IndexEntry, SectionKind, TRAILER_BYTES,
-    Tie, Trailer, WrittenLabels, WrittenStacks, encode_frame_of, encode_index, encode_preamble,
-    encode_section,
+    AccountRun, EncodedFrame, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, WrittenLabels, WrittenStacks,
+    encode_index, encode_preamble, encode_section,
 };
 pub use warptrace_format::file::{
     Additions, ChunkRef, Compression, EarlyEnd, LaunchInfo, Metadata, SiteInfo, SourceText,
 };
 
-use crate::session::Classes;
+use batch::TrackChunks;
 pub(crate) use batch::{Batch, BatchChunk, Payload};
-use batch::{Part, TrackChunks};
+pub(crate) use data::EncodedData;
+pub(crate) use encode::{EncodedBatch, Encoder};
+use ends::EndPart;
 pub use ends::TrackEnd;
-use ends::{EndPart, cut_ends, encode_ends};
 pub use error::WriteError;
-use layout::Layout;
 pub(crate) use layout::get_ready;
 pub use layout::{DEFAULT_FRAME_BYTES, RAW_FRAME_BYTES, WriterOptions};
 use message::code_sections;
-use runs::Repeated;
 use state::{Launches, launch_entry};
-
-/// Frame bytes that are compressed before they are written. Bounds the writer's memory.
-const BYTES_AT_ONCE: u64 = 64 << 20;
 
 /// Totals of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,17 +94,12 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct TraceWriter<W> {
     out: W,
-    options: WriterOptions,
-    layouts: Vec<Layout>,
+    encoder: Encoder,
     launches: Launches,
     labels: WrittenLabels,
     stacks: WrittenStacks,
     index: Vec<IndexEntry>,
     summary: Summary,
-    /// Clock cycles per unit of time.
-    step: u32,
-    /// Memory for the ordered chunks of a batch, reused because new allocations are slow.
-    ordered: Vec<BatchChunk>,
     /// Set during a write and kept if it fails: nothing written after that could be read.
     broken: bool,
 }
@@ -126,27 +113,10 @@ impl<W: Write + Send> TraceWriter<W> {
         }
         let body = metadata.encode()?;
         let launches = Launches::new(metadata)?;
-        let layouts = metadata.tracks.iter().map(|codec| Layout::new(*codec, &options)).collect();
+        let encoder = Encoder::new(metadata, &options);
         let (labels, stacks) = (WrittenLabels::default(), WrittenStacks::default());
-        let (index, ordered) = (Vec::new(), Vec::new());
-        let summary = Summary::default();
-        let step = match metadata.device.kind {
-            DeviceKind::Simulator => 1,
-            _ => 1 << TIME_SHIFT,
-        };
-        let mut writer = Self {
-            out,
-            options,
-            layouts,
-            launches,
-            labels,
-            stacks,
-            index,
-            summary,
-            step,
-            ordered,
-            broken: false,
-        };
+        let (index, summary) = (Vec::new(), Summary::default());
+        let mut writer = Self { out, encoder, launches, labels, stacks, index, summary, broken: false };
         writer.put(&encode_preamble())?;
         writer.put(&encode_section(SectionKind::Metadata, &body))?;
         if let Some(origin) = &metadata.origin {
@@ -176,8 +146,8 @@ impl<W: Write + Send> TraceWriter<W> {
         self.flush()
     }
 
-    pub(crate) fn launch(&self, launch: u32) -> Option<LaunchInfo> {
-        self.launches.info(launch)
+    pub(crate) fn encoder(&self) -> Encoder {
+        self.encoder.clone()
     }
 
     pub(crate) fn has_begun(&self, launch: u32) -> bool {
@@ -210,98 +180,48 @@ impl<W: Write + Send> TraceWriter<W> {
             batch.add(found);
             Ok(())
         };
-        self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], None, &[])
+        self.write(launches, find, |found| [chunks[found.at as usize].1.payload, &[]], &[])
     }
 
-    /// Like [`write_batch`](Self::write_batch), followed by [`end_tracks`](Self::end_tracks). The accounts
-    /// are compressed while the chunks are written. `launches` ascend. `find` finds their chunks, and
-    /// `payload` returns the payload of a chunk. With `classes`, each stream gets the chunks of its class.
-    pub(crate) fn write<'p, E: From<WriteError> + Send>(
+    /// Like [`write_batch`](Self::write_batch), followed by [`end_tracks`](Self::end_tracks).
+    fn write<'p>(
         &mut self,
         launches: impl IntoIterator<Item = u32>,
-        find: impl FnOnce(&mut Batch) -> Result<(), E> + Send,
+        find: impl FnOnce(&mut Batch) -> Result<(), WriteError> + Send,
         payload: impl Fn(&BatchChunk) -> Payload<'p> + Sync,
-        classes: Option<&Classes>,
         ends: &[TrackEnd<'_>],
-    ) -> Result<(), E> {
-        let mut batch = Batch::new(launches.into_iter(), &self.launches)?;
-        let cut = cut_ends(ends, &self.launches);
-        let compression = self.options.compression;
-        let chunks = || -> Result<(), E> {
-            find(&mut batch)?;
-            let mut ordered = std::mem::take(&mut self.ordered);
-            batch.order(&mut ordered);
-            let tracks = batch.tracks(&ordered, classes);
-            let parts: Vec<_> = tracks.iter().filter_map(TrackChunks::part).collect();
-            let repeated: Vec<_> = tracks.iter().filter_map(|track| track.runs.as_ref()).collect();
-            self.write_parts(&parts, &repeated, &payload, ends, cut.len())?;
-            self.ordered = ordered;
-            Ok(())
-        };
-        let (chunks, sections) = rayon::join(chunks, || encode_ends(&cut, compression));
-        chunks?;
-        for (part, (section, length)) in cut.iter().zip(&sections.map_err(WriteError::from)?) {
-            self.put_accounts(part, section, *length)?;
-        }
-        Ok(self.flush()?)
-    }
-
-    /// Writes the chunks of `parts` and `repeated`. The tracks in `ends` have no chunks after these. The
-    /// index needs room for `more` sections after the frames.
-    fn write_parts<'p>(
-        &mut self,
-        parts: &[Part<'_>],
-        repeated: &[&Repeated<'_>],
-        payload: &(impl Fn(&BatchChunk) -> Payload<'p> + Sync),
-        ends: &[TrackEnd<'_>],
-        more: usize,
     ) -> Result<(), WriteError> {
-        parts.iter().try_for_each(|part| self.launches.check_declared(part.launch, part.track))?;
-        self.launches.accept(parts)?;
-        repeated.iter().try_for_each(|part| self.launches.accept_runs(part))?;
-        let frames: Vec<_> = parts.iter().flat_map(|part| self.cut(part)).collect();
-        let layout = |part: &Repeated<'_>| self.layouts[part.track as usize];
-        let of_runs: Vec<_> = repeated
-            .par_iter()
-            .flat_map_iter(|part| part.cut(|bytes| layout(part).frame_bytes(bytes)))
-            .collect();
-        self.check_usable(frames.len() + of_runs.len() + more)?;
-        self.launches.end(ends)?;
-        self.launches.note(parts);
-        repeated.iter().for_each(|part| self.launches.note_runs(part));
-
-        let (layouts, step) = (self.layouts.clone(), self.step);
-        let encode = |part: &Repeated<'_>| part.encode(payload, layouts[part.track as usize].compression);
-        let encoded: Result<Vec<_>, FormatError> = of_runs.par_iter().with_max_len(1).map(encode).collect();
-        encoded?.iter().try_for_each(|frame| self.put_frame(frame, frame.section.len()))?;
-        let encode = |(part, _): &(Part<'_>, u64)| {
-            let compression = layouts[part.track as usize].compression;
-            let chunks = part.chunks.iter().map(|found| part.chunk(found, payload(found)[0]));
-            let mut frame = encode_frame_of(part.launch, part.track, chunks, compression)?;
-            let index_length = frame.section.len();
-            if part.chunks.iter().any(|found| found.times[0] != 0) {
-                let times = part.chunks.iter().map(|found| payload(found)[1]);
-                let tie = Tie::to_encoded(&frame.section);
-                frame.section.extend(FrameTimes::encode_section(tie, times, step, compression)?);
-            }
-            Ok((frame, index_length))
-        };
-        let mut rest = &frames[..];
-        while !rest.is_empty() {
-            let (now, after) = rest.split_at(at_once(rest));
-            rest = after;
-            // Frames take long, so each is a separate task.
-            let encoded: Result<Vec<_>, FormatError> = now.par_iter().with_max_len(1).map(&encode).collect();
-            encoded?.iter().try_for_each(|(frame, length)| self.put_frame(frame, *length))?;
-        }
-        Ok(())
+        let unknown = |launch| WriteError::UnknownLaunch { launch };
+        let info = |launch| self.launches.info(launch).ok_or_else(|| unknown(launch));
+        let numbers: BTreeSet<u32> = launches.into_iter().chain(ends.iter().map(|end| end.launch)).collect();
+        let infos = numbers.into_iter().map(info).collect::<Result<Vec<_>, _>>()?;
+        let mut ordered = Vec::new();
+        let encoded = self.encoder.encode(&infos, find, payload, None, ends, &mut ordered)?;
+        self.put_batch(encoded, ends)
     }
 
-    /// Cuts chunks into frames, each with its size in bytes.
-    fn cut<'b>(&self, part: &Part<'b>) -> Vec<(Part<'b>, u64)> {
-        let layout = self.layouts[part.track as usize];
-        let frames = cut::cut(part.chunks, |bytes| layout.frame_bytes(bytes), MAX_FRAME_CHUNKS as usize);
-        frames.into_iter().map(|(chunks, bytes)| (part.with_chunks(chunks), bytes)).collect()
+    /// Writes an encoded batch and flushes it. The tracks in `ends` have no chunks after these. If the batch is
+    /// refused, writes nothing.
+    pub(crate) fn put_batch(
+        &mut self,
+        encoded: EncodedBatch<'_>,
+        ends: &[TrackEnd<'_>],
+    ) -> Result<(), WriteError> {
+        let EncodedBatch { tracks, frames, ends: sections } = encoded;
+        let parts: Vec<_> = tracks.iter().filter_map(TrackChunks::part).collect();
+        let repeated = || tracks.iter().filter_map(|track| track.runs.as_ref());
+        parts.iter().try_for_each(|part| self.launches.check_declared(part.launch, part.track))?;
+        self.launches.accept(&parts)?;
+        repeated().try_for_each(|part| self.launches.accept_runs(part))?;
+        self.launches.check_ends(ends)?;
+        let (frames, sections) = (frames?, sections?);
+        self.check_usable(frames.len() + sections.len())?;
+        self.launches.end(ends);
+        self.launches.note(&parts);
+        repeated().for_each(|part| self.launches.note_runs(part));
+        frames.iter().try_for_each(|(frame, length)| self.put_frame(frame, *length))?;
+        sections.iter().try_for_each(|(part, section, length)| self.put_accounts(part, section, *length))?;
+        self.flush()
     }
 
     /// Writes a frame of `length` bytes, and the sections that follow it in `frame`.
@@ -346,7 +266,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// Like [`end_launch`](Self::end_launch) for each of `ends`, compressed in parallel and flushed once. If
     /// one is refused, nothing is written.
     pub fn end_tracks(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
-        self.write([], |_| Ok(()), |_| [&[][..]; 2], None, ends)
+        self.write([], |_| Ok(()), |_| [&[][..]; 2], ends)
     }
 
     /// Writes why a launch did not complete, and flushes. The file then marks warps without accounts as not
@@ -392,7 +312,7 @@ impl<W: Write + Send> TraceWriter<W> {
         for part in entries.chunks(MAX_INDEX_ENTRIES as usize) {
             self.put(&encode_section(
                 SectionKind::Index,
-                &encode_index(first, part, self.options.compression)?,
+                &encode_index(first, part, self.encoder.compression)?,
             ))?;
             first += part.len() as u32;
             index_sections += 1;
@@ -434,17 +354,6 @@ impl<W: Write + Send> TraceWriter<W> {
             WriteError::Io { offset: self.summary.bytes, source }
         })
     }
-}
-
-/// Returns how many of the frames to compress before they are written; at least one if `frames` is not empty.
-fn at_once(frames: &[(Part<'_>, u64)]) -> usize {
-    let mut sum = 0;
-    let fits = |(_, bytes): &&(Part<'_>, u64)| {
-        let fits = sum < BYTES_AT_ONCE;
-        sum += *bytes;
-        fits
-    };
-    frames.iter().take_while(fits).count()
 }
 
 #[cfg(test)]

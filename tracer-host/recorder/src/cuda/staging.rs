@@ -44,7 +44,7 @@ pub(super) fn read(
     let mut rest = bytes;
     made(staging)?.pieces(stream, from, length, |piece| {
         let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
-        threads::install(|| {
+        threads::copy(|| {
             let parts = target.par_chunks_mut(COPIED_AT_ONCE).zip(piece.par_chunks(COPIED_AT_ONCE));
             parts.for_each(|(to, from)| to.copy_from_slice(from));
         });
@@ -79,7 +79,7 @@ pub(super) fn append(
 
 /// Copies on several cores. One core is slower than the link, especially on first access to memory.
 fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
-    threads::install(|| {
+    threads::copy(|| {
         to.par_chunks_mut(COPIED_AT_ONCE).zip(from.par_chunks(COPIED_AT_ONCE)).for_each(|(to, from)| {
             to.write_copy_of_slice(from);
         });

@@ -3,16 +3,17 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use crate::{Allocation, Device, EncodeJob, Encoded};
+use crate::{Allocation, Device, EncodeJob, Encoded, threads};
 
 /// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
-const CONVERGED_SHARE: usize = 16;
+const CONVERGED_SHARE: u32 = 16;
 
 /// Consecutive streams in one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,22 @@ pub(crate) struct ClassRun {
     pub(crate) count: u32,
     /// The class: the number of its representative stream.
     pub(crate) class: u32,
+}
+
+impl ClassRun {
+    /// Returns true if the representative stream of the class is in this run.
+    fn has_representative(&self) -> bool {
+        self.class.checked_sub(self.first).is_some_and(|at| at < self.count)
+    }
+}
+
+/// Behavior of a launch, according to its classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Behavior {
+    /// Whether the lanes of its warps diverge.
+    pub(crate) parts: bool,
+    /// Whether finding the classes took less than it saved: many streams are equal to others.
+    pub(crate) repeats: bool,
 }
 
 /// A stream of a launch: one warp on one track.
@@ -35,8 +52,8 @@ pub(crate) struct StreamName {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) classes: Option<Classes>,
-    /// For each launch, whether the lanes of its warps diverge.
-    pub(super) parted: Vec<bool>,
+    /// For each launch.
+    pub(super) behavior: Vec<Behavior>,
     /// Time that the device took, and time that the host took.
     pub(super) device: Duration,
     pub(super) host: Duration,
@@ -71,7 +88,7 @@ impl Classes {
         let started = Instant::now();
         let mut firsts = vec![0_u32; streams as usize];
         device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
-        let (runs, parted) = Self::runs(launches, &firsts);
+        let (runs, behavior) = Self::runs(launches, &firsts);
         let is_class =
             |run: &ClassRun| firsts.get(run.class as usize).is_some_and(|&of| of & !PARTED == run.class);
         if !runs.iter().all(is_class) {
@@ -79,24 +96,30 @@ impl Classes {
                 problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
             });
         }
-        Ok(Found { classes: Self::new(launches, runs), parted, device: time, host: started.elapsed() })
+        Ok(Found { classes: Self::new(launches, runs), behavior, device: time, host: started.elapsed() })
     }
 
-    /// Returns the runs of consecutive streams in one class, split at the ends of launches. Also returns, for
-    /// each launch, whether the lanes of its warps diverge. `firsts` has the representative of each stream.
-    pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<bool>) {
-        let (mut runs, mut parted, mut first) = (Vec::new(), Vec::new(), 0);
-        for launch in launches {
-            let (streams, mut parts) = (launch.warps * launch.tracks, 0);
+    /// Returns the runs of consecutive streams in one class, split at the ends of launches, and the behavior
+    /// of each launch. `firsts` has the representative of each stream.
+    pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<Behavior>) {
+        let of_launch = |launch: &LoggedLaunch| {
+            let streams = launch.warps * launch.tracks;
+            let (mut runs, mut first, mut parts, mut encoded) = (Vec::new(), launch.first_stream, 0, 0);
             for run in firsts[first as usize..][..streams as usize].chunk_by(|a, b| a == b) {
                 let count = run.len() as u32;
-                runs.push(ClassRun { first, count, class: run[0] & !PARTED });
-                parts += if run[0] & PARTED == 0 { 0 } else { run.len() };
+                let found = ClassRun { first, count, class: run[0] & !PARTED };
+                parts += if run[0] & PARTED == 0 { 0 } else { count };
+                encoded += u32::from(found.has_representative());
+                runs.push(found);
                 first += count;
             }
-            parted.push(parts * CONVERGED_SHARE > streams as usize);
-        }
-        (runs, parted)
+            let parts = parts > streams / CONVERGED_SHARE;
+            (runs, Behavior { parts, repeats: encoded <= streams / 4 * 3 })
+        };
+        let (runs, behavior): (Vec<_>, _) =
+            threads::copy(|| launches.par_iter().with_max_len(1).map(of_launch).unzip());
+        let runs = runs.concat();
+        (runs, behavior)
     }
 
     /// Creates classes from the runs of all streams. Returns `None` if each stream is a separate class.
@@ -108,9 +131,7 @@ impl Classes {
         let streams = runs.last().map_or(0, |run| run.first + run.count);
         let mut sizes = vec![0; streams as usize];
         runs.iter().for_each(|run| sizes[run.class as usize] += run.count);
-        let mut encoded: Vec<u32> = runs.iter().map(|run| run.class).collect();
-        encoded.sort_unstable();
-        encoded.dedup();
+        let encoded = runs.iter().filter(|run| run.has_representative()).map(|run| run.class).collect();
         let by_number = launches.iter().map(|launch| launch.launch).zip(0..).collect();
         Some(Self { launches: launches.to_vec(), by_number, runs, encoded, sizes })
     }

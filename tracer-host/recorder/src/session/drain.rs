@@ -12,11 +12,11 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use super::classes::Classes;
+use super::classes::{Behavior, Classes};
 use super::ledger::Job;
 use super::pool::Filled;
 use super::running::{self, Left};
-use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker, append};
+use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker};
 use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
 
 /// Bytes of packed chunks passed to the writer at once. Bounds host memory for pools of any size.
@@ -33,8 +33,8 @@ pub(super) struct DrainCost {
     /// Maximum bytes of merged runs and chunks.
     pub(super) filled: u64,
     merged: u32,
-    /// The kernel of each launch whose classes were found, and whether the lanes of its warps diverge.
-    pub(super) parted: Vec<(u32, bool)>,
+    /// The kernel and behavior of each launch whose classes were found.
+    pub(super) behavior: Vec<(u32, Behavior)>,
 }
 
 /// Launches that have left logs, and the memory for encoding them.
@@ -134,15 +134,15 @@ pub(super) fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // Empty if all launches failed.
     if !logged.is_empty() {
-        let (mut on_device, mut on_host, mut parted) = (Duration::ZERO, Duration::ZERO, Vec::new());
+        let (mut on_device, mut on_host, mut behavior) = (Duration::ZERO, Duration::ZERO, Vec::new());
         if pool.classes != 0 {
             let found = Classes::find(device, &pool, &logged, table)?;
             (on_device, on_host) = (found.device, found.host);
             drained.classes = found.classes.map(Arc::new);
-            let numbers = logged.iter().map(|launch| launch.launch).zip(found.parted);
+            let numbers = logged.iter().map(|launch| launch.launch).zip(found.behavior);
             let kernel =
                 |number| launches.iter().find(|info| info.number() == number).map(LaunchInfo::kernel);
-            parted.extend(numbers.filter_map(|(number, parts)| Some((kernel(number)?, parts))));
+            behavior.extend(numbers.filter_map(|(number, found)| Some((kernel(number)?, found))));
         }
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
@@ -156,7 +156,7 @@ pub(super) fn run<W: Write + Send + 'static>(
         drained.packed = packed;
         cost.encoding += on_device;
         cost.copy += on_host;
-        cost.parted = parted;
+        cost.behavior = behavior;
     }
     let started = Instant::now();
     for finished in unfinished {
@@ -274,25 +274,19 @@ fn read_with_spans(
     logged: &[LoggedLaunch],
     drained: &mut Drained,
 ) -> Result<(), SessionError> {
-    let of = |launch: &LoggedLaunch| {
+    let bytes = |launch: &LoggedLaunch| {
         let accounts = size_of::<Account>() * (launch.tracks * launch.warps) as usize;
-        (accounts, accounts + size_of::<Span>() * launch.warps as usize)
+        accounts + size_of::<Span>() * launch.warps as usize
     };
-    drained.accounts.clear();
-    drained.spans.clear();
-    let mut bytes = Vec::new();
-    for launches in logged.chunk_by(|a, b| a.accounts + of(a).1 as u64 == b.accounts) {
-        bytes.resize(launches.iter().map(|launch| of(launch).1).sum(), 0);
-        device.read(launches[0].accounts, &mut bytes)?;
-        let mut rest = &bytes[..];
-        for launch in launches {
-            let (accounts, all) = of(launch);
-            let (of_launch, after) = rest.split_at(all);
-            let (accounts, spans) = of_launch.split_at(accounts);
-            append(&mut drained.accounts, accounts);
-            append(&mut drained.spans, spans);
-            rest = after;
-        }
+    let all: usize = logged.iter().map(bytes).sum();
+    drained.has_tables = true;
+    // Existing words need no reset: they are overwritten.
+    drained.tables.resize(all / size_of::<u64>(), 0);
+    let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut drained.tables);
+    for launches in logged.chunk_by(|a, b| a.accounts + bytes(a) as u64 == b.accounts) {
+        let (now, after) = rest.split_at_mut(launches.iter().map(bytes).sum());
+        device.read(launches[0].accounts, now)?;
+        rest = after;
     }
     Ok(())
 }

@@ -107,7 +107,7 @@ pub enum SessionError {
         /// The problem.
         problem: String,
     },
-    /// The writer thread could not be started.
+    /// A writer thread could not be started.
     #[error("cannot start the thread that writes the trace: {source}")]
     Thread {
         /// The system's error.

@@ -466,7 +466,7 @@ impl Ledger {
         self.total.copy += cost.copy;
         if let Some(pool) = &mut self.pool {
             pool.emptied(arena, cost.filled);
-            cost.parted.iter().for_each(|&(kernel, parted)| pool.note_parted(kernel, parted));
+            cost.behavior.iter().for_each(|&(kernel, behavior)| pool.note_behavior(kernel, behavior));
             self.total.memory = pool.memory_use();
         }
     }

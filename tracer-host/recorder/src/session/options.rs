@@ -61,7 +61,8 @@ pub struct LaunchReport {
     pub encoding: Duration,
     /// Time of copies from the device while the program waits.
     pub copy: Duration,
-    /// Time of sorting, compressing and writing, on a separate thread while the program continues.
+    /// Time of sorting, compressing and writing, on separate threads while the program continues. Several drains
+    /// are encoded at once, and this is the sum of their times.
     pub write: Duration,
     /// Device memory of the session.
     pub memory: MemoryUse,
@@ -92,6 +93,23 @@ pub struct MemoryUse {
 }
 
 impl LaunchReport {
+    /// Adds the writer's counts of a drain.
+    pub(super) fn add(&mut self, more: &Self) {
+        let sums = [
+            (&mut self.attempted, more.attempted),
+            (&mut self.recorded, more.recorded),
+            (&mut self.lost, more.lost),
+            (&mut self.twin_lost, more.twin_lost),
+            (&mut self.accesses, more.accesses),
+            (&mut self.lost_accesses, more.lost_accesses),
+            (&mut self.chunks, more.chunks),
+            (&mut self.payload_bytes, more.payload_bytes),
+            (&mut self.time_bytes, more.time_bytes),
+        ];
+        // Accounts in damaged memory may have any value.
+        sums.into_iter().for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+    }
+
     /// Takes the counters of the writer's report. The other counters belong to the recorder.
     pub(super) fn written(&mut self, writer: &Self) {
         let Self { launches, recorded_launches, kernel, encoding, copy, memory, waits, .. } = *self;

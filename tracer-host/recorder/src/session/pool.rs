@@ -12,19 +12,25 @@ use std::ops::Range;
 
 use warptrace_abi::log::{LOG_ALIGNMENT, LaunchLogs, MAX_SEGMENT_ENTRIES, RESERVED_ENTRIES};
 use warptrace_abi::pool::Claims;
+use warptrace_format::LANES;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::file::LaunchInfo;
 
 use self::arena::{Arena, Stage};
 pub(super) use self::filled::Filled;
 pub(super) use self::plan::Effort;
-use self::plan::{Layout, Need, boundary, plan};
+use self::plan::{Layout, Need, boundary, plan, wanted};
+use super::classes::Behavior;
 use super::memory::{Division, Memory};
 use super::{MemoryUse, SessionError};
 use crate::{Allocation, Device};
 
 /// Arenas of a recording whose launches overlap. Merged runs follow all arenas, in more space than one has.
 const ARENAS: u32 = 4;
+/// Planned claims of a launch, at least, as a share of first segments for each lane.
+const LEAST_CLAIMS_SHARE: u64 = 4;
+/// Drains until classes are searched again for kernels whose streams differ.
+const SEARCHED_AGAIN: u64 = 16;
 
 /// Why no memory is available for a launch now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +56,14 @@ pub(super) struct Stay {
 /// Maximum number of claimed entries and of streams of a kernel's launches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Most {
-    claimed: u64,
+    /// Of launches with a first segment for each stream, and of launches with one for each lane, if there were
+    /// any: lanes with a first segment claim less.
+    claimed: [Option<u64>; 2],
     streams: u64,
     /// Whether the lanes of their warps diverge, if known.
     parts: Option<bool>,
+    /// Whether many streams of the last launch whose classes were found were equal.
+    repeats: Option<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,10 +135,18 @@ impl Pool {
 
     fn need(&self, info: &LaunchInfo) -> Need {
         let streams = self.streams_of(info);
-        let claims = 2 * self.most(info.kernel()).map_or(0, |most| most.claimed);
         let account_bytes = self.division.accounts_of(self.tracks, info.chosen().count());
-        let parts = self.most(info.kernel()).and_then(|most| most.parts);
-        Need { streams, account_bytes, claims, parts }
+        let Most { claimed: [of_streams, of_lanes], parts, .. } =
+            self.most(info.kernel()).unwrap_or_default();
+        let need = Need { streams, account_bytes, claims: 0, parts };
+        let first = wanted([self.overlaps, self.ring], &self.division, &need);
+        let (claimed, least) = match first.lanes {
+            // A larger launch has shorter first segments, so it may claim even if no earlier one has.
+            LANES if self.overlaps => (of_lanes.or(of_streams), first.total(streams) / LEAST_CLAIMS_SHARE),
+            LANES => (of_lanes.or(of_streams), 0),
+            _ => (of_streams.max(of_lanes), 0),
+        };
+        Need { claims: (2 * claimed.unwrap_or(0)).max(least), ..need }
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
@@ -339,10 +357,23 @@ impl Pool {
             arena.leave(stay);
             arena.ended.extend(infos);
         }
-        for info in stays.iter().flat_map(|(_, infos)| infos).filter(|info| info.is_recorded()) {
-            let streams = self.streams_of(info);
+        let infos = stays.iter().flat_map(|(_, infos)| infos).filter(|info| info.is_recorded());
+        let of_lanes = |info: &LaunchInfo| {
+            arena.logged.iter().any(|launch| launch.launch == info.number() && launch.first_lanes == LANES)
+        };
+        let launches: Vec<_> = infos.map(|info| (*info, usize::from(of_lanes(info)))).collect();
+        let claimed = |most: &Most, layout: usize| most.claimed[layout].unwrap_or(0);
+        let expected: u64 = launches
+            .iter()
+            .map(|(info, layout)| claimed(self.most_of(info.kernel()), *layout))
+            .fold(0, u64::saturating_add);
+        // Of launches that settle together, each may have claimed all that was not expected.
+        let unexpected = more.saturating_sub(expected);
+        for (info, layout) in launches {
+            let streams = self.streams_of(&info);
             let most = self.most_of(info.kernel());
-            (most.claimed, most.streams) = (most.claimed.max(more), most.streams.max(streams));
+            most.claimed[layout] = Some(claimed(most, layout).saturating_add(unexpected));
+            most.streams = most.streams.max(streams);
         }
     }
 
@@ -358,10 +389,19 @@ impl Pool {
         held.map(|at| (at, self.claims(at))).collect()
     }
 
-    /// Registers whether the lanes of a kernel's warps diverge in a launch.
-    pub(super) fn note_parted(&mut self, kernel: u32, parted: bool) {
-        let parts = &mut self.most_of(kernel).parts;
-        *parts = Some(parted || parts.unwrap_or(false));
+    /// Registers the behavior of a kernel's launch.
+    pub(super) fn note_behavior(&mut self, kernel: u32, Behavior { parts, repeats }: Behavior) {
+        let most = self.most_of(kernel);
+        most.parts = Some(parts || most.parts.unwrap_or(false));
+        most.repeats = Some(repeats);
+    }
+
+    /// Returns true if an arena may have enough equal streams for finding classes: after the last search, or in
+    /// every sixteenth drain.
+    fn may_repeat(&self, arena: &Arena) -> bool {
+        let repeats = |info: &LaunchInfo| self.most(info.kernel()).and_then(|most| most.repeats);
+        let mut recorded = arena.ended.iter().filter(|info| info.is_recorded());
+        arena.order.is_multiple_of(SEARCHED_AGAIN) || recorded.any(|info| repeats(info) != Some(false))
     }
 
     fn most_of(&mut self, kernel: u32) -> &mut Most {

@@ -1,11 +1,11 @@
-//! The thread that writes the file while the program continues.
+//! The threads that encode and write the file while the program continues.
 
 mod data;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -20,11 +20,13 @@ use warptrace_format::span::WarpSpan;
 use super::classes::{ClassRun, Classes, StreamName};
 use super::{LaunchReport, SessionError};
 use crate::packed::{self, Piece, Unpacked};
-use crate::writer::{Batch, BatchChunk, ChunkRef, TraceWriter, TrackEnd};
+use crate::writer::{Batch, BatchChunk, ChunkRef, EncodedBatch, EncodedData, Encoder, TraceWriter, TrackEnd};
 use crate::{HostMessage, threads};
 
-/// Maximum drains that wait for the thread, in addition to the current one.
-const QUEUE: usize = 2;
+/// Maximum threads, each with one drain. Each drain is in host memory, so this bounds that memory.
+const MOST_THREADS: usize = 6;
+/// Maximum drains that wait for a thread.
+const QUEUE: usize = 4;
 /// Prepared memory for the first drain: packed chunks, and 131,072 accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
@@ -92,6 +94,9 @@ pub(super) struct Drained {
     pub(super) accounts: Vec<Account>,
     /// Spans of their warps, if recorded, by launch and recorded warp.
     pub(super) spans: Vec<Span>,
+    /// Accounts and spans as on the device, by launch, if `has_tables`; a writer thread separates them.
+    pub(super) tables: Vec<u64>,
+    pub(super) has_tables: bool,
     /// A launch that did not complete, and may not have begun before. Boxed because it is rare.
     pub(super) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
 }
@@ -108,7 +113,27 @@ impl Drained {
     fn emptied(mut self) -> Self {
         self.packed.clear();
         self.spans.clear();
-        Self { packed: self.packed, accounts: self.accounts, spans: self.spans, ..Self::default() }
+        let Self { packed, accounts, spans, tables, .. } = self;
+        Self { packed, accounts, spans, tables, ..Self::default() }
+    }
+
+    fn separate(&mut self, tracks: u32) {
+        if !std::mem::take(&mut self.has_tables) {
+            return;
+        }
+        self.accounts.clear();
+        let mut rest = &self.tables[..];
+        let mut take = |bytes: usize| {
+            let (taken, after) = rest.split_at_checked(bytes / size_of::<u64>()).unwrap_or_default();
+            rest = after;
+            taken
+        };
+        for info in &self.end {
+            let warps = info.chosen().count() as usize;
+            let accounts = take(size_of::<Account>() * warps * tracks as usize);
+            self.accounts.extend_from_slice(bytemuck::cast_slice(accounts));
+            self.spans.extend_from_slice(bytemuck::cast_slice(take(size_of::<Span>() * warps)));
+        }
     }
 }
 
@@ -126,13 +151,15 @@ enum Message {
     Flush(SyncSender<LaunchReport>),
 }
 
-/// The writer on its thread. Dropping it writes all pending data. Calls return the thread's error, which may
-/// be of earlier data. Nothing is written after an error.
+/// The writer and its threads. Each thread encodes one drain at a time; they write in the order of the drains.
+/// Dropping it writes all pending data. Calls return the first error, which may be of earlier data. Nothing is
+/// written after an error.
 pub(super) struct Worker<W> {
     queue: Option<SyncSender<Message>>,
     /// Written data comes back empty, to reuse its memory.
     written: Receiver<Drained>,
-    thread: Option<JoinHandle<Result<Work<W>, SessionError>>>,
+    shared: Arc<Shared<W>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl<W: Write + Send + 'static> Worker<W> {
@@ -144,14 +171,26 @@ impl<W: Write + Send + 'static> Worker<W> {
         let (queue, messages) = sync_channel(QUEUE);
         let (empty, written) = channel();
         let _ = empty.send(Drained::ready());
-        let (launches, report) = (BTreeSet::new(), LaunchReport::default());
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
-        let work = Work { writer, chunk_bytes, tracks, data_track, launches, report, empty };
-        let thread = std::thread::Builder::new()
-            .name("warptrace writer".to_owned())
-            .spawn(move || work.run(&messages))
-            .map_err(|source| SessionError::Thread { source })?;
-        Ok(Self { queue: Some(queue), written, thread: Some(thread) })
+        let encoding =
+            Encoding { encoder: writer.encoder(), chunk_bytes: chunk_bytes as usize, tracks, data_track };
+        let work = Work { writer, report: LaunchReport::default() };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(Queue { messages: Some(messages), next: 0, open: BTreeMap::new() }),
+            turn: Mutex::new(Turn { next: 0, work: Ok(work) }),
+            passed: Condvar::new(),
+        });
+        let mut worker = Self { queue: Some(queue), written, shared, threads: Vec::new() };
+        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
+        for _ in 0..threads {
+            let (shared, encoding, empty) = (Arc::clone(&worker.shared), encoding.clone(), empty.clone());
+            let thread = std::thread::Builder::new()
+                .name("warptrace writer".to_owned())
+                .spawn(move || shared.run(&encoding, &empty))
+                .map_err(|source| SessionError::Thread { source })?;
+            worker.threads.push(thread);
+        }
+        Ok(worker)
     }
 
     /// Returns an empty value, with the memory of written data if available.
@@ -182,16 +221,12 @@ impl<W: Write + Send + 'static> Worker<W> {
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
         let (answer, answered) = sync_channel(1);
         self.give(Message::Flush(answer))?;
-        match answered.recv() {
-            Ok(report) => Ok(report),
-            Err(_) => Err(self.error()),
-        }
+        answered.recv().map_err(|_| self.error())
     }
 
-    /// Ends the thread. Returns the writer and the totals.
+    /// Ends the threads. Returns the writer and the totals.
     pub(super) fn finish(mut self) -> Result<(TraceWriter<W>, LaunchReport), SessionError> {
-        let Work { writer, report, .. } = self.join().unwrap_or(Err(SessionError::Unusable))?;
-        Ok((writer, report))
+        self.end().map(|Work { writer, report }| (writer, report))
     }
 
     fn give(&mut self, message: Message) -> Result<(), SessionError> {
@@ -199,84 +234,180 @@ impl<W: Write + Send + 'static> Worker<W> {
         if is_sent { Ok(()) } else { Err(self.error()) }
     }
 
-    /// Returns the error that ended the thread.
+    /// Returns the error that ended the threads.
     fn error(&mut self) -> SessionError {
-        match self.join() {
-            Some(Err(error)) => error,
-            _ => SessionError::Unusable,
-        }
+        self.end().err().unwrap_or(SessionError::Unusable)
+    }
+
+    /// Ends the threads. Returns the writer, once, or the first error, once.
+    fn end(&mut self) -> Result<Work<W>, SessionError> {
+        self.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut turn.work, Err(SessionError::Unusable))
     }
 }
 
 impl<W> Worker<W> {
-    fn join(&mut self) -> Option<Result<Work<W>, SessionError>> {
+    /// Waits until all pending data is written. Returns the panic of a thread.
+    fn join(&mut self) -> std::thread::Result<()> {
         self.queue = None;
-        let ended = self.thread.take()?.join();
-        Some(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let ended: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
+        ended.into_iter().collect()
     }
 }
 
 impl<W> Drop for Worker<W> {
     fn drop(&mut self) {
-        self.queue = None;
-        if let Some(thread) = self.thread.take() {
-            // Errors and panics are ignored; a panic was printed already.
-            let _ = thread.join();
-        }
+        // Errors and panics are ignored; a panic was printed already.
+        let _ = self.join();
     }
+}
+
+struct Shared<W> {
+    queue: Mutex<Queue>,
+    turn: Mutex<Turn<W>>,
+    /// Signals that a thread has passed its turn.
+    passed: Condvar,
+}
+
+struct Queue {
+    /// `None` after a thread has ended.
+    messages: Option<Receiver<Message>>,
+    /// Number of the next message.
+    next: u64,
+    /// Launches that have begun and not ended.
+    open: BTreeMap<u32, LaunchInfo>,
+}
+
+struct Turn<W> {
+    /// Number of the message that is written next.
+    next: u64,
+    /// The error of the first message that could not be written.
+    work: Result<Work<W>, SessionError>,
 }
 
 struct Work<W> {
     writer: TraceWriter<W>,
-    chunk_bytes: u32,
-    tracks: u32,
-    data_track: Option<u32>,
-    /// Launches that have begun and not ended.
-    launches: BTreeSet<u32>,
     report: LaunchReport,
-    /// Returns the memory of written data.
-    empty: Sender<Drained>,
+}
+
+/// A message's place in the order. If a thread panics before its turn has passed, nothing more is written.
+struct Ticket<'a, W> {
+    shared: &'a Shared<W>,
+    number: u64,
+}
+
+impl<W> Ticket<'_, W> {
+    /// Waits until all earlier messages are written, then runs `write`. Returns false after an error.
+    fn redeem(self, write: impl FnOnce(&mut Work<W>) -> Result<(), SessionError>) -> bool {
+        let is_later = |turn: &mut Turn<W>| turn.work.is_ok() && turn.next != self.number;
+        let turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.shared.passed.wait_while(turn, is_later);
+        let mut turn = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Ok(work) = &mut turn.work {
+            if let Err(error) = write(work) {
+                turn.work = Err(error);
+            }
+            turn.next += 1;
+        }
+        turn.work.is_ok()
+    }
+}
+
+impl<W> Drop for Ticket<'_, W> {
+    fn drop(&mut self) {
+        let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if turn.next <= self.number && turn.work.is_ok() {
+            turn.work = Err(SessionError::Unusable);
+        }
+        drop(turn);
+        self.shared.passed.notify_all();
+    }
+}
+
+/// Closes the queue when a thread ends, also by a panic, so that no sender waits for it.
+struct Close<'a, W>(&'a Shared<W>);
+
+impl<W> Drop for Close<'_, W> {
+    fn drop(&mut self) {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).messages = None;
+    }
+}
+
+impl<W: Write + Send> Shared<W> {
+    /// Waits for the next message. Returns it with its ticket, and with the launches that its chunks may have.
+    fn next(&self) -> Option<(Message, Ticket<'_, W>, Vec<LaunchInfo>)> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = queue.messages.as_ref()?.recv().ok()?;
+        let number = queue.next;
+        queue.next += 1;
+        let mut launches = Vec::new();
+        if let Message::Drained(drained) = &message {
+            let recorded = drained.begin.iter().filter(|info| info.is_recorded());
+            queue.open.extend(recorded.map(|info| (info.number(), *info)));
+            launches = queue.open.values().copied().collect();
+            for info in &drained.end {
+                queue.open.remove(&info.number());
+            }
+        }
+        Some((message, Ticket { shared: self, number }, launches))
+    }
+
+    fn run(&self, encoding: &Encoding, empty: &Sender<Drained>) {
+        let _close = Close(self);
+        let mut ordered = Vec::new();
+        while let Some((message, ticket, launches)) = self.next() {
+            let goes_on = match message {
+                Message::Drained(mut drained) => {
+                    let started = Instant::now();
+                    drained.separate(encoding.tracks);
+                    // Runs on compression threads, so that the steps need not wait for this thread.
+                    let encoded = threads::install(|| encoding.encode(&drained, &launches, &mut ordered));
+                    let encoding = started.elapsed();
+                    let goes_on = ticket.redeem(|work| {
+                        let started = Instant::now();
+                        threads::install(|| work.write(&drained, encoded?))?;
+                        work.report.write += encoding + started.elapsed();
+                        Ok(())
+                    });
+                    // The receiver may be dropped.
+                    let _ = empty.send(drained.emptied());
+                    goes_on
+                }
+                Message::Host(message) => ticket.redeem(|work| Ok(work.writer.write_message(&message)?)),
+                Message::Flush(answer) => ticket.redeem(|work| {
+                    let _ = answer.send(work.report);
+                    Ok(())
+                }),
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+}
+
+/// A drain that is encoded and not yet written.
+struct EncodedDrain<'d> {
+    data: EncodedData,
+    batch: Option<EncodedBatch<'d>>,
+    ends: Vec<TrackEnd<'d>>,
+    /// Its counts, to be added to the totals.
+    counts: LaunchReport,
 }
 
 impl<W: Write + Send> Work<W> {
-    fn run(mut self, messages: &Receiver<Message>) -> Result<Self, SessionError> {
-        for message in messages {
-            match message {
-                Message::Drained(drained) => {
-                    let started = Instant::now();
-                    // Runs on a compression thread, so that the steps need not wait for this thread.
-                    threads::install(|| self.write(&drained))?;
-                    self.report.write += started.elapsed();
-                    // The receiver may be dropped.
-                    let _ = self.empty.send(drained.emptied());
-                }
-                Message::Host(message) => self.writer.write_message(&message)?,
-                Message::Flush(answer) => drop(answer.send(self.report)),
-            }
-        }
-        Ok(self)
-    }
-
-    fn write(&mut self, drained: &Drained) -> Result<(), SessionError> {
+    fn write(&mut self, drained: &Drained, encoded: EncodedDrain<'_>) -> Result<(), SessionError> {
+        let EncodedDrain { data, batch, ends, counts } = encoded;
         // After an abandoned drain some launches have begun already.
         let is_new = |info: &&LaunchInfo| !self.writer.has_begun(info.number());
         let begin: Vec<LaunchInfo> = drained.begin.iter().filter(is_new).copied().collect();
         self.writer.begin_launches(&begin)?;
-        let recorded = drained.begin.iter().filter(|info| info.is_recorded());
-        self.launches.extend(recorded.map(LaunchInfo::number));
-        let launches = self.launches.clone();
-        for info in &drained.end {
-            self.launches.remove(&info.number());
+        self.writer.put_data(&data)?;
+        if let Some(batch) = batch {
+            self.writer.put_batch(batch, &ends)?;
         }
-        let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
-        let spans = Span::peel_slice(&drained.spans);
-        self.report.time_bytes += size_of_val(spans) as u64;
-        let classes = drained.classes.as_deref();
-        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), classes, spans);
-        self.write_data(drained, &launches)?;
-        if !drained.packed.is_empty() || !ends.is_empty() {
-            self.write_batch(drained, launches, &ends)?;
-        }
+        self.report.add(&counts);
         if let Some((info, end)) = drained.early_end.as_deref() {
             if !self.writer.has_begun(info.number()) {
                 self.writer.begin_launch(info)?;
@@ -285,31 +416,48 @@ impl<W: Write + Send> Work<W> {
         }
         Ok(())
     }
+}
 
-    /// Writes chunks of `launches`, and the accounts in `ends`.
-    fn write_batch(
-        &mut self,
-        drained: &Drained,
-        launches: BTreeSet<u32>,
-        ends: &[TrackEnd<'_>],
-    ) -> Result<(), SessionError> {
-        let (chunk_bytes, data_track, report) =
-            (self.chunk_bytes as usize, self.data_track, &mut self.report);
+/// Properties of the recording that encoding a drain needs.
+#[derive(Clone)]
+struct Encoding {
+    encoder: Encoder,
+    chunk_bytes: usize,
+    tracks: u32,
+    data_track: Option<u32>,
+}
+
+impl Encoding {
+    /// Encodes a drain with chunks of `launches`. `ordered` is memory that the result borrows.
+    fn encode<'d>(
+        &self,
+        drained: &'d Drained,
+        launches: &[LaunchInfo],
+        ordered: &'d mut Vec<BatchChunk>,
+    ) -> Result<EncodedDrain<'d>, SessionError> {
+        let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
+        let spans = Span::peel_slice(&drained.spans);
+        let mut counts = LaunchReport { time_bytes: size_of_val(spans) as u64, ..LaunchReport::default() };
+        let classes = drained.classes.as_deref();
+        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), classes, spans, &mut counts);
+        let data = self.encode_data(drained, launches, &mut counts)?;
+        if drained.packed.is_empty() && ends.is_empty() {
+            return Ok(EncodedDrain { data, batch: None, ends, counts });
+        }
+        let (chunk_bytes, data_track) = (self.chunk_bytes, self.data_track);
         let find = |batch: &mut Batch| {
-            let pieces = packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed));
-            // Chunks of one piece are read while the next piece is searched.
-            let classes = drained.classes.as_deref();
-            let find = |(number, piece)| (number, found(batch, piece, chunk_bytes, data_track, classes));
-            let mut pieces: Vec<_> = pieces.enumerate().par_bridge().map(find).collect();
-            pieces.sort_unstable_by_key(|(number, _)| *number);
-            for (_, piece) in pieces {
+            let pieces: Vec<_> =
+                packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed)).collect();
+            let find = |piece| found(batch, piece, chunk_bytes, data_track, classes);
+            let pieces: Vec<_> = pieces.into_par_iter().map(find).collect();
+            for piece in pieces {
                 let (found, [chunks, payload_bytes, time_bytes]) = piece?;
-                report.chunks += chunks;
-                report.payload_bytes += payload_bytes;
-                report.time_bytes += time_bytes;
+                counts.chunks += chunks;
+                counts.payload_bytes += payload_bytes;
+                counts.time_bytes += time_bytes;
                 batch.add(found);
             }
-            Ok(())
+            Ok::<(), SessionError>(())
         };
         let payload = |found: &BatchChunk| {
             let [runs, padding] = found.times;
@@ -317,16 +465,18 @@ impl<W: Write + Send> Work<W> {
             let of = |bytes| packed::payload(&drained.packed, found.at, bytes);
             [of(0..found.length), of(times..times + TIME_BYTES * runs)]
         };
-        self.writer.write(launches, find, payload, drained.classes.as_deref(), ends)
+        let batch = self.encoder.encode(launches, find, payload, classes, &ends, ordered)?;
+        Ok(EncodedDrain { data, batch: Some(batch), ends, counts })
     }
 
-    /// Returns the accounts of each launch and track, and adds them to the report.
+    /// Returns the accounts of each launch and track, and adds them to `counts`.
     fn ends<'a>(
-        &mut self,
+        &self,
         launches: &[LaunchInfo],
         accounts: &[WarpAccount],
         classes: Option<&Classes>,
         mut spans: &'a [WarpSpan],
+        counts: &mut LaunchReport,
     ) -> Vec<TrackEnd<'a>> {
         // Accounts in damaged memory may have any value.
         let add = |sum: &mut u64, more| *sum = sum.wrapping_add(more);
@@ -350,14 +500,14 @@ impl<W: Write + Send> Work<W> {
                 let [attempted, recorded, lost] = sums(&runs);
                 ends.push(TrackEnd { launch: info.number(), track, accounts: runs, spans: of_track });
                 if track == 0 {
-                    add(&mut self.report.attempted, attempted);
-                    add(&mut self.report.recorded, recorded);
-                    add(&mut self.report.lost, lost);
+                    add(&mut counts.attempted, attempted);
+                    add(&mut counts.recorded, recorded);
+                    add(&mut counts.lost, lost);
                 } else if self.data_track == Some(track) {
-                    add(&mut self.report.accesses, recorded);
-                    add(&mut self.report.lost_accesses, lost);
+                    add(&mut counts.accesses, recorded);
+                    add(&mut counts.lost_accesses, lost);
                 } else {
-                    add(&mut self.report.twin_lost, lost);
+                    add(&mut counts.twin_lost, lost);
                 }
             }
         }

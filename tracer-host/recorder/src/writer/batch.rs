@@ -10,7 +10,6 @@ use warptrace_format::file::{ChunkRef, LaunchInfo};
 use super::error::WriteError;
 use super::order::order;
 use super::runs::{Repeated, WarpsWithChunks, are_worth_runs};
-use super::state::Launches;
 use crate::session::{ClassRun, Classes, StreamName};
 
 /// A chunk: its place in the file and the place of its payload.
@@ -55,18 +54,16 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Returns an empty batch for chunks of these launches, whose numbers ascend.
-    pub(super) fn new(numbers: impl Iterator<Item = u32>, known: &Launches) -> Result<Self, WriteError> {
-        let tracks = known.tracks() as u32;
+    /// Returns an empty batch for chunks of these launches, whose numbers ascend. `capacity` is the maximum
+    /// payload of a chunk in bytes.
+    pub(super) fn new(launches: &[LaunchInfo], tracks: u32, capacity: u32) -> Self {
         let mut streams = 0;
-        let launches = numbers.map(|number| {
-            let info = known.info(number).ok_or(WriteError::UnknownLaunch { launch: number })?;
+        let launches = launches.iter().map(|&info| {
             let first = streams;
             streams += u64::from(info.warps()) * u64::from(tracks);
-            Ok(Launch { info, first })
+            Launch { info, first }
         });
-        let launches = launches.collect::<Result<_, WriteError>>()?;
-        Ok(Self { launches, tracks, capacity: known.payload_capacity(), streams, pieces: Vec::new() })
+        Self { launches: launches.collect(), tracks, capacity, streams, pieces: Vec::new() }
     }
 
     fn find(&self, number: u32) -> Option<Launch> {

@@ -10,12 +10,12 @@ use super::batch::BatchChunk;
 const AT_ONCE: usize = 1 << 10;
 
 /// Cuts chunks into frames of 1 to `most_chunks` chunks. `most` returns the maximum bytes of a frame from the
-/// total bytes. Returns the chunks and bytes of each frame.
+/// total bytes. Returns the chunks of each frame.
 pub(super) fn cut(
     chunks: &[BatchChunk],
     most: impl FnOnce(u64) -> u64,
     most_chunks: usize,
-) -> Vec<(&[BatchChunk], u64)> {
+) -> Vec<&[BatchChunk]> {
     // The sum of a block suffices if no frame can end in it.
     let sums: Vec<u64> = chunks.par_chunks(AT_ONCE).map(|chunks| chunks.iter().map(bytes).sum()).collect();
     let most = most(sums.iter().sum());
@@ -31,14 +31,14 @@ pub(super) fn cut(
         for (at, chunk) in (start..end).zip(&chunks[start..end]) {
             let more = bytes(chunk);
             if at > from && (frame_bytes + more > most || at - from == most_chunks) {
-                frames.push((&chunks[from..at], frame_bytes));
+                frames.push(&chunks[from..at]);
                 (from, frame_bytes) = (at, 0);
             }
             frame_bytes += more;
         }
     }
     if from < chunks.len() {
-        frames.push((&chunks[from..], frame_bytes));
+        frames.push(&chunks[from..]);
     }
     frames
 }
@@ -52,8 +52,8 @@ fn bytes(chunk: &BatchChunk) -> u64 {
 mod tests {
     use super::*;
 
-    /// Reference implementation: chunks and bytes of frames, one chunk at a time.
-    fn one_by_one(chunks: &[BatchChunk], most: u64, most_chunks: usize) -> Vec<(usize, u64)> {
+    /// Reference implementation: chunks of frames, one chunk at a time.
+    fn one_by_one(chunks: &[BatchChunk], most: u64, most_chunks: usize) -> Vec<usize> {
         let mut frames: Vec<(usize, u64)> = Vec::new();
         for chunk in chunks {
             match frames.last_mut() {
@@ -64,7 +64,7 @@ mod tests {
                 _ => frames.push((1, bytes(chunk))),
             }
         }
-        frames
+        frames.into_iter().map(|(count, _)| count).collect()
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
                     most
                 };
                 let found = cut(chunks, total, most_chunks);
-                let found: Vec<_> = found.iter().map(|(frame, bytes)| (frame.len(), *bytes)).collect();
+                let found: Vec<_> = found.iter().map(|frame| frame.len()).collect();
                 assert_eq!(found, one_by_one(chunks, most, most_chunks), "{count} {most} {most_chunks}");
             }
         }

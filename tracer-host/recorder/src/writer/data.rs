@@ -6,18 +6,19 @@ use std::io::Write;
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
-use warptrace_format::file::data::{DataChunk, DataHeader, Piece, encode_data};
+use warptrace_format::file::data::{DataChunk, Piece, encode_data};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
 use warptrace_format::file::{AccountRun, FormatError, LaunchInfo};
 
 use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
-use super::{TraceWriter, TrackEnd};
+use super::{Encoder, TraceWriter, TrackEnd};
 
-/// Minimum entries of a full section, which ends after a complete warp: 2 MiB as the device writes them.
-const SECTION_ENTRIES: usize = 1 << 17;
-/// Sections encoded at once, or one per thread if that is more, while as many are written. Bounds memory.
-const SECTIONS_AT_ONCE: usize = 16;
+/// Minimum entries of a full section, which ends after a complete warp: as many as give all cores work, within
+/// limits for the cost of columns and for readers of single warps.
+const SECTIONS: usize = 32;
+const LEAST_SECTION_ENTRIES: usize = 1 << 13;
+const MOST_SECTION_ENTRIES: usize = 1 << 17;
 /// Minimum chunks that are worth a separate task.
 const CHUNKS_AT_ONCE: usize = 1 << 13;
 
@@ -25,8 +26,7 @@ impl<W: Write + Send> TraceWriter<W> {
     /// Returns the number of the data track, with addresses and values. It follows the tracks of events.
     #[must_use]
     pub fn data_track(&self) -> u32 {
-        // One or two event tracks.
-        self.layouts.len() as u32
+        self.encoder.tracks()
     }
 
     /// Writes chunks of a launch's data track, in any order, and flushes. For each warp, sequence numbers
@@ -46,60 +46,69 @@ impl<W: Write + Send> TraceWriter<W> {
         &mut self,
         launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
     ) -> Result<(), WriteError> {
-        self.check_usable(0)?;
-        let mut launches: Vec<_> = launches.into_iter().collect();
-        let track = self.data_track();
-        let infos = launches
-            .iter()
-            .map(|&(launch, _)| self.launches.info(launch).ok_or(WriteError::UnknownLaunch { launch }));
-        let infos = infos.collect::<Result<Vec<_>, _>>()?;
-        let order = |(info, (_, chunks)): (&LaunchInfo, &mut (u32, Vec<DataChunk<'_>>))| {
-            chunks.par_sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
-            let checked = chunks
-                .par_iter()
-                .with_min_len(CHUNKS_AT_ONCE)
-                .find_map_first(|chunk| check(info, track, chunk).err());
-            let found = chunks.iter().map(|chunk| BatchChunk::of_warp(chunk.warp, chunk.sequence));
-            checked.map_or_else(|| Ok(found.collect::<Vec<BatchChunk>>()), Err)
-        };
-        let ordered: Vec<_> = infos.par_iter().zip(&mut launches).map(order).collect();
-        let ordered = ordered.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let parts = launches.iter().zip(&ordered).filter(|(_, found)| !found.is_empty());
-        let parts: Vec<_> =
-            parts.map(|((launch, _), found)| Part::of_launch(*launch, track, found)).collect();
-        self.launches.accept(&parts)?;
-        self.launches.note(&parts);
-
-        let mut sections = Vec::new();
-        for (launch, chunks) in &launches {
-            sections.extend(cut(chunks).into_iter().map(|chunks| (*launch, chunks)));
-        }
-        let compression = self.options.compression;
-        let encode = |sections: &[(u32, &[DataChunk<'_>])]| -> Result<Vec<_>, FormatError> {
-            let encode = |(launch, chunks): &(u32, &[DataChunk<'_>])| {
-                encode_data(*launch, &Piece::of_chunks(chunks), compression)
-            };
-            sections.par_iter().with_max_len(1).map(encode).collect()
-        };
-        let mut made = Vec::new();
-        for sections in sections.chunks(SECTIONS_AT_ONCE.max(rayon::current_num_threads())) {
-            // Writes the previous sections meanwhile.
-            let (next, written) = rayon::join(|| encode(sections), || self.put_all(&made));
-            written?;
-            made = next?;
-        }
-        self.put_all(&made)?;
-        self.flush()
+        let encoded = self.encoder.encode_data(launches, |launch| self.launches.info(launch))?;
+        self.put_data(&encoded)
     }
 
-    fn put_all(&mut self, sections: &[(Vec<u8>, DataHeader)]) -> Result<(), WriteError> {
-        sections.iter().try_for_each(|(section, _)| self.put(section))
+    /// Writes encoded sections and flushes. If a chunk is refused, writes nothing.
+    pub(crate) fn put_data(&mut self, encoded: &EncodedData) -> Result<(), WriteError> {
+        let EncodedData { ordered, sections } = encoded;
+        self.check_usable(0)?;
+        let track = self.data_track();
+        let parts: Vec<_> =
+            ordered.iter().map(|(launch, found)| Part::of_launch(*launch, track, found)).collect();
+        self.launches.accept(&parts)?;
+        self.launches.note(&parts);
+        sections.iter().try_for_each(|section| self.put(section))?;
+        self.flush()
     }
 
     /// Writes the accounts of a launch's data track, like [`end_launch`](Self::end_launch), but of accesses.
     pub fn end_data(&mut self, launch: u32, accounts: &[WarpAccount]) -> Result<(), WriteError> {
         let accounts = AccountRun::of(accounts);
         self.end_tracks(&[TrackEnd { launch, track: self.data_track(), accounts, spans: &[] }])
+    }
+}
+
+/// Sections of addresses and values before they are checked against the file and written.
+#[derive(Debug, Default)]
+pub(crate) struct EncodedData {
+    /// The chunks of each launch.
+    ordered: Vec<(u32, Vec<BatchChunk>)>,
+    sections: Vec<Vec<u8>>,
+}
+
+impl Encoder {
+    /// Encodes the chunks of launches in rayon's current pool.
+    pub(crate) fn encode_data(
+        &self,
+        launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
+        info: impl Fn(u32) -> Option<LaunchInfo>,
+    ) -> Result<EncodedData, WriteError> {
+        let mut launches: Vec<_> = launches.into_iter().filter(|(_, chunks)| !chunks.is_empty()).collect();
+        let infos =
+            launches.iter().map(|&(launch, _)| info(launch).ok_or(WriteError::UnknownLaunch { launch }));
+        let infos = infos.collect::<Result<Vec<_>, _>>()?;
+        let order = |(info, (launch, chunks)): (&LaunchInfo, &mut (u32, Vec<DataChunk<'_>>))| {
+            chunks.par_sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
+            let checked = chunks
+                .par_iter()
+                .with_min_len(CHUNKS_AT_ONCE)
+                .find_map_first(|chunk| check(info, self.tracks(), chunk).err());
+            let found = chunks.iter().map(|chunk| BatchChunk::of_warp(chunk.warp, chunk.sequence));
+            checked.map_or_else(|| Ok((*launch, found.collect())), Err)
+        };
+        let ordered: Result<Vec<_>, _> = infos.par_iter().zip(&mut launches).map(order).collect();
+        let mut sections = Vec::new();
+        for (launch, chunks) in &launches {
+            sections.extend(cut(chunks).into_iter().map(|chunks| (*launch, chunks)));
+        }
+        let encode = |(launch, chunks): &(u32, &[DataChunk<'_>])| -> Result<_, FormatError> {
+            Ok(encode_data(*launch, &Piece::of_chunks(chunks), self.compression)?.0)
+        };
+        let ordered = ordered?;
+        let sections: Result<Vec<_>, _> = sections.par_iter().with_max_len(1).map(encode).collect();
+        Ok(EncodedData { ordered, sections: sections? })
     }
 }
 
@@ -123,13 +132,15 @@ fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), Wri
 
 fn cut<'c, 'e>(chunks: &'c [DataChunk<'e>]) -> Vec<&'c [DataChunk<'e>]> {
     let (mut sections, mut from, mut entries, mut warps) = (Vec::new(), 0, 0, 0);
+    let all: usize = chunks.iter().map(|chunk| chunk.entries.len() / ENTRY_BYTES).sum();
+    let least = (all / SECTIONS).clamp(LEAST_SECTION_ENTRIES, MOST_SECTION_ENTRIES);
     for (at, chunk) in chunks.iter().enumerate() {
         let more = chunk.entries.len() / ENTRY_BYTES;
         let before = at.checked_sub(1).map(|at| &chunks[at]);
         let is_next = before.is_none_or(|before| before.warp != chunk.warp);
         let is_gap = before.is_none_or(|before| before.sequence.checked_add(1) != Some(chunk.sequence));
         let is_full = entries + more > MAX_DATA_ENTRIES as usize || warps == MAX_PIECES;
-        if at > from && (is_full || (is_next && entries >= SECTION_ENTRIES)) {
+        if at > from && (is_full || (is_next && entries >= least)) {
             sections.push(&chunks[from..at]);
             (from, entries, warps) = (at, 0, 0);
         }

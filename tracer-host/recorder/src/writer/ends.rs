@@ -12,7 +12,7 @@ use warptrace_format::file::{
 };
 use warptrace_format::span::WarpSpan;
 
-use super::state::Launches;
+use super::batch::Batch;
 
 /// Accounts per section, so that several cores have work.
 const ACCOUNTS_AT_ONCE: usize = 1 << 14;
@@ -49,15 +49,11 @@ pub(super) struct EndPart<'a> {
 }
 
 /// Cuts accounts into sections. The result is not meaningful for ends that [`Launches::end`] refuses.
-pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Launches) -> Vec<EndPart<'a>> {
-    let known = ends.iter().filter_map(|end| launches.info(end.launch).map(|info| (end, info)));
+pub(super) fn cut_ends<'a>(ends: &[TrackEnd<'a>], launches: &Batch, tracks: u32) -> Vec<EndPart<'a>> {
+    let known = ends.iter().filter_map(|end| launches.launch(end.launch).map(|info| (end, info)));
     let kind = |end: &TrackEnd<'_>| {
         // The data track follows the tracks of events.
-        if end.track as usize == launches.tracks() {
-            SectionKind::DataAccounts
-        } else {
-            SectionKind::Accounts
-        }
+        if end.track == tracks { SectionKind::DataAccounts } else { SectionKind::Accounts }
     };
     known.flat_map(|(end, info)| parts(end, info, kind(end))).collect()
 }

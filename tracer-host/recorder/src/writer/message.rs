@@ -23,7 +23,7 @@ impl<W: Write + Send> TraceWriter<W> {
             _ => None,
         };
         self.check_usable(usize::from(indexed.is_some()))?;
-        let compression = self.options.compression;
+        let compression = self.encoder.compression;
         let sections = match message {
             HostMessage::Additions(additions) => {
                 let section = additions.encode_section()?;

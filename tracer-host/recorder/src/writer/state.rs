@@ -72,10 +72,6 @@ impl Launches {
         self.metadata.metadata().tracks.len()
     }
 
-    pub(super) fn payload_capacity(&self) -> u32 {
-        self.metadata.metadata().payload_capacity()
-    }
-
     /// Checks that sequence numbers ascend, also from earlier chunks.
     pub(super) fn accept(&self, parts: &[Part<'_>]) -> Result<(), WriteError> {
         parts.iter().try_for_each(|part| self.accept_part(part))
@@ -165,8 +161,8 @@ impl Launches {
         }
     }
 
-    /// Ends tracks: all of them or, on error, none.
-    pub(super) fn end(&mut self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
+    /// Checks that tracks can end: each once, with an account for each recorded warp.
+    pub(super) fn check_ends(&self, ends: &[TrackEnd<'_>]) -> Result<(), WriteError> {
         let mut named = BTreeSet::new();
         for end in ends {
             let &TrackEnd { launch, track, .. } = end;
@@ -175,6 +171,11 @@ impl Launches {
                 return Err(WriteError::TrackEnded { launch, track });
             }
         }
+        Ok(())
+    }
+
+    /// Ends checked tracks.
+    pub(super) fn end(&mut self, ends: &[TrackEnd<'_>]) {
         for end in ends {
             let track =
                 self.launches.get_mut(&end.launch).and_then(|open| open.tracks.get_mut(end.track as usize));
@@ -182,7 +183,6 @@ impl Launches {
                 *track = Track::Ended;
             }
         }
-        Ok(())
     }
 
     pub(super) fn end_early(&mut self, launch: u32) -> Result<(), WriteError> {

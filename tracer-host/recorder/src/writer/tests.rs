@@ -1,3 +1,4 @@
+use crate::session::Classes;
 use std::io;
 
 use warptrace_abi::log::LoggedLaunch;
@@ -383,7 +384,10 @@ fn write_classes(
             Ok::<_, WriteError>(())
         };
         let payload = |found: &BatchChunk| [&encoded[found.at as usize].1.2[..], &[]];
-        writer.write([3, 4, 9], find, payload, classes.as_ref(), &[]).unwrap();
+        let infos = [3, 4, 9].map(|launch| writer.launches.info(launch).unwrap());
+        let mut ordered = Vec::new();
+        let batch = writer.encoder.encode(&infos, find, payload, classes.as_ref(), &[], &mut ordered);
+        writer.put_batch(batch.unwrap(), &[]).unwrap();
     }
     let (file, _) = writer.finish().unwrap();
     let of_stream = |stream: u32| {

@@ -81,7 +81,8 @@ impl Pool {
         let Division { chunk_count, chunk_bytes, log_entries, times, data_track, .. } = self.division;
         let behind_all = self.division.logs_end(u64::MAX);
         let claims = self.claims(at);
-        let finds_classes = times == 0 && !self.ring;
+        let may_repeat = self.may_repeat(self.arenas[at].as_ref()?);
+        let finds_classes = times == 0 && !self.ring && may_repeat;
         let arena = self.arenas[at].as_mut()?;
         // Merged runs may use all log memory that holds no logs and gets none during the drain.
         let has_all = arena.is_whole && arena.logs.end == behind_all || !arena.overlaps;

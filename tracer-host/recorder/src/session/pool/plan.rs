@@ -43,7 +43,7 @@ pub(super) struct Need {
     /// Recorded warps on all tracks.
     pub(super) streams: u64,
     pub(super) account_bytes: u64,
-    /// Entries that it may claim: twice the maximum of earlier launches of its kernel; 0 if unknown.
+    /// Entries that it may claim: at least twice the maximum of earlier launches of its kernel.
     pub(super) claims: u64,
     pub(super) parts: Option<bool>,
 }
@@ -94,7 +94,7 @@ pub(super) fn plan(
             false => (arena.taken(), u64::from(claims_end)),
         };
         let from = from.get_or_insert(start);
-        let wanted = wanted(arena, division, need);
+        let wanted = wanted([arena.overlaps, arena.ring], division, need);
         let place = |first| Fixed::place(*from, need.streams, first);
         let fits = |first: FirstSegments| {
             let is_wanted = first.lanes <= wanted.lanes && first.total(1) <= wanted.total(1);
@@ -139,9 +139,10 @@ pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
 /// Returns the start of a part's reserve, so that launches like these fill claims and reserve equally fast.
 pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: &[Need]) -> u32 {
     let length = u64::from(logs.end - logs.start);
-    let fixed = |need: &Need| Fixed::place(0, need.streams, division.shortest).end;
+    let fixed = |need: &Need| Fixed::place(0, need.streams, wanted([true, false], division, need)).end;
     let fixed: u64 = needs.iter().map(fixed).sum();
-    let claims: u64 = needs.iter().map(|need| need.claims).sum();
+    // A need is twice the claims of earlier launches.
+    let claims: u64 = needs.iter().map(|need| need.claims / 2).sum();
     let share = u128::from(length) * u128::from(claims) / u128::from((fixed + claims).max(1));
     let claimed = (share as u64).clamp(length / 16, length / 4 * 3) as u32;
     (logs.start + claimed) / MAX_SEGMENT_ENTRIES * MAX_SEGMENT_ENTRIES
@@ -163,9 +164,9 @@ fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -
 
 /// Returns the first segments of a launch in otherwise free memory: one per lane if the lanes of its warps
 /// diverge, or if that is unknown and long segments fit.
-fn wanted(arena: &Arena, division: &Division, need: &Need) -> FirstSegments {
+pub(super) fn wanted([overlaps, ring]: [bool; 2], division: &Division, need: &Need) -> FirstSegments {
     let (streams, end) = (need.streams, u64::from(division.logs_end(need.streams)));
-    let (all, lane_shares) = if arena.overlaps {
+    let (all, lane_shares) = if overlaps {
         let parts = u64::from(division.arenas);
         (u64::from(division.logs_end(u64::MAX)) / parts, [PART_LANE_SHARE, LONG_PART_LANE_SHARE])
     } else {
@@ -173,7 +174,7 @@ fn wanted(arena: &Arena, division: &Division, need: &Need) -> FirstSegments {
     };
     let lanes = if need.parts == Some(false) { division.shortest.lanes } else { LANES };
     longest(division, lanes, |first| {
-        if arena.ring {
+        if ring {
             return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
         }
         if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && need.parts.is_none() {

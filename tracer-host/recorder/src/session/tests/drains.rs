@@ -8,7 +8,7 @@ use super::fake::{FakeDevice, Script, event, script};
 use super::output::Shared;
 use super::{PROGRAM, launch, options};
 use crate::Session;
-use crate::{Placement, Recording, RecordingSpec};
+use crate::{Placement, Recording, RecordingSpec, Window};
 
 #[test]
 fn short_launches_share_one_drain() {
@@ -153,4 +153,28 @@ fn the_device_is_told_what_to_record_before_anything_runs() {
         assert_eq!(device.prepared, [(kernels, Some((recording, options.codec)))]);
         assert_eq!(device.recordings, [recording; 2]);
     }
+}
+
+#[test]
+fn many_drains_are_written_in_order_and_classes_are_searched_rarely_where_streams_differ() {
+    const LAUNCHES: u32 = 40;
+    // Long and short drains in turns, which several threads encode.
+    let events = |number: u32| if number.is_multiple_of(2) { 300 } else { 1 };
+    let runs = |number: u32| -> Vec<_> {
+        let location = number as u8 + 1;
+        (0..events(number)).flat_map(|sequence| [(1, sequence, location), (0, sequence, location)]).collect()
+    };
+    let mut device = FakeDevice::new((0..LAUNCHES).map(|number| script(&runs(number))));
+    let window = Window { max_events: Some(u64::MAX), ..Window::default() };
+    let options = RecordingSpec { window, ..options(16 << 10) };
+    let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
+    for _ in 0..LAUNCHES {
+        launch(&mut session, "k").unwrap();
+    }
+    let (file, summary, report) = session.finish().unwrap();
+    let recorded = 2 * (0..LAUNCHES).map(|number| u64::from(events(number))).sum::<u64>();
+    assert_eq!((report.recorded, summary.events), (recorded, recorded));
+    assert_eq!(device.searched, 1 + LAUNCHES / 16, "the first drain, and every sixteenth");
+    let begun: Vec<u32> = file.contents().0.iter().map(|(launch, ..)| *launch).collect();
+    assert!(begun.is_sorted() && begun.last() == Some(&(LAUNCHES - 1)));
 }

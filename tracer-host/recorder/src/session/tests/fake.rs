@@ -53,6 +53,8 @@ pub(super) struct FakeDevice {
     /// Maximum chunks per call of `collect`.
     pub(super) collects: u32,
     pub(super) collected: u32,
+    /// Searches for classes.
+    pub(super) searched: u32,
     /// Launched kernels, and encode steps with their numbers of launches and streams, in order.
     pub(super) launched: Vec<String>,
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
@@ -76,6 +78,7 @@ impl FakeDevice {
             peak: 0,
             collects: u32::MAX,
             collected: 0,
+            searched: 0,
             launched: Vec::new(),
             launches: Vec::new(),
             prepared: Vec::new(),
@@ -269,6 +272,7 @@ impl Device for FakeDevice {
             // Each stream is a separate class.
             EncodeJob::Classes { pool, launches, .. } => {
                 let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
+                self.searched += 1;
                 let numbers: Vec<u8> = (0..streams).flat_map(u32::to_le_bytes).collect();
                 self.bytes(pool.classes, numbers.len()).copy_from_slice(&numbers);
                 return Ok(Encoded::default());

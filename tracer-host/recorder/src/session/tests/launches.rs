@@ -436,3 +436,4 @@ fn logs_are_not_streamed_without_waiting() {
 }
 
 mod model;
+mod needs;

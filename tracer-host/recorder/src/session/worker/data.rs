@@ -1,46 +1,40 @@
-//! Writes chunks of addresses and values.
+//! Encodes chunks of addresses and values.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use warptrace_format::file::LaunchInfo;
 
-use super::{Drained, Work};
+use super::{Drained, Encoding};
 use crate::packed::{self, Piece, Unpacked};
-use crate::session::SessionError;
-use crate::writer::DataChunk;
+use crate::session::{LaunchReport, SessionError};
+use crate::writer::{DataChunk, EncodedData};
 
 type OfLaunches<'a> = Vec<(u32, DataChunk<'a>)>;
 
-impl<W: Write + Send> Work<W> {
-    pub(super) fn write_data(
-        &mut self,
+impl Encoding {
+    pub(super) fn encode_data(
+        &self,
         drained: &Drained,
-        launches: &BTreeSet<u32>,
-    ) -> Result<(), SessionError> {
-        let Some(track) = self.data_track else { return Ok(()) };
-        let info = |launch: &u32| Some((*launch, self.writer.launch(*launch)?));
-        let infos: BTreeMap<u32, LaunchInfo> = launches.iter().filter_map(info).collect();
-        let chunk_bytes = self.chunk_bytes as usize;
-        let pieces =
-            packed::pieces(&drained.packed, chunk_bytes, packed::piece_bytes(&drained.packed)).enumerate();
-        let find = |(number, piece)| (number, found(&infos, piece, chunk_bytes, track));
-        let mut pieces: Vec<_> = pieces.par_bridge().map(find).collect();
-        pieces.sort_unstable_by_key(|(number, _)| *number);
+        launches: &[LaunchInfo],
+        counts: &mut LaunchReport,
+    ) -> Result<EncodedData, SessionError> {
+        let Some(track) = self.data_track else { return Ok(EncodedData::default()) };
+        let infos: BTreeMap<u32, LaunchInfo> = launches.iter().map(|info| (info.number(), *info)).collect();
+        let piece_bytes = packed::piece_bytes(&drained.packed);
+        let pieces: Vec<_> = packed::pieces(&drained.packed, self.chunk_bytes, piece_bytes).collect();
+        let find = |piece| found(&infos, piece, self.chunk_bytes, track);
+        let pieces: Vec<_> = pieces.into_par_iter().map(find).collect();
         let mut of_launches: BTreeMap<u32, Vec<DataChunk<'_>>> = BTreeMap::new();
-        for (_, found) in pieces {
+        for found in pieces {
             let found = found?;
-            self.report.chunks += found.len() as u64;
+            counts.chunks += found.len() as u64;
             for chunks in found.chunk_by(|a, b| a.0 == b.0) {
                 let of_launch = of_launches.entry(chunks[0].0).or_default();
                 of_launch.extend(chunks.iter().map(|(_, chunk)| *chunk));
             }
         }
-        if of_launches.is_empty() {
-            return Ok(());
-        }
-        Ok(self.writer.write_data_batch(of_launches)?)
+        Ok(self.encoder.encode_data(of_launches, |launch| infos.get(&launch).copied())?)
     }
 }
 
