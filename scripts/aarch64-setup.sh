@@ -19,4 +19,4 @@ python3 -m pip install --quiet --no-deps --target cuda --platform manylinux_2_17
     --only-binary=:all: 'nvidia-cuda-nvcc>=13,<14'
 ln -s python3.11 usr/bin/python3
 ln -s /usr/bin/aarch64-linux-gnu-gcc bin/cc
-for name in sh cat echo sleep timeout touch true; do ln -s busybox "bin/$name"; done
+for name in sh cat echo sleep touch true; do ln -s busybox "bin/$name"; done
