@@ -16,7 +16,8 @@ fn main() {
 /// other targets, and where cargo uses another file name.
 fn shim() -> Option<PathBuf> {
     let is = |name: &str, value: &str| var(name).is_ok_and(|found| found == value);
-    let is_for = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ARCH", "x86_64");
+    let is_for = is("CARGO_CFG_TARGET_OS", "linux")
+        && ["x86_64", "aarch64"].iter().any(|architecture| is("CARGO_CFG_TARGET_ARCH", architecture));
     // Cargo adds a hash to the file names of packages that are not in a local folder.
     let package = PathBuf::from(var("CARGO_MANIFEST_DIR").ok()?);
     let is_path = |path: &Path| {

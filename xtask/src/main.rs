@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask help`.
 
+mod aarch64;
 mod book;
 mod budget;
 mod demo;

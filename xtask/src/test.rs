@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use clap::ValueEnum;
 
 use crate::steps::{Outcome, Steps};
-use crate::{book, budget, idle, junit, package, process, setup, wheel, workspace};
+use crate::{aarch64, book, budget, idle, junit, package, process, setup, wheel, workspace};
 
 /// Arguments of `test`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +42,8 @@ enum Part {
     Docs,
     /// Lint and test `warptrace query` (not in the fast tier)
     Query,
+    /// Build the shim for aarch64, and run its tests with QEMU (not in the fast tier)
+    Aarch64,
     /// Build the Python wheel and check it (not in the fast tier)
     Wheel,
     /// Package all crates; build and run the examples from the packages (not in the fast tier)
@@ -173,6 +175,9 @@ fn run_part(part: Part, full: bool, steps: &mut Steps, tests: &mut Vec<junit::Te
                 lints: true,
             };
             suite.add_steps(full, steps, tests);
+        }
+        Part::Aarch64 => {
+            steps.step("aarch64", aarch64::test);
         }
         Part::Wheel => {
             // The tests of `query` build the wheel's programs. Alone, cargo would select other features of

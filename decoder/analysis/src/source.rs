@@ -107,8 +107,9 @@ fn read_source(file: &str, folders: &[PathBuf]) -> Result<(PathBuf, String), NoS
 }
 
 fn is_of_cuda(file: &str) -> bool {
-    let folders = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];
-    file.starts_with("/usr/local/cuda") || folders.iter().any(|folder| file.contains(folder))
+    // The toolkit's headers are in `targets/x86_64-linux`, `targets/sbsa-linux` or `targets/aarch64-linux`.
+    let is_toolkits = file.contains("/targets/") && file.contains("-linux/include/");
+    is_toolkits || file.starts_with("/usr/local/cuda") || file.contains("/site-packages/nvidia/")
 }
 
 fn find_source(

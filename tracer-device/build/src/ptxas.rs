@@ -11,8 +11,10 @@ pub const TOOLCHAIN_FOLDER: &str = ".toolchain";
 /// Folder of NVIDIA's programs in the tool folder.
 pub(crate) const PROGRAMS_FOLDER: &str = "cuda/nvidia/cu13/bin";
 
-/// The architectures that kernels are checked for: Turing, Ampere, Hopper, Blackwell (two).
-pub const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+/// The architectures that kernels are checked for: Turing, Ampere, Jetson Orin, Hopper, Blackwell (B200, B300,
+/// Jetson Thor, RTX, DGX Spark). Before CUDA 13, `sm_110` was called `sm_101`.
+pub const ARCHITECTURES: [&str; 9] =
+    ["sm_75", "sm_80", "sm_87", "sm_90", "sm_100", "sm_103", "sm_110", "sm_120", "sm_121"];
 
 /// NVIDIA's PTX assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,8 +22,8 @@
 //!
 //! Loading the library has no other effect: a program without CUDA runs unchanged. Errors in the library must
 //! not break the program, so each hook falls back to the program's own call. The library is empty on targets
-//! other than Linux on x86-64 with the GNU C library.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+//! other than Linux on x86-64 or aarch64 with the GNU C library.
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu"))]
 #![cfg_attr(test, allow(dead_code, reason = "unit tests do not stand in for the system's functions"))]
 
 mod api;

@@ -7,8 +7,8 @@ mod readers;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::book;
 use crate::process::pip_install;
+use crate::{aarch64, book};
 
 /// Description of a tool, or the reason why it is missing.
 pub(crate) type SetUpResult = Result<String, Missing>;
@@ -49,7 +49,7 @@ pub(crate) fn find_or_install(
 /// Arguments of `setup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Also what only tests need: NVIDIA's disassembler, and readers of exports (DuckDB, Polars, Perfetto, lcov)
+    /// Also what only tests need: NVIDIA's disassembler, and readers of exports (DuckDB, Polars, Perfetto, lcov), a compiler and QEMU for aarch64
     #[arg(long)]
     tests: bool,
 }
@@ -71,12 +71,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 /// Finds or installs the tools for a purpose and prints the result. Fails with the names of missing tools.
 pub(crate) fn all(whom: For) -> Result<(), Vec<&'static str>> {
     let mut missing = Vec::new();
-    let tools: [(&str, For, SetUp); 5] = [
+    let tools: [(&str, For, SetUp); 6] = [
         ("device compiler", For::Users, compiler::set_up),
         ("assembler", For::Users, cuda::set_up_assembler),
         ("disassembler", For::Tests, cuda::set_up_disassembler),
         ("link checker", For::Tests, book::set_up_links),
         ("export readers", For::AllTests, readers::set_up),
+        ("aarch64 tools", For::AllTests, aarch64::set_up),
     ];
     for (name, _, set_up) in tools.into_iter().filter(|(_, purpose, _)| *purpose <= whom) {
         match set_up() {

@@ -35,9 +35,9 @@ const NOT_FOUND: u8 = 127;
 /// A program that a signal ended has the exit code 128 plus the signal's number, as in shells.
 const ENDED_BY: i32 = 128;
 pub(crate) fn run(command: &RunArguments) -> anyhow::Result<ExitCode> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    if !cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         bail!(
-            "`run` is for Linux on x86-64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
+            "`run` is for Linux on x86-64 and aarch64: elsewhere, trace kernels of your own: `warptrace new` makes a package"
         );
     }
     if command.print_environment {

@@ -1,5 +1,6 @@
 //! The library that `run` loads into programs: a file, or embedded in this tool.
 
+use std::env::consts::ARCH;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +44,7 @@ pub(super) fn find(chosen: Option<&Path>, folder: &Path) -> anyhow::Result<Shim>
     }
     if !is_library(&found).with_context(|| format!("cannot open {}", shown_name(&found)))? {
         bail!(
-            "the file that --shim names is no library for Linux on x86-64: {}; leave --shim out to take the tool's own",
+            "the file that --shim names is no library for Linux on {ARCH}: {}; leave --shim out to take the tool's own",
             shown_name(&found)
         );
     }
@@ -59,8 +60,9 @@ fn is_loadable(path: &Path) -> bool {
 /// Returns true if a file starts like an ELF library for this system. The loader ignores other files and runs
 /// the program without them.
 fn is_library(path: &Path) -> io::Result<bool> {
-    // 64 bits, little-endian; at byte 16: shared object, x86-64.
-    const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, 62, 0]];
+    // 64 bits, little-endian; at byte 16: shared object; at byte 18: x86-64 (62) or aarch64 (183).
+    const MACHINE: u8 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    const BEGIN: [&[u8]; 2] = [b"\x7fELF\x02\x01", &[3, 0, MACHINE, 0]];
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(20).read_to_end(&mut bytes)?;
     Ok(bytes.starts_with(BEGIN[0]) && bytes.ends_with(BEGIN[1]) && bytes.len() == 20)

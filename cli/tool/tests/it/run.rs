@@ -1,5 +1,5 @@
 //! `run`: the behaviour of the tool itself. `tracer-host/shim/tests/it.rs` traces programs.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu"))]
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -238,7 +238,7 @@ fn what_is_no_library_and_no_assembler_is_refused_and_kept() {
     let trace = text(&trace);
     let whole = std::fs::read(library).unwrap();
     for (arguments, problem) in [
-        (["-o", trace, "--shim", words], "is no library for Linux on x86-64"),
+        (["-o", trace, "--shim", words], "is no library for Linux on "),
         (["-o", trace, "--shim", nasty], "a control character in its path"),
         (["-o", trace, "--ptxas", "."], "is no program"),
         (["-o", trace, "--ptxas", words], "is no program"),

@@ -195,9 +195,10 @@ impl Lines {
 /// Returns the position in the user's code, and its number of `calls` inside the function that has it. For
 /// inlined functions of CUDA's headers, this is the position of the first call outside of them.
 pub fn users_place(place: SourcePlace, calls: &[CallSite]) -> (SourcePlace, usize) {
-    let is_cudas = |place: &SourcePlace| {
-        const FOLDERS: [&str; 2] = ["/targets/x86_64-linux/include/", "/site-packages/nvidia/"];
-        place.file.starts_with("/usr/local/cuda") || FOLDERS.iter().any(|folder| place.file.contains(folder))
+    let is_cudas = |SourcePlace { file, .. }: &SourcePlace| {
+        // The toolkit's headers are in `targets/x86_64-linux`, `targets/sbsa-linux` or `targets/aarch64-linux`.
+        let is_toolkits = file.contains("/targets/") && file.contains("-linux/include/");
+        is_toolkits || file.starts_with("/usr/local/cuda") || file.contains("/site-packages/nvidia/")
     };
     if !is_cudas(&place) {
         return (place, 0);

@@ -17,7 +17,7 @@ mod pinned;
 mod room;
 mod staging;
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -151,7 +151,7 @@ fn uuid(device: sys::CUdevice) -> Option<String> {
     let ask = |call: &dyn Fn(*mut sys::CUuuid) -> sys::CUresult| {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
         call(&raw mut uuid).result().ok()?;
-        Some(uuid.bytes.map(c_char::cast_unsigned))
+        Some(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
     };
     // SAFETY: the call writes 16 bytes; the device handle comes from the driver.
     let own = ask(&|uuid| unsafe { sys::cuDeviceGetUuid_v2(uuid, device) })?;

@@ -70,9 +70,13 @@ fn compile(
     };
     copied(driver, "libcuda.so.1");
     copied(adopted, "adopted");
-    let link = folder.join("libcuda.so");
-    if !link.exists() {
-        std::os::unix::fs::symlink("libcuda.so.1", link).expect("a link");
+    // Since Rust 1.96, a library has its first file name as its soname: `libtest_driver-HASH.so`.
+    let files = driver.parent().expect("a folder").read_dir().expect("a folder").flatten();
+    let names = files.map(|entry| entry.file_name()).filter(|name| name.as_encoded_bytes().ends_with(b".so"));
+    for link in names.chain(["libcuda.so".into()]).map(|name| folder.join(name)) {
+        if !link.exists() {
+            std::os::unix::fs::symlink("libcuda.so.1", link).expect("a link");
+        }
     }
     let cc = |name: &str, source: &Path, more: &[&str]| {
         let include = format!("-I{}/../include", env!("CARGO_MANIFEST_DIR"));

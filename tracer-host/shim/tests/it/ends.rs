@@ -109,7 +109,8 @@ fn a_trace_that_may_not_grow_ends_and_the_program_does_not() {
 fn the_report_of_a_killed_process_names_the_launch_that_hung() {
     let Some(built) = built() else { return };
     let mut command = Command::new("timeout");
-    command.args(["-s", "KILL", "5"]).arg(built.folder.join("app")).args(["proc", &data("kernels.ptx")]);
+    let seconds = (5 * hangs::slow()).to_string();
+    command.args(["-s", "KILL", &seconds]).arg(built.folder.join("app")).args(["proc", &data("kernels.ptx")]);
     // No launch ends, and waiting for one never returns.
     let hangs = [("TEST_DRIVER_MILLISECONDS", "1000000"), ("TEST_DRIVER_HANGS", "1")];
     let report = run_command(built, true, &mut command, &hangs).report();

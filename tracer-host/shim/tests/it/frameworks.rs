@@ -182,8 +182,11 @@ fn of_many_kernels_only_those_that_are_launched_get_copies() {
 /// Returns a `ptxas`. Prints a message and returns `None` if none exists.
 fn assembler() -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let own = root.join(".toolchain/cuda/nvidia/cu13/bin/ptxas");
-    let found = [own.to_str().expect("a plain name"), "ptxas"]
+    // The shim cannot be loaded into an assembler of another architecture.
+    let folder = if cfg!(target_arch = "aarch64") { ".toolchain/aarch64/cuda" } else { ".toolchain/cuda" };
+    let [first, second] =
+        [folder, ".toolchain/cuda"].map(|folder| root.join(folder).join("nvidia/cu13/bin/ptxas"));
+    let found = [first.to_str().expect("a plain name"), second.to_str().expect("a plain name"), "ptxas"]
         .into_iter()
         .find(|tool| Command::new(tool).arg("--version").output().is_ok())
         .map(str::to_owned);

@@ -32,10 +32,21 @@ fn said(path: &Path) -> (String, VerifyReport) {
     (said.clone(), report)
 }
 
+/// Returns the factor of all times: 1, or the number in `WARPTRACE_TEST_SLOW`, for emulators.
+pub(super) fn slow() -> u32 {
+    std::env::var("WARPTRACE_TEST_SLOW").map_or(1, |factor| factor.parse().expect("a number"))
+}
+
 /// Runs a kernel of `hangs.cu` in the second of three streams. A thread ends the process after `seconds`.
-fn hangs((kernel, grid, block): (&str, u32, u32), seconds: &str) -> Option<Command> {
+fn hangs((kernel, grid, block): (&str, u32, u32), seconds: u32) -> Option<Command> {
+    let seconds = seconds * slow();
     let mut command = Command::new(built()?.folder.join("hangs"));
-    command.arg(data("hangs.ptx")).args([kernel, &grid.to_string(), &block.to_string(), seconds]);
+    command.arg(data("hangs.ptx")).args([
+        kernel,
+        &grid.to_string(),
+        &block.to_string(),
+        &seconds.to_string(),
+    ]);
     Some(command)
 }
 
@@ -56,7 +67,7 @@ fn interrupted(mut hangs: Command, signal: i32, variables: &[(&str, &str)]) -> O
         return None;
     }
     assert_eq!(run.output.status.signal(), Some(signal), "{:?} {:?}", run.output, run.report());
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10) * slow(), "{:?}", started.elapsed());
     Some(run)
 }
 
@@ -128,7 +139,7 @@ fn where_a_kernel_hangs_is_said_when_a_signal_ends_the_program() {
             "1 warp goes round the loop at hangs.cu:179 (block 0 warp 0); none of 1 warp has ended",
         ),
     ] {
-        let Some(command) = hangs(launch, "20") else { return };
+        let Some(command) = hangs(launch, 20) else { return };
         let Some(run) = interrupted(command, signal, &[STEPS]) else { return };
         let (said, report) = said(&run.folder.path().join("t.wtrc"));
         assert_eq!(said, format!("launch 1 of kernel `{}` had not ended: {expected}", launch.0));
@@ -139,7 +150,7 @@ fn where_a_kernel_hangs_is_said_when_a_signal_ends_the_program() {
 
 #[test]
 fn positions_are_known_where_logs_are_full() {
-    let Some(command) = hangs(("two_ways", 2, 64), "20") else { return };
+    let Some(command) = hangs(("two_ways", 2, 64), 20) else { return };
     let spec = spec(|spec| spec.recording.memory = Some(MemorySize(1 << 20)));
     let variables = [("TEST_DRIVER_ENDLESS", "3000000"), (RUN_SPEC, &spec)];
     let Some(run) = interrupted(command, libc::SIGINT, &variables) else { return };
@@ -153,12 +164,12 @@ fn positions_are_known_where_logs_are_full() {
 
 #[test]
 fn a_program_that_is_asked_goes_on() {
-    let (Some(built), Some(mut command)) = (built(), hangs(("roles", 1, 128), "5")) else { return };
+    let (Some(built), Some(mut command)) = (built(), hangs(("roles", 1, 128), 5)) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join(ASKED);
     let asks = std::thread::spawn(move || {
         for number in 0..4 {
-            std::thread::sleep(Duration::from_millis(1000));
+            std::thread::sleep(Duration::from_millis(1000) * slow());
             // The folder may be gone if the test has failed.
             let _ = std::fs::write(&asked, number.to_string());
         }
@@ -184,9 +195,9 @@ fn a_program_that_is_asked_goes_on() {
 
 #[test]
 fn a_launch_beyond_the_limit_ends_the_program_if_that_is_asked() {
-    let (Some(built), Some(mut command)) = (built(), hangs(("lock", 1, 32), "20")) else { return };
+    let (Some(built), Some(mut command)) = (built(), hangs(("lock", 1, 32), 20)) else { return };
     let spec = spec(|spec| {
-        spec.launch_limit = Some(Duration::from_millis(600));
+        spec.launch_limit = Some(Duration::from_millis(600) * slow());
         spec.on_hang = OnHang::Stop;
     });
     let run = run_command(built, true, &mut command, &[STEPS, (RUN_SPEC, &spec)]);
@@ -200,7 +211,7 @@ fn a_launch_beyond_the_limit_ends_the_program_if_that_is_asked() {
 #[test]
 fn a_signal_at_any_time_ends_the_program_in_time() {
     for milliseconds in (20..400).step_by(20) {
-        let Some(command) = hangs(("lock", 1, 32), "20") else { return };
+        let Some(command) = hangs(("lock", 1, 32), 20) else { return };
         let after = format!("0.{milliseconds:03}");
         let Some(run) = interrupted_after(&command, &after, &[STEPS]) else { return };
         let path = run.folder.path().join("t.wtrc");

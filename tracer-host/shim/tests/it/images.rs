@@ -44,7 +44,9 @@ fn ptx_of_another_architecture_is_traced_only_if_that_is_asked_for() {
         // If the driver is told to compile the PTX, it runs no other code.
         let Some(traced) = launched(&words, &[("CUDA_FORCE_PTX_JIT", "1")]) else { return };
         assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
-        assert_eq!(traced.report().len(), 1, "{:?}", traced.report());
+        // If making the copy takes long, a line reports that.
+        let rest = traced.report().into_iter().skip(1).filter(|line| !line.contains(" to make, "));
+        assert_eq!(rest.count(), 0, "{:?}", traced.report());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs programs with the shim. They must have the same output and exit code as without it, and their traces
 //! must be complete. The driver is a test double (`driver/lib.rs`) that interprets kernels.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu"))]
 
 mod accesses;
 mod built;
@@ -126,7 +126,9 @@ fn both_with(words: &[&str], variables: &[(&str, &str)]) -> Option<ShimRun> {
     let traced = run(built, true, words, variables);
     assert_eq!(plain.stdout(), traced.stdout(), "{words:?}: {:?}", traced.report());
     assert_eq!(plain.output.status, traced.output.status, "{words:?}");
-    assert_eq!(String::from_utf8_lossy(&traced.output.stderr), "", "{words:?}");
+    // QEMU writes a line if a signal ends the program.
+    let [before, now] = [&plain, &traced].map(|run| String::from_utf8_lossy(&run.output.stderr));
+    assert_eq!(before, now, "{words:?}");
     // The tracer's kernels need a device compiler at build time.
     if traced.report().iter().any(|line| line.contains("carries no GPU code")) {
         eprintln!("skipped: built without a device compiler");
@@ -288,7 +290,7 @@ fn as_many_launches_are_recorded_as_were_asked_for() {
     let traced = run(built, true, &words, &[(RUN_SPEC, &spec(|spec| spec.recording.window.first = Some(1)))]);
     let log = traced.log();
     assert!(log.contains("launch walk$traced") && log.contains("launch walk ["), "{log}");
-    assert!(traced.report()[1] == "not traced, as asked: 1 launch", "{:?}", traced.report());
+    assert!(traced.report().contains(&"not traced, as asked: 1 launch".to_owned()), "{:?}", traced.report());
     let recorded = |launch: &&LaunchInfo| launch.is_recorded();
     assert_eq!((traced.verified().0, traced.trace().launches().filter(recorded).count()), (2, 1));
 }
@@ -391,7 +393,7 @@ fn programs_without_cuda_never_notice() {
     let folder = tempfile::tempdir().expect("a folder");
     let app = built.folder.join("app");
     for (program, words) in
-        [("/bin/sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]
+        [("sh", &["-c", "echo $((6 * 7)); exit 3"][..]), (app.to_str().expect("plain"), &["dlsym", "x"])]
     {
         let run = |traced: bool| {
             let mut command = Command::new(program);

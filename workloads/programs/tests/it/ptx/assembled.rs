@@ -4,13 +4,15 @@ use warptrace_build::ARCHITECTURES;
 use warptrace_ptx::splice::{LogKind, Recording};
 
 use super::stored_code::CodeStore;
-use super::{Assembled, FEW_BYTES, RECORDINGS, ROOM, ptx, store};
+use super::{Assembled, DISTINCT, FEW_BYTES, RECORDINGS, ROOM, ptx, store};
 
-/// All recordings for one architecture; for each of the others, one recording; for each, one ring.
+/// All recordings for one architecture; for each of the others, one recording; for the distinct ones, one ring.
 fn work() -> Vec<(&'static str, Recording)> {
-    let others = ARCHITECTURES.into_iter().filter(|architecture| *architecture != "sm_90");
+    let others = DISTINCT.into_iter().filter(|architecture| *architecture != "sm_90");
+    let similar = ARCHITECTURES.into_iter().filter(|architecture| !DISTINCT.contains(architecture));
     let kept = RECORDINGS.map(|recording| ("sm_90", recording)).into_iter().chain(others.zip(RECORDINGS));
-    let rings = ARCHITECTURES.into_iter().zip(RECORDINGS.into_iter().cycle());
+    let kept = kept.chain(similar.zip(RECORDINGS));
+    let rings = DISTINCT.into_iter().zip(RECORDINGS.into_iter().cycle());
     let ring = |(architecture, recording)| (architecture, Recording { logs: LogKind::Ring, ..recording });
     kept.chain(rings.map(ring)).collect()
 }
@@ -43,6 +45,6 @@ pub(crate) fn check(store: &CodeStore) {
 
 #[test]
 fn all_kernels_assemble_without_spills_of_the_tracer() {
-    assert_eq!(work().len(), 13);
+    assert_eq!(work().len(), 17);
     check(&store());
 }

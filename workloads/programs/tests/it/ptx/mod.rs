@@ -52,6 +52,9 @@ const RECORDINGS: [Recording; 4] = [
     Recording { counting: Counting::All, dual: true, ..Recording::DEFAULT },
 ];
 
+/// An architecture of each generation. The others get one recording each.
+const DISTINCT: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
+
 /// A kernel may spill up to `FEW_BYTES` (stores and loads, in bytes per lane) if its limit leaves fewer than
 /// `ROOM` registers for recording.
 const ROOM: u32 = 16;
