@@ -1,5 +1,5 @@
 //! Trampolines keep the program's registers and stack. `enter` sets each register to its own value and calls a
-//! trampoline. The hook overwrites all registers that a callee may change. `real` stores what it finds.
+//! trampoline. The hook overwrites all registers that a callee may change. `real` stores the values that it finds.
 
 use core::arch::naked_asm;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
