@@ -186,9 +186,13 @@ impl<W: Write + Send + 'static> Worker<W> {
             let (shared, encoding, empty) = (Arc::clone(&worker.shared), encoding.clone(), empty.clone());
             let thread = std::thread::Builder::new()
                 .name("warptrace writer".to_owned())
-                .spawn(move || shared.run(&encoding, &empty))
-                .map_err(|source| SessionError::Thread { source })?;
-            worker.threads.push(thread);
+                .spawn(move || shared.run(&encoding, &empty));
+            match thread {
+                Ok(thread) => worker.threads.push(thread),
+                Err(source) if worker.threads.is_empty() => return Err(SessionError::Thread { source }),
+                // One thread is enough.
+                Err(_) => break,
+            }
         }
         Ok(worker)
     }
