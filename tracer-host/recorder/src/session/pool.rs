@@ -144,6 +144,8 @@ impl Pool {
             // A larger launch has shorter first segments, so it may claim even if no earlier one has.
             LANES if self.overlaps => (of_lanes.or(of_streams), first.total(streams) / LEAST_CLAIMS_SHARE),
             LANES => (of_lanes.or(of_streams), 0),
+            // Nothing is known about launches in which the other lanes must claim.
+            _ if self.overlaps && of_streams.is_none() => (of_lanes, first.total(streams)),
             _ => (of_streams.max(of_lanes), 0),
         };
         Need { claims: (2 * claimed.unwrap_or(0)).max(least), ..need }

@@ -163,7 +163,7 @@ fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -
 }
 
 /// Returns the first segments of a launch in otherwise free memory: one per lane if the lanes of its warps
-/// diverge, or if that is unknown and long segments fit.
+/// diverge, or if that is unknown; with times, only if long segments fit.
 pub(super) fn wanted([overlaps, ring]: [bool; 2], division: &Division, need: &Need) -> FirstSegments {
     let (streams, end) = (need.streams, u64::from(division.logs_end(need.streams)));
     let (all, lane_shares) = if overlaps {
@@ -177,7 +177,9 @@ pub(super) fn wanted([overlaps, ring]: [bool; 2], division: &Division, need: &Ne
         if ring {
             return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
         }
-        if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && need.parts.is_none() {
+        // With times, no search for classes shows whether lanes diverge.
+        let stays_unknown = need.parts.is_none() && division.times != 0;
+        if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && stays_unknown {
             return false;
         }
         let share = match first {

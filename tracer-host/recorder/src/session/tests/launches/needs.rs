@@ -44,26 +44,28 @@ fn shared(pool: &mut Pool, kernel: u32) -> (usize, u32) {
 
 #[test]
 fn claims_of_other_kernels_are_not_expected_of_a_kernel() {
-    let mut pool = pool([1_000_000, 0]);
+    let mut pool = pool([4_000_000, 0]);
     let both = [0, 1].map(|kernel| (reserve(&mut pool, info(50 + kernel, kernel)).unwrap().0, kernel));
     let at = both[0].0.at;
     let stays: Vec<_> =
         both.into_iter().map(|(stay, kernel)| (stay, vec![info(50 + kernel, kernel)])).collect();
     // As many as the first kernel has claimed before.
-    pool.settle(at, 1_000_000, &stays);
+    pool.settle(at, 4_000_000, &stays);
+    pool.close_filling();
     let few = shared(&mut pool.clone(), 0).0;
     assert!(shared(&mut pool, 1).0 > 2 * few, "{few}");
 }
 
 #[test]
 fn claims_without_first_segments_for_each_lane_are_not_expected_with_them() {
-    let mut pool = pool([8_000_000, 0]);
-    let (before, lanes) = shared(&mut pool.clone(), 0);
-    assert_eq!(lanes, 1);
-    pool.note_behavior(0, Behavior { parts: true, repeats: false });
+    let mut pool = pool([0, 0]);
+    pool.note_behavior(0, Behavior { parts: false, repeats: true });
     let (stay, lanes) = reserve(&mut pool, info(50, 0)).unwrap();
+    assert_eq!(lanes, 1);
+    pool.settle(stay.at, 8_000_000, &[(stay, vec![info(50, 0)])]);
+    let (before, _) = shared(&mut pool.clone(), 0);
+    pool.note_behavior(0, Behavior { parts: true, repeats: false });
+    let (after, lanes) = shared(&mut pool, 0);
     assert_eq!(lanes, LANES);
-    pool.settle(stay.at, 0, &[(stay, vec![info(50, 0)])]);
-    let (after, _) = shared(&mut pool, 0);
     assert!(after > 2 * before, "{before} {after}");
 }
