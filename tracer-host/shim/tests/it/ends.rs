@@ -66,10 +66,12 @@ fn logs_in_the_hosts_memory_outlive_a_kernel_that_fails() {
             trace.launches().filter_map(|info| early_end(&trace, info.number())).collect();
         let [said] = &said[..] else { panic!("{said:?}") };
         assert!(said.starts_with("launch 1 of kernel `fail` failed: "), "{said}");
-        assert!(
-            said.ends_with("; 1 warp (block 0 warp 0): 31 lanes are at kernels.cu:52, 1 lane is at kernels.cu:54; none of 1 warp has ended"),
-            "{said}"
-        );
+        // The trap of 31 lanes ends the kernel before or after the other lane leaves the branch.
+        let others = ["is at kernels.cu:54", "waits behind kernels.cu:51 for other lanes of the warp"];
+        let is_expected = |other: &&str| {
+            said.ends_with(&format!("; 1 warp (block 0 warp 0): 31 lanes are at kernels.cu:52, 1 lane {other}; none of 1 warp has ended"))
+        };
+        assert!(others.iter().any(is_expected), "{said}");
         for track in 0..trace.metadata().tracks.len() as u32 {
             let [whole, trace] = [&whole, &trace].map(|trace| {
                 assert!(trace.losses(0, track).expect("accounts").losses.is_empty());
