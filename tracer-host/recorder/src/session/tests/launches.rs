@@ -284,7 +284,8 @@ fn of_ten_thousand_launches_those_wait_that_find_the_arenas_full() {
 mod full {
     #[test]
     fn of_ten_thousand_launches_those_wait_that_find_large_arenas_full() {
-        super::check_held_back(54 << 10, 1_200);
+        // Nothing is drained before, so each lane has a first segment.
+        super::check_held_back(54 << 10, 800);
     }
 }
 
