@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use warptrace_format::file::LaunchInfo;
 
-use super::{Drained, Encoding};
+use super::Drained;
+use super::encoding::Encoding;
 use crate::packed::{self, Piece, Unpacked};
 use crate::session::{LaunchReport, SessionError};
 use crate::writer::{DataChunk, EncodedData};
