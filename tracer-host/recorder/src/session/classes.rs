@@ -14,6 +14,9 @@ use crate::{Allocation, Device, EncodeJob, Encoded, threads};
 
 /// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
 const CONVERGED_SHARE: u32 = 16;
+/// Launches with fewer streams do not show whether streams repeat: their streams may equal those of other
+/// launches, and a search costs little.
+const FEW_STREAMS: u32 = 64;
 
 /// Consecutive streams in one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +117,7 @@ impl Classes {
                 first += count;
             }
             let parts = parts > streams / CONVERGED_SHARE;
-            (runs, Behavior { parts, repeats: encoded <= streams / 4 * 3 })
+            (runs, Behavior { parts, repeats: streams < FEW_STREAMS || encoded <= streams / 4 * 3 })
         };
         let (runs, behavior): (Vec<_>, _) =
             threads::copy(|| launches.par_iter().with_max_len(1).map(of_launch).unzip());

@@ -6,7 +6,7 @@ use warptrace_format::Counting;
 
 use super::fake::{FakeDevice, Script, event, script};
 use super::output::Shared;
-use super::{PROGRAM, launch, options};
+use super::{PROGRAM, launch, launch_warps, options};
 use crate::Session;
 use crate::{Placement, Recording, RecordingSpec, Window};
 
@@ -170,7 +170,7 @@ fn many_drains_are_written_in_order_and_classes_are_searched_rarely_where_stream
     let options = RecordingSpec { window, ..options(16 << 10) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Shared::default()).unwrap();
     for _ in 0..LAUNCHES {
-        launch(&mut session, "k").unwrap();
+        launch_warps(&mut session, "k", 64, 64).unwrap();
     }
     let (file, summary, report) = session.finish().unwrap();
     let recorded = 2 * (0..LAUNCHES).map(|number| u64::from(events(number))).sum::<u64>();

@@ -1,4 +1,4 @@
-//! What launches are expected to claim, and how many therefore share an arena.
+//! Expected claims of launches, and the number of launches that share an arena as a result.
 
 use warptrace_abi::log::FirstSegments;
 use warptrace_format::LANES;
