@@ -8,6 +8,8 @@ use crate::setup::{Missing, SetUpResult};
 use crate::steps::Outcome;
 use crate::{process, workspace};
 
+/// The target's name in cargo.
+pub(crate) const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LIMIT: Duration = Duration::from_secs(600);
 const HELP: &str = "on Debian 12 with Linux 6.7 or later, run `scripts/aarch64-setup.sh` as root";
 const WITHOUT: &str = "Without them nothing is built or tested for aarch64.";

@@ -1,5 +1,6 @@
 //! `cargo xtask wheel`: builds the wheel of `cli/python`, including the tool and `warptrace-query`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use warptrace_build::TOOLCHAIN_FOLDER;
 
-use crate::{process, workspace};
+use crate::{aarch64, process, workspace};
 
 const MATURIN: &str = "maturin>=1.9,<2";
 /// Packages that read tables in the check, on PyPI.
@@ -21,51 +22,67 @@ pub(crate) struct Options {
     /// Install the wheel into an empty environment, and compare what it reads with what the tool prints
     #[arg(long)]
     check: bool,
+    /// Build for aarch64, with the tools that `cargo xtask setup --tests` installs. QEMU runs the check, without
+    /// packages that read tables
+    #[arg(long)]
+    aarch64: bool,
     /// Cargo's profile
     #[arg(long, default_value = "release")]
     profile: String,
 }
 
+/// Returns a command that runs `program` here, or for aarch64.
+fn command(is_aarch64: bool, program: impl AsRef<OsStr>) -> Command {
+    if is_aarch64 { aarch64::command(program) } else { Command::new(program) }
+}
+
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
-    let build = ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins"];
-    process::run(workspace::cargo().args(build).args(["--profile", &options.profile]))?;
-    let wheel = pack(&options.profile)?;
-    println!("{}", workspace::shown(&wheel));
-    if options.check {
-        check(&wheel)?;
+    let Options { check: checks, aarch64, ref profile } = *options;
+    let build = ["build", "--package", "warptrace-cli", "--features", "full,query", "--bins", "--profile"];
+    let cargo = workspace::cargo();
+    let mut cargo = command(aarch64, cargo.get_program());
+    process::run(cargo.args(build).arg(profile).current_dir(workspace::root()))?;
+    let wheel = pack(aarch64, profile)?;
+    println!("{}, {} bytes", workspace::shown(&wheel), wheel.metadata()?.len());
+    if checks {
+        check(aarch64, &wheel)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Builds and checks the wheel of the profile `dev`, with programs that are already built.
 pub(crate) fn check_debug() -> anyhow::Result<()> {
-    check(&pack("dev")?)
+    check(false, &pack(false, "dev")?)
 }
 
 /// Builds the wheel with the programs of the profile, which must be built already. Returns its path.
-fn pack(profile: &str) -> anyhow::Result<PathBuf> {
+fn pack(is_aarch64: bool, profile: &str) -> anyhow::Result<PathBuf> {
     let package = workspace::root().join("cli/python");
     let scripts = package.join("warptrace.data/scripts");
     fs::create_dir_all(&scripts).with_context(|| format!("cannot make {}", workspace::shown(&scripts)))?;
     let target = workspace::target()?;
-    let folder = if profile == "dev" { "debug" } else { profile };
+    let folder = target.join(if is_aarch64 { aarch64::TARGET } else { "" });
+    let folder = folder.join(if profile == "dev" { "debug" } else { profile });
     for name in ["warptrace", "warptrace-query"] {
-        let program = target.join(folder).join(name);
+        let program = folder.join(name);
         fs::copy(&program, scripts.join(name))
             .with_context(|| format!("cannot copy {}", workspace::shown(&program)))?;
     }
 
-    let wheels = target.join("wheels");
+    let wheels = target.join(if is_aarch64 { "wheels-aarch64" } else { "wheels" });
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
-    let mut command = Command::new(maturin()?);
+    let mut command = command(is_aarch64, maturin()?);
     command
         .args(["build", "--quiet", "--profile", profile, "--target-dir"])
         .arg(&target)
         .arg("--out")
         .arg(&wheels)
         .current_dir(&package);
+    if is_aarch64 {
+        command.args(["--target", aarch64::TARGET]);
+    }
     process::run(&mut command)?;
     let found = fs::read_dir(&wheels)?.next().context("maturin made no wheel")??;
     Ok(found.path())
@@ -85,23 +102,32 @@ fn maturin() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Installs the wheel into an empty environment and checks it there: alone, then with all supported readers.
-fn check(wheel: &Path) -> anyhow::Result<()> {
+/// Installs the wheel into an empty environment and checks it there: alone, and unless it is for aarch64, then
+/// with all supported readers.
+fn check(is_aarch64: bool, wheel: &Path) -> anyhow::Result<()> {
     let folder = workspace::target()?.join("wheel-check");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    // Debian's Python for aarch64 has no pip, so this machine's pip installs with `--python`.
+    let own =
+        process::quietly(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]), LIMIT)?;
+    process::run(command(is_aarch64, "python3").args(["-m", "venv", "--without-pip"]).arg(&folder))?;
     let python = folder.join("bin/python");
-    let install =
-        |what: &[&str]| process::pip(Command::new(&python).args(["-m", "pip", "install"]).args(what));
+    let install = |what: &[&str]| {
+        let mut pip = command(is_aarch64, own.last_line());
+        process::pip(pip.args(["-m", "pip", "--python"]).arg(&python).arg("install").args(what))
+    };
     let run = |readers: &str| {
-        let mut command = Command::new(&python);
+        let mut command = command(is_aarch64, &python);
         command.arg(workspace::root().join("cli/python/tests/check.py")).arg(readers);
         process::run(command.current_dir(&folder))
     };
     install(&[&wheel.to_string_lossy()])?;
     run("none")?;
+    if is_aarch64 {
+        return Ok(());
+    }
     install(&READERS)?;
     run("all")
 }

@@ -34,7 +34,7 @@ pub use addresses::AddressMap;
 pub use choose::{DeviceChoice, DeviceChoiceError, OpenError, Opened};
 pub use clock::{HostClock, Moment};
 pub use cuda::{
-    Bracket, Brackets, CLOCKS_PTX, CudaDevice, MARKS_VARIABLE, REGISTERS_VARIABLE, encoder_ptx,
+    CLOCKS_PTX, CudaDevice, EndEvent, EndEvents, MARKS_VARIABLE, REGISTERS_VARIABLE, encoder_ptx,
     traced_registers,
 };
 pub use device::{

@@ -5,6 +5,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use warptrace_host::LaunchShape;
+
 use crate::assemble::Image;
 use crate::copies::{self, Copied, CopySource, Fitting, Settings as CopySettings};
 use crate::driver;
@@ -150,6 +152,9 @@ impl FittingCopy {
     }
 }
 
+/// Copy, grid, block, bytes of dynamic shared memory, and whether the launch is cooperative.
+pub(crate) type CheckedLaunch = (usize, [u32; 3], [u32; 3], u32, bool);
+
 /// A function that the program may launch.
 #[derive(Debug)]
 pub(crate) struct Function {
@@ -167,6 +172,8 @@ pub(crate) struct Function {
     traced: OnceLock<Option<usize>>,
     /// The demangled name, made at first use.
     readable: OnceLock<Arc<str>>,
+    /// The last launch that was found to fit on the device.
+    pub(crate) checked: Mutex<Option<(CheckedLaunch, (LaunchShape, u64))>>,
     /// Number of recorded launches.
     recorded: AtomicU64,
     /// The kernel's number for untraced launches in the trace. Set by the recorder.
@@ -191,6 +198,7 @@ impl Function {
             is_set: AtomicBool::new(false),
             traced: OnceLock::new(),
             readable: OnceLock::new(),
+            checked: Mutex::default(),
             recorded: AtomicU64::new(0),
             noted: AtomicU64::new(0),
             loaded: Mutex::default(),
@@ -292,6 +300,7 @@ impl Function {
     /// Applies a setting to the copy: now, or when the copy is made.
     pub(crate) fn set(&self, setting: impl Fn(&Self) + Send + 'static) {
         self.is_set.store(true, Ordering::Relaxed);
+        *lock(&self.checked) = None;
         let mut settings = lock(&self.settings);
         if self.has_copy() {
             drop(settings);

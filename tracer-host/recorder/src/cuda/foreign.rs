@@ -1,8 +1,7 @@
-//! Launches that another program makes. Events around them, in its stream, show their end without a wait.
+//! Launches that another program makes. An event after them, in its stream, shows their end without a wait.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use cudarc::driver::{result, sys};
 
@@ -11,66 +10,55 @@ use super::driver::{self, Called, Waits};
 use super::encoding::priority_stream;
 use crate::{DeviceError, Ending};
 
-/// Reusable pairs of events of one context.
+/// Reusable events of one context. They have no timestamps, which would cost device time between kernels.
 #[derive(Clone, Debug, Default)]
-pub struct Brackets(Arc<Mutex<Vec<Events>>>);
+pub struct EndEvents(Arc<Mutex<Vec<Event>>>);
 
 #[derive(Debug)]
-struct Events([sys::CUevent; 2]);
+struct Event(sys::CUevent);
 
-// SAFETY: event handles, which any thread may use.
-unsafe impl Send for Events {}
+// SAFETY: an event handle, which any thread may use.
+unsafe impl Send for Event {}
 
-/// Launches made together, between two events.
+/// The event after launches that were made together.
 #[derive(Debug)]
-pub struct Bracket {
+pub struct EndEvent {
     /// `Some` until drop.
-    events: Option<Events>,
-    /// Whether the event after the launches was recorded.
-    marked: bool,
+    event: Option<Event>,
+    is_recorded: bool,
     kernel: &'static str,
-    pool: Brackets,
+    pool: EndEvents,
 }
 
-impl Brackets {
+impl EndEvents {
     /// Makes launches on a stream by calling `launch`, which calls the driver and returns its `CUresult`.
-    /// `kernel` names the first kernel, for errors. Returns the driver's error code if it refuses the event
-    /// before the launches or the launches: then nothing runs.
+    /// `kernel` names the first kernel, for errors. Returns the driver's error code if it refuses the
+    /// launches, or has no more events: then nothing runs.
     ///
     /// # Safety
     /// `stream` is a `CUstream` of this pool's context, which is current; null is the legacy default stream.
-    pub unsafe fn around(
+    pub unsafe fn after(
         &self,
         stream: *mut c_void,
         kernel: &'static str,
         launch: impl FnOnce() -> u32,
-    ) -> Result<Bracket, u32> {
+    ) -> Result<EndEvent, u32> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let events = match kept {
-            Some(events) => events,
-            None => {
-                let event = || {
-                    let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-                    result::event::create(flags).map_err(|error| error.0 as u32)
-                };
-                Events([event()?, event()?])
-            }
+        let create = || {
+            let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+            result::event::create(flags).map(Event).map_err(|error| error.0 as u32)
         };
-        let [start, end] = events.0;
-        let mut bracket = Bracket { events: Some(events), marked: false, kernel, pool: self.clone() };
-        // The driver refuses the event, for instance, if the stream belongs to another context.
-        // SAFETY: the caller guarantees the stream; the events are alive.
-        match unsafe { sys::cuEventRecord(start, stream.cast()) } as u32 {
-            0 => {}
-            refused => return Err(refused),
-        }
+        let event = kept.map_or_else(create, Ok)?;
+        let handle = event.0;
+        let mut end = EndEvent { event: Some(event), is_recorded: false, kernel, pool: self.clone() };
         match launch() {
             0 => {}
             refused => return Err(refused),
         }
-        // SAFETY: see above. Without this event, the launch counts as running and its end is unknown.
-        bracket.marked = unsafe { sys::cuEventRecord(end, stream.cast()) } as u32 == 0;
-        Ok(bracket)
+        // Without this event, the launch counts as running and its end is unknown.
+        // SAFETY: the caller guarantees the stream; the event is alive.
+        end.is_recorded = unsafe { sys::cuEventRecord(handle, stream.cast()) } as u32 == 0;
+        Ok(end)
     }
 
     /// Destroys the events that are not in use.
@@ -78,38 +66,29 @@ impl Brackets {
     /// # Safety
     /// Their context is alive.
     pub unsafe fn destroy(&self) {
-        let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for event in events.into_iter().flat_map(|events| events.0) {
+        for Event(event) in std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             // Errors are ignored. SAFETY: created here, and not used by anything else.
             let _ = unsafe { result::event::destroy(event) };
         }
     }
 }
 
-impl Ending for Bracket {
-    fn ended(&mut self) -> Result<Option<Duration>, DeviceError> {
-        let Some(Events([start, end])) = self.events else { return Ok(None) };
-        // Without an end event, `start` shows whether the context has failed.
-        let asked = if self.marked { end } else { start };
-        // SAFETY: the events are alive.
-        let milliseconds = unsafe {
-            match sys::cuEventQuery(asked) {
-                sys::CUresult::CUDA_ERROR_NOT_READY => return Ok(None),
-                answer => answer.result().called_for("cuEventQuery", self.kernel)?,
-            }
-            if !self.marked {
-                return Ok(None);
-            }
-            result::event::elapsed(start, end).called_for("cuEventElapsedTime", self.kernel)?
-        };
-        Ok(Some(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3)))
+impl Ending for EndEvent {
+    fn has_ended(&mut self) -> Result<bool, DeviceError> {
+        let Some(Event(event)) = &self.event else { return Ok(false) };
+        // An event that was never recorded still shows whether the context has failed.
+        // SAFETY: the event is alive.
+        match unsafe { sys::cuEventQuery(*event) } {
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            answer => answer.result().called_for("cuEventQuery", self.kernel).map(|()| self.is_recorded),
+        }
     }
 }
 
-impl Drop for Bracket {
+impl Drop for EndEvent {
     fn drop(&mut self) {
-        if let Some(events) = self.events.take() {
-            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(events);
+        if let Some(event) = self.event.take() {
+            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
         }
     }
 }

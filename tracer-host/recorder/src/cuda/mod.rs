@@ -32,7 +32,7 @@ pub use self::code::{MARKS_VARIABLE, REGISTERS_VARIABLE, traced_registers};
 use self::driver::{Called, Waits};
 use self::encoding::Encoding;
 pub use self::encoding::encoder_ptx;
-pub use self::foreign::{Bracket, Brackets};
+pub use self::foreign::{EndEvent, EndEvents};
 use self::gather::Gather;
 use self::live::Live;
 use self::pinned::Pinned;

@@ -34,8 +34,8 @@ pub struct Patience {
 
 /// Detects the end of launches that were made together.
 pub trait Ending: Send {
-    /// Returns the duration of the launches, or `None` while they run. Never waits. Fails if a kernel failed.
-    fn ended(&mut self) -> Result<Option<Duration>, DeviceError>;
+    /// Returns true if the launches have ended. Never waits. Fails if a kernel failed.
+    fn has_ended(&mut self) -> Result<bool, DeviceError>;
 }
 
 /// State shared by launching threads and the drainer.

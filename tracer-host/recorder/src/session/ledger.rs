@@ -296,13 +296,12 @@ impl Ledger {
         }
     }
 
-    /// Registers that launches have ended, after `time`.
-    pub(super) fn ended(&mut self, ticket: Ticket, time: Duration) {
+    /// Registers that launches have ended.
+    pub(super) fn ended(&mut self, ticket: Ticket) {
         let end = self.now();
         let Some(open) = self.open.get_mut(&ticket) else { return };
         self.host.extend(ran(&open.infos, open.begin, end));
         open.has_ended = true;
-        self.total.kernel += time;
         self.total.launches += open.infos.len() as u64;
         self.total.recorded_launches += open.infos.iter().filter(|info| info.is_recorded()).count() as u64;
         if open.stay.is_none()

@@ -55,7 +55,7 @@ pub struct LaunchReport {
     pub payload_bytes: u64,
     /// Bytes of device times: start times of runs in chunks of track 0, and the spans of warps.
     pub time_bytes: u64,
-    /// Time of the program's kernels alone.
+    /// Time of the program's kernels alone; zero if other code launches them ([`Launches`](super::Launches)).
     pub kernel: Duration,
     /// Time of the encode kernels, which run between the program's kernels (see `warptrace_device`).
     pub encoding: Duration,

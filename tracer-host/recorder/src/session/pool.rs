@@ -138,17 +138,16 @@ impl Pool {
         let account_bytes = self.division.accounts_of(self.tracks, info.chosen().count());
         let Most { claimed: [of_streams, of_lanes], parts, .. } =
             self.most(info.kernel()).unwrap_or_default();
-        let need = Need { streams, account_bytes, claims: 0, parts };
-        let first = wanted([self.overlaps, self.ring], &self.division, &need);
-        let (claimed, least) = match first.lanes {
+        let wanted = wanted([self.overlaps, self.ring], &self.division, (streams, parts));
+        let (claimed, least) = match wanted.lanes {
             // A larger launch has shorter first segments, so it may claim even if no earlier one has.
-            LANES if self.overlaps => (of_lanes.or(of_streams), first.total(streams) / LEAST_CLAIMS_SHARE),
+            LANES if self.overlaps => (of_lanes.or(of_streams), wanted.total(streams) / LEAST_CLAIMS_SHARE),
             LANES => (of_lanes.or(of_streams), 0),
             // Nothing is known about launches in which the other lanes must claim.
-            _ if self.overlaps && of_streams.is_none() => (of_lanes, first.total(streams)),
+            _ if self.overlaps && of_streams.is_none() => (of_lanes, wanted.total(streams)),
             _ => (of_streams.max(of_lanes), 0),
         };
-        Need { claims: (2 * claimed.unwrap_or(0)).max(least), ..need }
+        Need { streams, account_bytes, claims: (2 * claimed.unwrap_or(0)).max(least), wanted }
     }
 
     fn streams_of(&self, info: &LaunchInfo) -> u64 {
@@ -190,9 +189,9 @@ impl Pool {
             let (settled, unknown) = (arena.unsettled == 0, arena.unknown > 0);
             let is_enough = !(arena.is_whole && settled && parts) && (arena.is_whole || is_known);
             match (layout, effort) {
-                (Ok(layout), Effort::Least) => return Ok(self.take(at, infos, &layout, is_known)),
+                (Ok(layout), Effort::Least) => return Ok(self.take(at, infos, (&layout, &needs), is_known)),
                 (Ok(_), _) if unknown => return Err(Short::Unknown),
-                (Ok(layout), _) if is_enough => return Ok(self.take(at, infos, &layout, is_known)),
+                (Ok(layout), _) if is_enough => return Ok(self.take(at, infos, (&layout, &needs), is_known)),
                 _ => {}
             }
             if settled {
@@ -200,7 +199,7 @@ impl Pool {
             }
         }
         if parts && let Some((at, layout)) = self.open_part(&needs) {
-            return Ok(self.take(at, infos, &layout, is_known));
+            return Ok(self.take(at, infos, (&layout, &needs), is_known));
         }
         if self.arenas.iter().any(Option::is_some) {
             return Err(Short::Room);
@@ -211,7 +210,7 @@ impl Pool {
         let layout = plan(arena, &self.division, &needs, Effort::Ample)
             .or_else(|_| plan(arena, &self.division, &needs, Effort::Least));
         match layout {
-            Ok(layout) => Ok(self.take(0, infos, &layout, is_known)),
+            Ok(layout) => Ok(self.take(0, infos, (&layout, &needs), is_known)),
             Err(_) => {
                 (self.arenas[0], self.filling) = (None, None);
                 Err(Short::Never)
@@ -261,7 +260,7 @@ impl Pool {
     fn open_part(&mut self, needs: &[Need]) -> Option<(usize, Layout)> {
         let at = self.free_part()?;
         let (part, filling) = (self.part(at), self.filling);
-        let reserve = boundary(&part.0, &self.division, needs);
+        let reserve = boundary(&part.0, needs);
         self.open(at, part, false, reserve);
         let layout =
             self.arenas[at].as_ref().and_then(|arena| plan(arena, &self.division, needs, Effort::Ample).ok());
@@ -314,11 +313,11 @@ impl Pool {
         &mut self,
         at: usize,
         infos: &[LaunchInfo],
-        layout: &Layout,
+        (layout, needs): (&Layout, &[Need]),
         is_known: bool,
     ) -> (Stay, Vec<LaunchLogs>) {
         let addresses = [self.log_address(), self.accounts.address];
-        let stay = Stay { at, ahead: infos.iter().map(|info| self.need(info).claims).sum(), is_known };
+        let stay = Stay { at, ahead: needs.iter().map(|need| need.claims).sum(), is_known };
         let Some(arena) = &mut self.arenas[at] else { return (stay, Vec::new()) };
         arena.unsettled += 1;
         arena.unknown += usize::from(!is_known);

@@ -189,7 +189,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.send(HostMessage::Sites(sites));
         match &time {
             Ok(time) => {
-                self.ledger.ended(ticket, time.kernel);
+                self.ledger.ended(ticket);
+                self.ledger.total.kernel += time.kernel;
                 for (arena, _) in self.ledger.unread() {
                     self.ledger.settle(arena, time.claims.log_entries, ticket);
                 }

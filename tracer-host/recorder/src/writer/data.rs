@@ -6,7 +6,7 @@ use std::io::Write;
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
-use warptrace_format::file::data::{DataChunk, Piece, encode_data};
+use warptrace_format::file::data::{DataChunk, encode_chunks};
 use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
 use warptrace_format::file::{AccountRun, FormatError, LaunchInfo};
 
@@ -104,7 +104,7 @@ impl Encoder {
             sections.extend(cut(chunks).into_iter().map(|chunks| (*launch, chunks)));
         }
         let encode = |(launch, chunks): &(u32, &[DataChunk<'_>])| -> Result<_, FormatError> {
-            Ok(encode_data(*launch, &Piece::of_chunks(chunks), self.compression)?.0)
+            Ok(encode_chunks(*launch, chunks, self.compression)?.0)
         };
         let ordered = ordered?;
         let sections: Result<Vec<_>, _> = sections.par_iter().with_max_len(1).map(encode).collect();

@@ -126,13 +126,13 @@ unsafe fn recorded(
         let mut traced = function.traced(kernel).ok_or("its traced copy is not in the module")?;
         let context = driver::current_context().ok_or("the thread has no context")?;
         let (mut kernel, mut code, fitting) = (kernel, function.traced_code()?, OnceCell::new());
-        let (shape, shared) = match checked(launch, kernel, traced) {
+        let (shape, shared) = match checked(function, launch, kernel, traced) {
             Err(Unfit::Blocks { registers, reason }) => {
                 let copy = function.fitting(registers).map_err(|more| format!("{reason} ({more})"))?;
                 let copy: &FittingCopy = fitting.get_or_init(|| copy);
                 (kernel, code) = (&copy.kernel, &copy.code);
                 traced = copy.handle().ok_or("its traced copy is not in the module")?;
-                checked(launch, kernel, traced)
+                checked(function, launch, kernel, traced)
             }
             checked => checked,
         }?;
@@ -211,12 +211,26 @@ impl From<Unfit> for String {
 }
 
 /// Returns the launch's shape and the copy's dynamic shared memory in bytes, if the copy can be launched.
-fn checked(launch: &Launch, kernel: &Kernel, traced: Handle) -> Result<(LaunchShape, u64), Unfit> {
+/// Repeats the function's last answer for an equal launch.
+fn checked(
+    function: &Function,
+    launch: &Launch,
+    kernel: &Kernel,
+    traced: Handle,
+) -> Result<(LaunchShape, u64), Unfit> {
     if launch.parameters.is_null() && launch.extra.is_null() && !kernel.parameters.is_empty() {
         return Err("it has no arguments".into());
     }
     let is_cooperative = launch.is_cooperative();
-    shape_of(launch.function, launch.grid, launch.block, launch.shared, is_cooperative, kernel, traced)
+    let asked = (traced as usize, launch.grid, launch.block, launch.shared, is_cooperative);
+    let mut checked = lock(&function.checked);
+    if let Some((_, known)) = checked.filter(|(known, _)| *known == asked) {
+        return Ok(known);
+    }
+    let Launch { function, grid, block, shared, .. } = *launch;
+    let fits = shape_of(function, grid, block, shared, is_cooperative, kernel, traced)?;
+    *checked = Some((asked, fits));
+    Ok(fits)
 }
 
 /// Like [`checked`], but takes the launch's properties one by one. Graph nodes use it, too.

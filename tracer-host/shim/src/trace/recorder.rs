@@ -1,6 +1,5 @@
 //! The recording of one context.
 
-use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -9,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use warptrace_format::file::limits::MAX_KERNELS;
 use warptrace_format::file::{POINTS, PROGRAM, SourceText, Unrecorded};
 use warptrace_host::{
-    Bracket, Brackets, CudaDevice, Device, DeviceError, Drainer, Earlier, Ended, HostMessage, LaunchName,
+    CudaDevice, Device, DeviceError, Drainer, Earlier, EndEvent, EndEvents, Ended, HostMessage, LaunchName,
     LaunchReport, LaunchShape, Launches, MemorySize, Patience, Reserved, SessionError, TraceOutput,
     command_line,
 };
@@ -37,14 +37,14 @@ type Output = BufWriter<TraceOutput>;
 /// The tracer's view of a context. Closed before the context is destroyed, or kept until the process ends.
 pub(super) struct ForeignDevice {
     device: CudaDevice,
-    brackets: Brackets,
+    events: EndEvents,
 }
 
 impl ForeignDevice {
     pub(super) fn open(context: *mut c_void) -> Result<Self, String> {
         // SAFETY: the program's context. The device is closed before the context is destroyed.
         let device = unsafe { CudaDevice::adopt_foreign(context) }.map_err(|error| error.to_string())?;
-        Ok(Self { device, brackets: Brackets::default() })
+        Ok(Self { device, events: EndEvents::default() })
     }
 
     pub(super) fn ordinal(&self) -> u32 {
@@ -53,9 +53,9 @@ impl ForeignDevice {
 
     /// Destroys the driver's objects in this view.
     pub(super) fn close(self) {
-        let Self { device, brackets } = self;
+        let Self { device, events } = self;
         // SAFETY: the context exists, since the device does.
-        unsafe { brackets.destroy() };
+        unsafe { events.destroy() };
         drop(device);
     }
 }
@@ -63,20 +63,20 @@ impl ForeignDevice {
 /// Kernels that the file knows, and streams in use. One lock guards all of it.
 #[derive(Default)]
 struct ContextRecords {
-    modules: HashSet<usize>,
+    modules: FxHashSet<usize>,
     /// Numbers of the file's kernels, by module and kernel name.
-    numbers: HashMap<(usize, &'static str), u32>,
+    numbers: FxHashMap<(usize, &'static str), u32>,
     /// Numbers of kernels with untraced launches, by name.
-    noted: HashMap<Arc<str>, u32>,
-    recorded: HashSet<&'static str>,
+    noted: FxHashMap<Arc<str>, u32>,
+    recorded: FxHashSet<&'static str>,
     /// Streams of launches that may still run.
-    streams: HashSet<usize>,
+    streams: FxHashSet<usize>,
 }
 
 /// The recording of a context, shared by all threads of the program.
 pub(super) struct Recorder {
-    launches: Launches<Bracket>,
-    brackets: Brackets,
+    launches: Launches<EndEvent>,
+    events: EndEvents,
     serial: u32,
     context: usize,
     /// The device's number in the process.
@@ -105,7 +105,7 @@ impl Recorder {
         memory: Option<MemorySize>,
     ) -> Result<Arc<Self>, String> {
         let settings = &state.settings;
-        let (number, ForeignDevice { device, brackets }) = (device.ordinal(), device);
+        let (number, ForeignDevice { device, events }) = (device.ordinal(), device);
         let mut spec = settings.spec.recording.clone();
         spec.memory = memory.or(spec.memory);
         // Kernels that the user excluded have no traced copy, so the session need not filter by name.
@@ -118,7 +118,7 @@ impl Recorder {
         let file = BufWriter::with_capacity(1 << 20, file);
         let started = Launches::start(device, &spec, file);
         let (launches, drainer) = started.map_err(|(error, device)| {
-            ForeignDevice { device, brackets: brackets.clone() }.close();
+            ForeignDevice { device, events: events.clone() }.close();
             error.to_string()
         })?;
         if memory.is_some() {
@@ -126,7 +126,7 @@ impl Recorder {
         }
         let recorder = Arc::new(Self {
             launches,
-            brackets,
+            events,
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             context,
             device: number,
@@ -178,7 +178,7 @@ impl Recorder {
     fn drains(
         self: &Arc<Self>,
         state: &'static State,
-        drainer: Drainer<CudaDevice, Output, Bracket>,
+        drainer: Drainer<CudaDevice, Output, EndEvent>,
     ) -> impl FnOnce() -> Ended<CudaDevice, Output> + Send + 'static {
         let recorder = Arc::clone(self);
         move || {
@@ -224,8 +224,8 @@ impl Recorder {
         let patience = Patience { short: wait, unknown };
         let Reserved { ticket, logs } = self.launches.reserve(&launches, &ranges::name(), patience)?;
         // SAFETY: the program's own launch, in its current context, with copies made for this recording.
-        match unsafe { self.brackets.around(stream, first, || launch(&logs)) } {
-            Ok(bracket) => self.launches.launched(ticket, bracket),
+        match unsafe { self.events.after(stream, first, || launch(&logs)) } {
+            Ok(end) => self.launches.launched(ticket, end),
             Err(code) => {
                 self.launches.cancel(ticket);
                 return Err(DeviceError::NotLaunched { kernel: first.to_owned(), code }.into());
@@ -309,7 +309,7 @@ impl Recorder {
         })
     }
 
-    pub(super) const fn launches(&self) -> &Launches<Bracket> {
+    pub(super) const fn launches(&self) -> &Launches<EndEvent> {
         &self.launches
     }
 
@@ -351,7 +351,7 @@ impl Recorder {
         if !self.is_said.load(Ordering::Acquire) {
             lock(&state.summary).trace(&self.path, line);
         }
-        device.map(|device| ForeignDevice { device, brackets: self.brackets.clone() })
+        device.map(|device| ForeignDevice { device, events: self.events.clone() })
     }
 
     fn described(&self, report: &LaunchReport) -> String {
@@ -389,7 +389,6 @@ fn described(report: &LaunchReport, kernels: usize) -> String {
         let accesses = counted(report.accesses, "access").replace("accesss", "accesses");
         words.push_str(&format!(", {accesses} recorded"));
     }
-    words.push_str(&format!("; kernels took {:.4} ms", report.kernel.as_secs_f64() * 1e3));
     let waits = report.waits;
     if waits.for_room + waits.for_first > 0 {
         words.push_str(&format!(

@@ -63,10 +63,7 @@ fn the_file_has_the_accesses_that_the_driver_saw() {
         let recorded = seen.iter().filter(|((.., site), _)| is_recorded(*site));
         let count: usize = recorded.map(|(_, all)| all.len()).sum();
         assert!(count > 100, "{count}");
-        let said = traced
-            .report()
-            .iter()
-            .any(|line| line.contains(&format!(", {count} accesses recorded; kernels took")));
+        let said = traced.report().iter().any(|line| line.contains(&format!(", {count} accesses recorded")));
         assert!(said, "{:?}", traced.report());
         assert_eq!(trace.metadata().property("accesses"), Some("all"));
         let kinds: Vec<_> = trace.sites().map(|site| (site.kind, site.space, site.bytes)).collect();

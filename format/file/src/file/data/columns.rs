@@ -5,7 +5,7 @@ use warptrace_columns::Element;
 use super::super::contents::{Columns, Contents, put};
 use super::super::error::FormatError;
 use super::super::frame::Compression;
-use super::groups::{Group, SiteGroups};
+use super::groups::{Group, OfPiece, SiteGroups, lanes};
 use super::predict::{BaseBy, Estimate, Known, StepBy, UnitRun, Units, Whose};
 use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 
@@ -13,31 +13,32 @@ use crate::data::{LaneRun, MAX_COUNT, Owner, is_line};
 const GROUP: u32 = 32;
 
 /// Approximate runs of a sample, and consecutive pieces in it: a run is predicted from the one before.
-const SAMPLED_RUNS: usize = 1 << 12;
+const SAMPLED_RUNS: usize = 1 << 10;
 const SAMPLED_AT_ONCE: usize = 32;
 
 /// For each piece, the time of the first group of its last site, to which the next site's times are relative.
 pub(super) type FirstTimes = [Option<u32>];
 
-pub(super) type InPiece<'a> = (usize, &'a SiteGroups);
-
 pub(super) fn put_site(
-    pieces: &[InPiece<'_>],
+    pieces: &[OfPiece<'_>],
     first_times: &mut FirstTimes,
     compression: Compression,
     plain: &mut Vec<u8>,
 ) {
-    let (mut at, mut groups, mut loose) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut masks, mut missing, mut affine) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut times, mut spreads, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+    let column = |each: fn(&OfPiece<'_>) -> usize| Vec::with_capacity(pieces.iter().map(each).sum());
+    let of_pieces = || Vec::with_capacity(pieces.len());
+    let (mut at, mut groups, mut loose) = (of_pieces(), of_pieces(), of_pieces());
+    let of_groups = || column(|site| site.groups.len());
+    let (mut masks, mut missing, mut affine) = (of_groups(), of_groups(), of_groups());
+    let (mut times, mut spreads, mut owners) = (of_groups(), Vec::new(), Vec::new());
     let (mut next_piece, mut mask, mut spread, mut warp_time) = (0, u32::MAX, 0u32, 0);
-    let mut runs: Vec<LaneRun> = Vec::new();
-    for (piece, site) in pieces {
-        at.push(count(*piece - next_piece));
-        next_piece = piece + 1;
+    let mut runs: Vec<LaneRun> = Vec::with_capacity(pieces.iter().map(OfPiece::entries).sum());
+    for site in pieces {
+        at.push(count(site.piece - next_piece));
+        next_piece = site.piece + 1;
         groups.push(count(site.groups.len()));
         loose.push(count(site.loose.len()));
-        let mut time = first_times[*piece].unwrap_or(warp_time);
+        let mut time = first_times[site.piece].unwrap_or(warp_time);
         for (number, group) in site.groups.iter().enumerate() {
             masks.push(group.mask ^ mask);
             missing.push(group.missing);
@@ -45,15 +46,15 @@ pub(super) fn put_site(
             times.push(group.time.wrapping_sub(time).zigzag());
             (mask, time) = (group.mask, group.time);
             if number == 0 {
-                (warp_time, first_times[*piece]) = (time, Some(time));
+                (warp_time, first_times[site.piece]) = (time, Some(time));
             }
             if let Some(found) = group.spread.map(i32::cast_unsigned) {
                 spreads.push(found.wrapping_sub(spread).zigzag());
                 spread = found;
             }
         }
-        runs.extend(&site.runs);
-        for (of, run) in &site.loose {
+        runs.extend(site.runs);
+        for (of, run) in site.loose {
             owners.push(match of {
                 Owner::Lane(lane) => *lane,
                 Owner::Group(lanes) => GROUP | (lanes - 1),
@@ -63,7 +64,7 @@ pub(super) fn put_site(
     }
     let units = Units::new(&runs);
     let (base_by, step_by) = smallest(pieces, units, runs.len());
-    let (mut bases, mut steps) = (Vec::new(), Vec::new());
+    let (mut bases, mut steps) = (Vec::with_capacity(runs.len()), Vec::new());
     each_run(pieces, units, |known, whose, run| {
         bases.push(known.base_residual(base_by, whose, run.base));
         if run.count > 1 {
@@ -88,22 +89,30 @@ pub(super) fn count(length: usize) -> u32 {
 }
 
 /// Calls `each` for a site's runs in the order of the column, with the state before each run.
-fn each_run(pieces: &[InPiece<'_>], units: Units, mut each: impl FnMut(&Known, Whose, UnitRun)) {
+fn each_run(pieces: &[OfPiece<'_>], units: Units, mut each: impl FnMut(&Known, Whose, UnitRun)) {
     let mut known = Known::default();
-    for (_, site) in pieces {
+    let mut push = |known: &mut Known, whose: Whose, run: &LaneRun| {
+        let run = units.run(*run);
+        each(known, whose, run);
+        known.push(whose, run, units);
+    };
+    for site in pieces {
         known.next_warp();
-        let owned = site.each_group().flat_map(|(group, runs)| Whose::of_group(group).zip(runs));
-        let loose = site.loose.iter().map(|(of, run)| (Whose::new(*of), run));
-        for (whose, run) in owned.chain(loose) {
-            let run = units.run(*run);
-            each(&known, whose, run);
-            known.push(whose, run, units);
+        for (group, runs) in site.each_group() {
+            match (group.spread, runs) {
+                (Some(spread), [run]) => push(&mut known, Whose::Affine(group.mask, spread), run),
+                _ => {
+                    let of_lanes = lanes(group.mask & !group.missing).zip(runs);
+                    of_lanes.for_each(|(lane, run)| push(&mut known, Whose::Lane(lane), run));
+                }
+            }
         }
+        site.loose.iter().for_each(|(of, run)| push(&mut known, Whose::new(*of), run));
     }
 }
 
 /// Returns the predictions of bases and steps with the smallest columns, estimated from a sample of the pieces.
-fn smallest(pieces: &[InPiece<'_>], units: Units, runs: usize) -> (BaseBy, StepBy) {
+fn smallest(pieces: &[OfPiece<'_>], units: Units, runs: usize) -> (BaseBy, StepBy) {
     let sampled = pieces.chunks(SAMPLED_AT_ONCE).step_by(runs.div_ceil(SAMPLED_RUNS).max(1));
     let pieces = &sampled.flatten().copied().collect::<Vec<_>>()[..];
     let mut bases = BaseBy::ALL.map(|_| Estimate::new());

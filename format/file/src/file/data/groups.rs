@@ -63,16 +63,22 @@ pub struct SiteGroups {
     pub loose: Vec<(Owner, LaneRun)>,
 }
 
-impl SiteGroups {
-    /// Returns the number of device entries: headers and runs.
-    #[must_use]
-    pub fn entries(&self) -> usize {
+/// Borrowed [`SiteGroups`] of the piece with this number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OfPiece<'a> {
+    pub(super) piece: usize,
+    pub(super) site: u16,
+    pub(super) groups: &'a [Group],
+    pub(super) runs: &'a [LaneRun],
+    pub(super) loose: &'a [(Owner, LaneRun)],
+}
+
+impl<'a> OfPiece<'a> {
+    pub(super) const fn entries(&self) -> usize {
         self.groups.len() + self.runs.len() + self.loose.len()
     }
 
-    /// Returns the number of accesses.
-    #[must_use]
-    pub fn accesses(&self) -> u64 {
+    pub(super) fn accesses(&self) -> u64 {
         let in_groups = self.each_group().map(|(group, runs)| {
             let lanes = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
             runs.iter().map(|run| u64::from(run.count)).sum::<u64>() * u64::from(lanes)
@@ -81,14 +87,38 @@ impl SiteGroups {
         in_groups.sum::<u64>() + loose.sum::<u64>()
     }
 
-    /// Returns the groups, each with its runs.
-    pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
-        let mut rest = &self.runs[..];
+    #[inline]
+    pub(super) fn each_group(&self) -> impl Iterator<Item = (&'a Group, &'a [LaneRun])> + use<'a> {
+        let mut rest = self.runs;
         self.groups.iter().map(move |group| {
             let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
             rest = after;
             (group, runs)
         })
+    }
+}
+
+impl SiteGroups {
+    pub(super) fn of_piece(&self, piece: usize) -> OfPiece<'_> {
+        let Self { site, groups, runs, loose } = self;
+        OfPiece { piece, site: *site, groups, runs, loose }
+    }
+
+    /// Returns the number of device entries: headers and runs.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        self.of_piece(0).entries()
+    }
+
+    /// Returns the number of accesses.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
+        self.of_piece(0).accesses()
+    }
+
+    /// Returns the groups, each with its runs.
+    pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
+        self.of_piece(0).each_group()
     }
 
     /// Joins the parts of one site in consecutive pieces of a stream.
@@ -108,7 +138,8 @@ impl SiteGroups {
             }
             lanes.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
         }
-        logs.groups(site)
+        let Entries { groups, runs, loose, .. } = Entries::of_logs(&mut logs);
+        Self { site, groups, runs, loose }
     }
 }
 
@@ -164,12 +195,8 @@ impl Logs {
         self.push_run(lane, run);
     }
 
-    fn groups(&mut self, site: u16) -> SiteGroups {
-        let mut found = SiteGroups { site, ..SiteGroups::default() };
-        let headers = |leader: u32| self.headers[leader as usize].len();
-        let runs = |lane: u32| self.lanes[lane as usize].0.len();
-        found.groups.reserve_exact(lanes(self.leaders).map(headers).sum());
-        found.runs.reserve_exact(found.groups.capacity() + lanes(self.with_runs).map(runs).sum::<usize>());
+    /// Appends all entries, matched, and empties the logs.
+    fn take(&mut self, found: &mut Entries) {
         let mut next = [0; 32];
         let mut last = None::<u32>;
         let mut left = self.leaders;
@@ -213,12 +240,12 @@ impl Logs {
         }
         for lane in lanes(std::mem::take(&mut self.with_runs)) {
             let (runs, taken) = &mut self.lanes[lane as usize];
-            found.loose.extend(runs.drain(..).skip(*taken).map(|run| (Owner::Lane(lane), run)));
+            found.loose.extend(runs[*taken..].iter().map(|run| (Owner::Lane(lane), *run)));
+            runs.clear();
             *taken = 0;
         }
         found.loose.append(&mut self.loose_groups);
         lanes(std::mem::take(&mut self.leaders)).for_each(|leader| self.headers[leader as usize].clear());
-        found
     }
 }
 
@@ -263,9 +290,42 @@ impl PieceGroups {
     }
 }
 
+/// Entries of the pieces of a section: piece by piece, and in a piece site by site.
+#[derive(Default)]
+pub(super) struct Entries {
+    groups: Vec<Group>,
+    runs: Vec<LaneRun>,
+    loose: Vec<(Owner, LaneRun)>,
+    /// Piece, site, and the ends of its groups, runs and loose runs.
+    sites: Vec<(usize, u16, [usize; 3])>,
+}
+
+impl Entries {
+    fn of_logs(logs: &mut Logs) -> Self {
+        let mut entries = Self::default();
+        logs.take(&mut entries);
+        entries
+    }
+
+    /// Returns the sites of all pieces, in order of piece and site.
+    pub(super) fn sites(&self) -> impl Iterator<Item = OfPiece<'_>> {
+        let mut from = [0; 3];
+        self.sites.iter().map(move |&(piece, site, to)| {
+            let [groups, runs, loose] = std::array::from_fn(|at| from[at]..to[at]);
+            from = to;
+            let (groups, runs, loose) = (&self.groups[groups], &self.runs[runs], &self.loose[loose]);
+            OfPiece { piece, site, groups, runs, loose }
+        })
+    }
+}
+
+/// Reads device entries of pieces, one after the other.
 #[derive(Default)]
 pub(super) struct EntryReader {
-    parts: Vec<(u16, Part)>,
+    pub(super) entries: Entries,
+    parts: Vec<Part>,
+    /// The site and index of each part.
+    order: Vec<(u16, usize)>,
     logs: Logs,
 }
 
@@ -275,51 +335,71 @@ enum Part {
 }
 
 impl EntryReader {
-    pub(super) fn read<'a>(&mut self, chunks: impl IntoIterator<Item = &'a [u8]>) -> PieceGroups {
-        let mut found = PieceGroups::default();
-        let Self { parts, logs } = self;
+    /// Reads the entries of a piece. Returns its `cut` and `damaged`.
+    pub(super) fn read<'a>(
+        &mut self,
+        piece: usize,
+        chunks: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Option<u32>, u32) {
+        let (mut cut, mut damaged) = (None, 0u32);
+        let Self { entries, parts, order, logs } = self;
         parts.clear();
+        order.clear();
         for entry in chunks.into_iter().flat_map(|chunk| chunk.as_chunks::<ENTRY_BYTES>().0) {
             let words = entry.as_chunks::<4>().0;
             let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
-            match DataEntry::from_words(words) {
-                None => found.damaged = found.damaged.saturating_add(1),
+            let (site, part) = match DataEntry::from_words(words) {
+                None => {
+                    damaged = damaged.saturating_add(1);
+                    continue;
+                }
                 Some(Entry::Cut { time }) => {
-                    found.cut = Some(found.cut.map_or(time, |cut| earlier(cut, time)));
+                    cut = Some(cut.map_or(time, |cut| earlier(cut, time)));
+                    continue;
                 }
                 Some(Entry::Header { mask, site, time, spread }) => {
-                    parts.push((site, Part::Header(Group { mask, time, spread, missing: 0 }, None)));
+                    (site, Part::Header(Group { mask, time, spread, missing: 0 }, None))
                 }
                 Some(Entry::Values { site, of, count, base, step }) => {
                     let run = LaneRun { base, step, count };
-                    match parts.last_mut() {
-                        Some((of_header, Part::Header(group, values @ None)))
-                            if *of_header == site
-                                && group.spread.is_some()
-                                && of == Owner::Group(group.mask.count_ones()) =>
-                        {
-                            *values = Some(run);
-                        }
-                        _ => parts.push((site, Part::Values(of, run))),
+                    if let (Some(before), Some(Part::Header(group, values @ None))) =
+                        (order.last(), parts.last_mut())
+                        && before.0 == site
+                        && group.spread.is_some()
+                        && of == Owner::Group(group.mask.count_ones())
+                    {
+                        *values = Some(run);
+                        continue;
+                    }
+                    (site, Part::Values(of, run))
+                }
+            };
+            order.push((site, parts.len()));
+            parts.push(part);
+        }
+        order.sort_unstable();
+        for of_site in order.chunk_by(|a, b| a.0 == b.0) {
+            let part = |(_, at): &(u16, usize)| &parts[*at];
+            // Most sites of a warp have one affine group.
+            if let [at] = of_site
+                && let Part::Header(group, Some(run)) = part(at)
+            {
+                entries.groups.push(*group);
+                entries.runs.push(*run);
+            } else {
+                for part in of_site.iter().map(part) {
+                    match part {
+                        Part::Header(group, values) => logs.push_header(*group, *values),
+                        Part::Values(of @ Owner::Group(_), run) => logs.loose_groups.push((*of, *run)),
+                        Part::Values(of, run) => logs.push_loose(*of, *run),
                     }
                 }
+                logs.take(entries);
             }
+            let ends = [entries.groups.len(), entries.runs.len(), entries.loose.len()];
+            entries.sites.push((piece, of_site[0].0, ends));
         }
-        parts.sort_by_key(|(site, _)| *site);
-        found.sites.reserve_exact(parts.chunk_by(|a, b| a.0 == b.0).count());
-        for parts in parts.chunk_by(|a, b| a.0 == b.0) {
-            for (_, part) in parts {
-                match part {
-                    Part::Header(group, values) => {
-                        logs.push_header(*group, *values);
-                    }
-                    Part::Values(of @ Owner::Group(_), run) => logs.loose_groups.push((*of, *run)),
-                    Part::Values(of, run) => logs.push_loose(*of, *run),
-                }
-            }
-            found.sites.push(logs.groups(parts[0].0));
-        }
-        found
+        (cut, damaged)
     }
 }
 

@@ -29,6 +29,8 @@ mod columns;
 mod groups;
 mod predict;
 
+use std::collections::BTreeMap;
+
 use super::contents::{Contents, encode_contents, put};
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
@@ -37,7 +39,7 @@ use super::limits::{MAX_DATA_ENTRIES, MAX_FRAME_BYTES, MAX_PIECES};
 use super::section::SectionKind;
 use crate::data::MAX_SITE;
 use columns::{Left, count, next_site, put_site};
-use groups::EntryReader;
+use groups::{EntryReader, OfPiece};
 pub use groups::{Group, PieceGroups, SiteGroups, lanes};
 
 const SECTION: &str = "DATA";
@@ -127,17 +129,56 @@ pub struct Piece {
 impl Piece {
     /// Decodes chunks, in the order of warp and sequence, as pieces.
     pub fn of_chunks(chunks: &[DataChunk<'_>]) -> Vec<Self> {
+        let mut reader = EntryReader::default();
+        let heads = Head::of_chunks(chunks, &mut reader);
+        let piece = |Head { warp, sequence, chunks, cut, damaged }| Self {
+            warp,
+            sequence,
+            chunks,
+            groups: PieceGroups { sites: Vec::new(), cut, damaged },
+        };
+        let mut pieces: Vec<_> = heads.into_iter().map(piece).collect();
+        for OfPiece { piece, site, groups, runs, loose } in reader.entries.sites() {
+            let (groups, runs, loose) = (groups.to_vec(), runs.to_vec(), loose.to_vec());
+            pieces[piece].groups.sites.push(SiteGroups { site, groups, runs, loose });
+        }
+        pieces
+    }
+}
+
+/// A piece without its groups.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    warp: u32,
+    sequence: u32,
+    chunks: u32,
+    cut: Option<u32>,
+    damaged: u32,
+}
+
+impl Head {
+    /// Reads chunks, in the order of warp and sequence. The reader then has their entries.
+    fn of_chunks(chunks: &[DataChunk<'_>], reader: &mut EntryReader) -> Vec<Self> {
         let follows = |a: &DataChunk<'_>, b: &DataChunk<'_>| {
             a.warp == b.warp && a.sequence.checked_add(1) == Some(b.sequence)
         };
-        let mut reader = EntryReader::default();
-        let piece = |chunks: &[DataChunk<'_>]| Self {
-            warp: chunks[0].warp,
-            sequence: chunks[0].sequence,
-            chunks: count(chunks.len()),
-            groups: reader.read(chunks.iter().map(|chunk| chunk.entries)),
-        };
-        chunks.chunk_by(follows).map(piece).collect()
+        let mut heads = Vec::new();
+        for chunks in chunks.chunk_by(follows) {
+            let DataChunk { warp, sequence, .. } = chunks[0];
+            let (cut, damaged) = reader.read(heads.len(), chunks.iter().map(|chunk| chunk.entries));
+            heads.push(Self { warp, sequence, chunks: count(chunks.len()), cut, damaged });
+        }
+        heads
+    }
+}
+
+/// The sites of a section, each with its pieces in order.
+#[derive(Debug, Default)]
+struct BySite<'a>(BTreeMap<u16, Vec<OfPiece<'a>>>);
+
+impl<'a> BySite<'a> {
+    fn push(&mut self, of_piece: OfPiece<'a>) {
+        self.0.entry(of_piece.site).or_default().push(of_piece);
     }
 }
 
@@ -148,47 +189,72 @@ pub fn encode_data(
     pieces: &[Piece],
     compression: Compression,
 ) -> Result<(Vec<u8>, DataHeader), FormatError> {
-    let sites = || pieces.iter().flat_map(|piece| &piece.groups.sites);
+    let head = |piece: &Piece| Head {
+        warp: piece.warp,
+        sequence: piece.sequence,
+        chunks: piece.chunks,
+        cut: piece.groups.cut,
+        damaged: piece.groups.damaged,
+    };
+    let mut sites = BySite::default();
+    for (at, piece) in pieces.iter().enumerate() {
+        piece.groups.sites.iter().for_each(|site| sites.push(site.of_piece(at)));
+    }
+    encode(launch, &pieces.iter().map(head).collect::<Vec<_>>(), &sites, compression)
+}
+
+/// Like [`encode_data`], from chunks in the order of warp and sequence.
+pub fn encode_chunks(
+    launch: u32,
+    chunks: &[DataChunk<'_>],
+    compression: Compression,
+) -> Result<(Vec<u8>, DataHeader), FormatError> {
+    let mut reader = EntryReader::default();
+    let heads = Head::of_chunks(chunks, &mut reader);
+    let mut sites = BySite::default();
+    reader.entries.sites().for_each(|site| sites.push(site));
+    encode(launch, &heads, &sites, compression)
+}
+
+fn encode(
+    launch: u32,
+    pieces: &[Head],
+    sites: &BySite<'_>,
+    compression: Compression,
+) -> Result<(Vec<u8>, DataHeader), FormatError> {
+    let of_pieces = || sites.0.values().flatten();
     let header = DataHeader {
         launch,
         first_warp: pieces.first().map_or(1, |piece| piece.warp),
         last_warp: pieces.last().map_or(0, |piece| piece.warp),
         pieces: count(pieces.len()),
-        entries: count(sites().map(SiteGroups::entries).sum()),
-        accesses: sites().map(SiteGroups::accesses).sum(),
+        entries: count(of_pieces().map(OfPiece::entries).sum()),
+        accesses: of_pieces().map(OfPiece::accesses).sum(),
     };
     let fixed = header.encode();
     DataHeader::parse(&fixed, 0)?;
 
     let mut plain = Vec::new();
     put_pieces(pieces, header.first_warp, compression, &mut plain);
-    let mut by_site: Vec<(u16, usize, &SiteGroups)> = Vec::new();
-    for (at, piece) in pieces.iter().enumerate() {
-        by_site.extend(piece.groups.sites.iter().map(|site| (site.site, at, site)));
-    }
-    by_site.sort_by_key(|(site, ..)| *site);
     let (mut numbers, mut of_pieces, mut before) = (Vec::new(), Vec::new(), 0);
-    for site in by_site.chunk_by(|a, b| a.0 == b.0) {
-        numbers.push(u32::from(site[0].0 - before));
-        of_pieces.push(count(site.len()));
-        before = site[0].0;
+    for (site, pieces) in &sites.0 {
+        numbers.push(u32::from(site - before));
+        of_pieces.push(count(pieces.len()));
+        before = *site;
     }
     put(&numbers, 0, compression, &mut plain);
     put(&of_pieces, 0, compression, &mut plain);
     let mut first_times = vec![None; pieces.len()];
-    for site in by_site.chunk_by(|a, b| a.0 == b.0) {
-        let in_pieces: Vec<_> = site.iter().map(|(_, at, site)| (*at, *site)).collect();
-        put_site(&in_pieces, &mut first_times, compression, &mut plain);
-    }
+    sites.0.values().for_each(|pieces| put_site(pieces, &mut first_times, compression, &mut plain));
 
     Ok((encode_contents(SectionKind::Data, &fixed, &plain, compression)?, header))
 }
 
-fn put_pieces(pieces: &[Piece], first_warp: u32, compression: Compression, plain: &mut Vec<u8>) {
+fn put_pieces(pieces: &[Head], first_warp: u32, compression: Compression, plain: &mut Vec<u8>) {
     let mut columns = [const { Vec::new() }; 5];
     let (mut cuts, mut warp) = (Vec::new(), first_warp);
     for piece in pieces {
-        let PieceGroups { cut, damaged, .. } = piece.groups;
+        let Head { cut, damaged, .. } = *piece;
         let values = [piece.warp - warp, piece.sequence, piece.chunks, damaged, u32::from(cut.is_some())];
         columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         cuts.extend(cut);

@@ -62,6 +62,10 @@ fn pieces(streams: &[(u32, Vec<u8>, u64)], chunk: usize) -> Vec<Piece> {
     Piece::of_chunks(&chunks)
 }
 
+fn groups_of(entries: &[u8]) -> PieceGroups {
+    Piece::of_chunks(&[DataChunk { warp: 0, sequence: 0, entries }]).remove(0).groups
+}
+
 #[test]
 fn what_is_written_is_read() {
     for room in [usize::MAX, 300] {
@@ -99,8 +103,8 @@ fn pieces_that_are_joined_are_the_whole() {
     let whole = pieces(&streams, usize::MAX).remove(0).groups;
     let (_, stream, _) = &streams[0];
     for piece in [16, 48, 160, 5 * 16 * 31] {
-        let parts = stream.chunks(piece).map(|part| EntryReader::default().read([part]));
-        assert_eq!(PieceGroups::join(parts.collect()), whole, "pieces of {piece} bytes");
+        let parts = stream.chunks(piece).map(groups_of).collect();
+        assert_eq!(PieceGroups::join(parts), whole, "pieces of {piece} bytes");
     }
 }
 
@@ -130,7 +134,7 @@ fn damage_is_an_error() {
 fn entries_that_no_kernel_writes_are_counted() {
     let good = DataEntry::Values { site: 1, of: Owner::Lane(3), count: 1, base: 7, step: 0 };
     let stream = bytes(&[[0; 4], good.to_words(), [1, 2, 3, 4]]);
-    let groups = EntryReader::default().read([&stream[..]]);
+    let groups = groups_of(&stream);
     assert_eq!(groups.damaged, 2);
     assert_eq!(groups.sites[0].loose.len(), 1);
     let piece = Piece { warp: 1, sequence: 4, chunks: 1, groups };

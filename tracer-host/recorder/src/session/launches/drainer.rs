@@ -156,9 +156,9 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
         let mut all = std::mem::take(&mut self.running).into_iter();
         let mut failed = None;
         for (ticket, mut ending) in all.by_ref() {
-            match ending.ended() {
-                Ok(Some(time)) => ended.push((ticket, time)),
-                Ok(None) => {
+            match ending.has_ended() {
+                Ok(true) => ended.push(ticket),
+                Ok(false) => {
                     running += 1;
                     still.push((ticket, ending));
                 }
@@ -179,7 +179,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
             if !ended.is_empty() {
                 state.in_vain = None;
             }
-            ended.into_iter().for_each(|(ticket, time)| state.ledger.ended(ticket, time));
+            ended.into_iter().for_each(|ticket| state.ledger.ended(ticket));
             (state.ledger.last(), state.ledger.unread())
         };
         let (last, unread) = unread;
@@ -310,7 +310,7 @@ impl<D: Device, W: Write + Send + 'static, E: Ending> Drainer<D, W, E> {
     fn fail(mut self, error: SessionError, fails: impl FnOnce(&SessionError, &LaunchReport)) -> Ended<D, W> {
         // After a failed kernel every call fails: report the first launch that has not ended.
         self.running.append(&mut self.shared.lock().launched);
-        let failing = |(ticket, ending): &mut (Ticket, E)| ending.ended().is_err().then_some(*ticket);
+        let failing = |(ticket, ending): &mut (Ticket, E)| ending.has_ended().is_err().then_some(*ticket);
         let failed = self.running.iter_mut().find_map(failing);
         let others = self.shared.lock().ledger.running_beside(failed);
         // Host memory is still readable, and so is device memory if only a call has failed.

@@ -45,7 +45,8 @@ pub(super) struct Need {
     pub(super) account_bytes: u64,
     /// Entries that it may claim: at least twice the maximum of earlier launches of its kernel.
     pub(super) claims: u64,
-    pub(super) parts: Option<bool>,
+    /// First segments in otherwise free memory.
+    pub(super) wanted: FirstSegments,
 }
 
 /// How to place a launch.
@@ -94,7 +95,7 @@ pub(super) fn plan(
             false => (arena.taken(), u64::from(claims_end)),
         };
         let from = from.get_or_insert(start);
-        let wanted = wanted([arena.overlaps, arena.ring], division, need);
+        let wanted = need.wanted;
         let place = |first| Fixed::place(*from, need.streams, first);
         let fits = |first: FirstSegments| {
             let is_wanted = first.lanes <= wanted.lanes && first.total(1) <= wanted.total(1);
@@ -137,9 +138,9 @@ pub(super) fn segment_entries(streams: u64, free: u64) -> u32 {
 }
 
 /// Returns the start of a part's reserve, so that launches like these fill claims and reserve equally fast.
-pub(super) fn boundary(logs: &std::ops::Range<u32>, division: &Division, needs: &[Need]) -> u32 {
+pub(super) fn boundary(logs: &std::ops::Range<u32>, needs: &[Need]) -> u32 {
     let length = u64::from(logs.end - logs.start);
-    let fixed = |need: &Need| Fixed::place(0, need.streams, wanted([true, false], division, need)).end;
+    let fixed = |need: &Need| Fixed::place(0, need.streams, need.wanted).end;
     let fixed: u64 = needs.iter().map(fixed).sum();
     // A need is twice the claims of earlier launches.
     let claims: u64 = needs.iter().map(|need| need.claims / 2).sum();
@@ -163,22 +164,26 @@ fn can_merge(arena: &Arena, division: &Division, end: u64, first_entries: u32) -
 }
 
 /// Returns the first segments of a launch in otherwise free memory: one per lane if the lanes of its warps
-/// diverge, or if that is unknown; with times, only if long segments fit.
-pub(super) fn wanted([overlaps, ring]: [bool; 2], division: &Division, need: &Need) -> FirstSegments {
-    let (streams, end) = (need.streams, u64::from(division.logs_end(need.streams)));
+/// diverge (`parts`), or if that is unknown; with times, only if long segments fit.
+pub(super) fn wanted(
+    [overlaps, ring]: [bool; 2],
+    division: &Division,
+    (streams, parts): (u64, Option<bool>),
+) -> FirstSegments {
+    let end = u64::from(division.logs_end(streams));
     let (all, lane_shares) = if overlaps {
-        let parts = u64::from(division.arenas);
-        (u64::from(division.logs_end(u64::MAX)) / parts, [PART_LANE_SHARE, LONG_PART_LANE_SHARE])
+        let arenas = u64::from(division.arenas);
+        (u64::from(division.logs_end(u64::MAX)) / arenas, [PART_LANE_SHARE, LONG_PART_LANE_SHARE])
     } else {
         (end, [LANE_SHARE, LONG_LANE_SHARE])
     };
-    let lanes = if need.parts == Some(false) { division.shortest.lanes } else { LANES };
+    let lanes = if parts == Some(false) { division.shortest.lanes } else { LANES };
     longest(division, lanes, |first| {
         if ring {
             return Fixed::place(RESERVED_ENTRIES.into(), streams, first).end <= end;
         }
         // With times, no search for classes shows whether lanes diverge.
-        let stays_unknown = need.parts.is_none() && division.times != 0;
+        let stays_unknown = parts.is_none() && division.times != 0;
         if first.lanes == LANES && first.entries < LONG_FIRST_ENTRIES && stays_unknown {
             return false;
         }

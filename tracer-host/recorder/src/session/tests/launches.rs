@@ -43,10 +43,10 @@ struct Fake {
 }
 
 impl Ending for Fake {
-    fn ended(&mut self) -> Result<Option<Duration>, DeviceError> {
+    fn has_ended(&mut self) -> Result<bool, DeviceError> {
         match self.state.load(Ordering::Relaxed) {
-            0 => Ok(None),
-            1 => Ok(Some(Duration::from_micros(1))),
+            0 => Ok(false),
+            1 => Ok(true),
             _ => Err(DeviceError::Unsupported { problem: "it failed".to_owned() }),
         }
     }

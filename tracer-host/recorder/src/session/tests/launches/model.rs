@@ -118,7 +118,7 @@ impl World {
     /// The drainer detects ended launches, and reads the counters of their arenas.
     fn poll(&mut self, kernel: Kernel) {
         for made in self.made.iter().filter(|made| made.has_ended) {
-            self.ledger.ended(made.ticket, std::time::Duration::ZERO);
+            self.ledger.ended(made.ticket);
         }
         let last = self.ledger.last();
         for (arena, counters) in self.ledger.unread() {
