@@ -20,7 +20,7 @@ row() {
     shift
     "$@" >out 2>err
     echo "ROW $name | $(grep -oE 'runtime: [0-9.]*|.step_ms.: [0-9.]*' out | head -1) $(grep kernel_ms err || true)" \
-        "| $(grep -oE '[0-9]+ events of [0-9]+ launches|kernels took [0-9.]* ms|[0-9]+ launch(es)? waited [0-9.]* ms' err | tr '\n' ' ')"
+        "| $(grep -oE '[0-9]+ events of [0-9]+ launches|[0-9]+ launch(es)? waited [0-9.]* ms' err | tr '\n' ' ')"
 }
 
 # Traces a program by both builds: NAME OPTIONS COMMAND...

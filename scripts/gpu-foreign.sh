@@ -125,9 +125,8 @@ row() {
         verified=$([ "$(cat "$scratch/verified")" = 0 ] && echo yes || echo no)
         events=$(sed -n 's/^decoded *events: \([0-9]*\).*/\1/p' "$scratch/verify")
         launches=$(sed -n 's/.*launches: \([0-9]*\).*/\1/p' "$scratch/verify" | head -1)
-        inside=$(sed -n 's/.*kernels took \([0-9.]*\) ms.*/\1/p' "$scratch/traced.err" | head -1)
         traced=$(kernel_ms "$name" "$scratch/traced.out" "$scratch/traced.err" | median "$scratch/kernels.${options// /}")
-        echo "| $name | $options | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | ${inside:--} | $alone_wall | $traced_wall |"
+        echo "| $name | $options | $same | $verified | ${launches:--} | ${events:--} | ${alone:--} | ${traced:--} | $(ratio "${traced:-0}" "${alone:-0}") | $alone_wall | $traced_wall |"
     done
 }
 
@@ -138,8 +137,8 @@ row() {
     echo "Programs are compiled by \`nvcc -O3 -lineinfo -arch=$ARCH\` and run unchanged: alone, and traced. *Same*: the same output and exit code. *Kernel* is the program's own figure, the median"
     echo "between device events around its launches, of $ROUNDS runs in turns; traced this includes what the tracer does between launches. *Whole* is the program's wall time, milliseconds; one run each, after one that warms up."
     echo
-    echo "| program | options | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | kernels in all, ms | whole alone, ms | traced, ms |"
-    echo "| --- | --- | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |"
+    echo "| program | options | same | verified | launches | events | kernel alone, ms | traced, ms | ratio | whole alone, ms | traced, ms |"
+    echo "| --- | --- | --- | --- | --: | --: | --: | --: | --: | --: | --: |"
     for name in $baselines $examples; do
         wanted "$name" || continue
         source=$root/examples/cuda/$name.cu flags=

@@ -17,13 +17,17 @@ pub(crate) fn lift_limits() {
     UNLIMITED.store(true, Ordering::Relaxed);
 }
 
-/// Describes the launches of a trace that failed or did not end, or the error if the trace cannot be opened.
+/// Describes the launches of a trace that failed or did not end, after the rank if the trace has one. Returns
+/// the error if the trace cannot be opened.
 pub(crate) fn said_of(path: &Path) -> Vec<String> {
     let trace = match TraceFile::open(path) {
         Ok(trace) => trace,
         Err(error) => return vec![format!("{}: {error}", shown_name(path))],
     };
-    trace.launches().filter_map(|info| early_end(&trace, info.number())).collect()
+    let rank = trace.metadata().origin.as_ref().and_then(|origin| origin.rank);
+    let rank = rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default();
+    let found = trace.launches().filter_map(|info| early_end(&trace, info.number()));
+    found.map(|line| format!("{rank}{line}")).collect()
 }
 
 /// A trace and the state of its file.

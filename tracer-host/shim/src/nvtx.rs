@@ -22,6 +22,8 @@ const CALLBACKS: u32 = 1;
 /// Numbers of the function tables: without domains, and with domains.
 const CORE: c_int = 1;
 const CORE2: c_int = 5;
+/// Number of the extension for payloads.
+const PAYLOADS: u16 = 2;
 
 #[repr(C)]
 struct Callbacks {
@@ -68,6 +70,48 @@ pub(crate) unsafe extern "C" fn InitializeInjectionNvtx2(
                         *slot = function;
                     }
                 }
+            }
+        }
+        Some(())
+    };
+    c_int::from(guarded(install).flatten().is_some())
+}
+
+/// A part of an extension's function table.
+#[repr(C)]
+struct Segment {
+    number: usize,
+    count: usize,
+    slots: *mut *const c_void,
+}
+
+/// An extension of NVTX: the first fields of `nvtxExtModuleInfo_t`.
+#[repr(C)]
+pub(crate) struct Extension {
+    version: u16,
+    size: u16,
+    number: u16,
+    compatible: u16,
+    count: usize,
+    segments: *const Segment,
+}
+
+/// Called by each library of the program before its first use of an extension. Returns 0 for all extensions
+/// but payloads, with which NCCL ends ranges that it began without them.
+///
+/// # Safety
+/// `extension` is NVTX's description of an extension.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+#[allow(non_snake_case, reason = "NVTX looks for this name")]
+pub(crate) unsafe extern "C" fn InitializeInjectionNvtxExtension(extension: *const Extension) -> c_int {
+    let install = || {
+        std::env::var_os(RUN_FILE).filter(|file| !file.is_empty())?;
+        // SAFETY: guaranteed by the caller. Each segment has `count` slots.
+        unsafe {
+            let extension = extension.as_ref().filter(|extension| extension.number == PAYLOADS)?;
+            let Segment { count, slots, .. } = extension.segments.as_ref().filter(|_| extension.count > 0)?;
+            for (number, function) in with_payloads().into_iter().filter(|(number, _)| number < count) {
+                *slots.add(number) = function;
             }
         }
         Some(())
@@ -189,4 +233,14 @@ functions! {
         11 register_wide(domain: Handle, text: *const libc::wchar_t) -> Handle { registered(domain, wide(text)) }
         12 domain_narrow(name: *const c_char) -> Handle { domain(narrow(name)) }
         13 domain_wide(name: *const libc::wchar_t) -> Handle { domain(wide(name)) };
+    /// Functions for ranges with payloads, by number. Payloads are ignored, and so are the messages in them.
+    with_payloads:
+        3 payload_push(domain: Handle, _data: *const c_void, _count: usize) -> c_int {
+            push_message(domain.addr(), Message::Missing)
+        }
+        4 payload_pop(domain: Handle, _data: *const c_void, _count: usize) -> c_int { pop_of(domain.addr()) }
+        5 payload_start(domain: Handle, _data: *const c_void, _count: usize) -> u64 {
+            start_message(domain.addr(), Message::Missing)
+        }
+        6 payload_end(_domain: Handle, number: u64, _data: *const c_void, _count: usize) { end(number); };
 }

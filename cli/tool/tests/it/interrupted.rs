@@ -15,11 +15,12 @@ fn kill(child: &Child, signal: &str) {
 #[test]
 fn an_interrupted_recording_says_where_its_warps_are_and_so_does_its_trace() {
     let (_folder, path) = recorded(&[]);
-    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+    for (signal, number, rank, of_rank) in [("INT", 2, "", ""), ("TERM", 15, "1", "rank 1: ")] {
         let demo = ["demo", "--device", "sim", "--width", "1024", "--depth", "1000000", "--memory", "512MiB"];
         let mut child = Command::new(assert_cmd::cargo::cargo_bin("warptrace"))
             .args(demo)
             .args(["-o", text(&path)])
+            .envs(Some(("RANK", rank)).filter(|_| !rank.is_empty()))
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -37,6 +38,7 @@ fn an_interrupted_recording_says_where_its_warps_are_and_so_does_its_trace() {
         assert_eq!(output.status.signal(), Some(number));
         let told = String::from_utf8(output.stderr).unwrap();
         let first = told.lines().find_map(|line| line.strip_prefix("interrupted: ")).unwrap();
+        let first = first.strip_prefix(of_rank).unwrap();
         assert!(first.starts_with("launch 0 of kernel `mandelbrot` had not ended: "), "{told}");
         let (code, top, _) = run(&["top", text(&path)]);
         assert!(code == 0 && top.starts_with(&format!("{first}\n")), "{top}");
