@@ -44,7 +44,7 @@ impl RowTable {
         Self { opened: Arc::clone(opened), rows, selection, columns, schema }
     }
 
-    pub(crate) fn with_columns(&self, names: &[String]) -> PyResult<Self> {
+    pub(crate) fn named(&self, names: &[String]) -> PyResult<Self> {
         let all = self.columns();
         let number = |name: &String| match all.iter().position(|known| known == name) {
             Some(at) => Ok(self.columns[at]),

@@ -88,7 +88,7 @@ impl Trace {
         let table = RowTable::new(&self.0, table, selection);
         match columns {
             None => Ok(table),
-            Some(names) => table.with_columns(&names),
+            Some(names) => table.named(&names),
         }
     }
 }
