@@ -14,8 +14,8 @@ use crate::{Allocation, Device, EncodeJob, Encoded, threads};
 
 /// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
 const CONVERGED_SHARE: u32 = 16;
-/// Launches with fewer streams do not show whether streams repeat: their streams may equal those of other
-/// launches, and a search costs little.
+/// Launches with fewer streams do not show whether streams repeat: each stream may be equal to a stream of
+/// another launch, and a search costs little.
 const FEW_STREAMS: u32 = 64;
 
 /// Consecutive streams in one class.
