@@ -6,14 +6,15 @@ import sections
 from parts import Bytes, Damage, check, checksum, unpacked, unzigzag
 from sections import MAX_PLAIN, body, integers, variant
 
-MAX_ENTRIES, MAX_PIECES, MAX_SITE, MAX_COUNT = 1 << 19, 65_536, 32_767, 1023
+MAX_ENTRIES, MAX_CHUNKS, MAX_SITE, MAX_COUNT = 1 << 19, 65_536, 32_767, 1023
+MAX_TILE_CHUNKS, MAX_TILE_ENTRIES = 256, 2048
 WORD, LONG = 1 << 32, 1 << 64
 # Kind of a site that names a value.
 VALUE = 6
 Site = namedtuple("Site", "number kind space bytes elements location file line name derived")
 # A derived site's root site, the offset of its addresses, and whether these are modulo 2^32 (`narrow`).
 Derived = namedtuple("Derived", "root offset narrow")
-Head = namedtuple("Head", "launch first last pieces entries accesses")
+Head = namedtuple("Head", "launch first last chunks entries accesses")
 Run = namedtuple("Run", "base step count")
 # `owner` is a lane, or 32 plus the number of lanes of an affine group, less 1.
 Loose = namedtuple("Loose", "owner run")
@@ -37,11 +38,28 @@ class Group:
         return (base + (self.spread * (lane - low) // (high - low) if high > low else 0)) % LONG
 
 
+class Chunk:
+    def __init__(self, warp, sequence, count, damaged, cut):
+        self.warp, self.sequence, self.count, self.damaged, self.cut = warp, sequence, count, damaged, cut
+        # Headers and values, by site.
+        self.entries = {}
+
+
 class Piece:
-    def __init__(self, warp, sequence, chunks, damaged, cut):
-        self.warp, self.sequence, self.chunks, self.damaged, self.cut = warp, sequence, chunks, damaged, cut
+    """Consecutive chunks of a stream."""
+
+    def __init__(self, chunk):
+        self.warp, self.sequence, self.chunks, self.damaged, self.cut = chunk.warp, chunk.sequence, 1, chunk.damaged, chunk.cut
+        self.entries = dict(chunk.entries)
         # Groups and loose runs, by site.
         self.sites = {}
+
+    def add(self, chunk):
+        self.chunks, self.damaged = self.chunks + 1, self.damaged + chunk.damaged
+        if self.cut is None or chunk.cut is not None and signed(self.cut - chunk.cut) > 0:
+            self.cut = chunk.cut
+        for number, entries in chunk.entries.items():
+            self.entries[number] = self.entries.get(number, []) + entries
 
 
 def lanes(mask):
@@ -77,10 +95,10 @@ def site(source):
 
 def head(data, section):
     source = Bytes(data[section.body_at : section.end])
-    launch, first, last, pieces, entries, accesses = source.fields("5IQ")
+    launch, first, last, chunks, entries, accesses = source.fields("5IQ")
     checksum(source.data[:28], source.fields("I")[0], "the fixed part of addresses and values")
-    check(first <= last and 1 <= pieces <= MAX_PIECES and entries <= MAX_ENTRIES, "a number of addresses and values is out of range")
-    return Head(launch, first, last, pieces, entries, accesses)
+    check(first <= last and 1 <= chunks <= MAX_CHUNKS and entries <= MAX_ENTRIES, "a number of addresses and values is out of range")
+    return Head(launch, first, last, chunks, entries, accesses)
 
 
 def pieces(data, section):
@@ -91,25 +109,93 @@ def pieces(data, section):
     contents = unpacked(compression, source.rest(), plain)
     check(len(contents) == plain, "addresses and values have another length")
     source = Bytes(contents)
-    columns = [counted(source, fixed.pieces) for _ in range(5)]
+    tiles = integers(source)
+    check(sum(tiles) == fixed.chunks, "the tiles have another number of chunks")
+    columns = [counted(source, fixed.chunks) for _ in range(5)]
     check(all(cut <= 1 for cut in columns[4]), "whether something was lost is neither 0 nor 1")
-    cuts, warp, found = iter(counted(source, sum(columns[4]))), fixed.first, []
-    for number, (more, sequence, chunks, damaged, cut) in enumerate(zip(*columns)):
-        warp += more
-        check((number or not more) and warp <= fixed.last and chunks and sequence + chunks < WORD, "a piece is of no warp, or has no chunk")
-        found.append(Piece(warp, sequence, chunks, damaged, next(cuts) if cut else None))
-    check(warp == fixed.last, "the last warp is another one")
-    numbers = integers(source)
-    in_pieces, number, times, entries = counted(source, len(numbers)), 0, {}, 0
-    for more, count in zip(numbers, in_pieces):
-        number += more
-        check(more and number <= MAX_SITE and 1 <= count <= fixed.pieces, "a site's number or pieces are out of range")
-        entries += Columns(source, number, count, found, times).entries
+    cuts, warp, chunks = iter(counted(source, sum(columns[4]))), fixed.first, []
+    for more, sequence, entries, damaged, cut in zip(*columns):
+        warp = (warp + unzigzag(more)) % WORD
+        check(fixed.first <= warp <= fixed.last, "a chunk is of no warp")
+        chunks.append(Chunk(warp, sequence, entries, damaged, next(cuts) if cut else None))
+    check(sum(chunk.count for chunk in chunks) == fixed.entries, "the entries are not as many as announced")
+    first = 0
+    for count in tiles:
+        check(1 <= count <= MAX_TILE_CHUNKS, "a tile has too many chunks, or none")
+        tile(source, chunks[first : first + count])
+        first += count
     source.end()
-    check(entries == fixed.entries, "the entries are not as many as announced")
+    found = []
+    for chunk in sorted(chunks, key=lambda chunk: (chunk.warp, chunk.sequence)):
+        last = found[-1] if found else None
+        if last and last.warp == chunk.warp and last.sequence + last.chunks == chunk.sequence:
+            last.add(chunk)
+        else:
+            found.append(Piece(chunk))
+    for piece in found:
+        piece.sites = {number: matched(entries) for number, entries in sorted(piece.entries.items())}
     total = sum(accesses(groups, loose) for piece in found for groups, loose in piece.sites.values())
     check(total == fixed.accesses, "the accesses are not as many as announced")
     return fixed, found
+
+
+def tile(source, chunks):
+    """Reads a tile, and gives its entries to their chunks, by site."""
+    shift, by = source.take(2)
+    base_by, step_by, total = by & 0xF, by >> 4, sum(chunk.count for chunk in chunks)
+    check(shift <= 63 and base_by <= 1 and step_by <= 2, "bases or steps are told in no known way")
+    check(total <= MAX_TILE_ENTRIES, "a tile has too many entries")
+    sites, numbers, kinds = (counted(source, total) for _ in range(3))
+    headers = sum(kind < 2 for kind in kinds)
+    of_headers = zip(*(counted(source, headers) for _ in range(3)))
+    widths = [32, 32, 64, 64]
+    of_values = zip(*(counted(source, total - headers, width) for width in widths))
+    site, chunk, mask, time, spread, owner, before = 0, 0, 0, 0, 0, 0, NOTHING
+    for more, change, kind in zip(sites, numbers, kinds):
+        site, chunk = site + more, change + (0 if more else chunk)
+        check(1 <= site <= MAX_SITE and chunk < len(chunks) and kind <= 3, "an entry is of no site, chunk or kind")
+        if kind < 2:
+            lanes_changed, later, wider = next(of_headers)
+            mask, time = mask ^ lanes_changed, (time + unzigzag(later)) % WORD
+            check(mask and (kind == 0 or wider == 0), "a group has no lanes, or a spread that it cannot have")
+            spread = signed(spread + unzigzag(wider)) if kind == 0 else 0
+            check(kind == 1 or on_line(mask, spread), "bases are on no line")
+            entry = Group(mask, time, spread if kind == 0 else None, 0, {})
+        else:
+            other, count, step, base = next(of_values)
+            owner, count = owner + unzigzag(other), count + 1
+            check(0 <= owner < 32 and count <= MAX_COUNT and (count > 1 or step == 0), "a run is of no lane, or has too many accesses")
+            base = ((nth(before, before.count) if base_by else before.base) + (unzigzag(base) << shift)) % LONG
+            step = unzigzag(step) << shift
+            if count > 1:
+                step = signed([0, before.step, before.base - base][step_by] + step, 64)
+            check(-(1 << 31) <= step < 1 << 31, "a step has more than 32 bits")
+            before = Run(base, step, count)
+            entry = Loose(owner + (32 if kind == 3 else 0), before)
+        chunks[chunk].entries.setdefault(site, []).append(entry)
+    check(all(sum(map(len, chunk.entries.values())) == chunk.count for chunk in chunks), "a chunk has other entries than announced")
+
+
+def on_line(mask, spread):
+    low, high = lanes(mask)[0], lanes(mask)[-1]
+    return spread == 0 if high == low else all(spread * (lane - low) % (high - low) == 0 for lane in lanes(mask))
+
+
+def matched(entries):
+    """Groups and loose runs from the entries of a piece at a site."""
+    headers, runs, unknown, last = {}, {lane: [] for lane in range(32)}, [], None
+    for entry in entries:
+        before, last = last, None
+        if isinstance(entry, Group):
+            headers.setdefault(lanes(entry.mask)[0], []).append(entry)
+            last = entry
+        elif entry.owner < 32:
+            runs[entry.owner].append(entry.run)
+        elif before and before.spread is not None and len(lanes(before.mask)) == entry.owner - 31:
+            before.runs = {lanes(before.mask)[0]: entry.run}
+        else:
+            unknown.append(entry)
+    return in_order(headers, runs, unknown)
 
 
 def accesses(groups, loose):
@@ -121,99 +207,6 @@ def counted(source, count, width=32):
     values = integers(source, width)
     check(len(values) == count, "a column has another number of values")
     return values
-
-
-class Columns:
-    """The columns of a site, from which groups of pieces are made."""
-
-    def __init__(self, source, number, count, found, times):
-        at, groups, loose = (counted(source, count) for _ in range(3))
-        check(all(one or other for one, other in zip(groups, loose)), "a piece has nothing of a site")
-        self.least, self.shift, self.base_by, self.step_by = counted(source, 4, 64)
-        check(self.shift <= 63 and self.base_by <= 4 and self.step_by <= 3, "bases or steps are told in no known way")
-        masks, missing, affine, steps_of_time = (counted(source, sum(groups)) for _ in range(4))
-        check(all(one <= 1 for one in affine), "a group is neither affine nor generic")
-        spreads, owners = iter(counted(source, sum(affine))), counted(source, sum(loose))
-        check(all(owner < 64 for owner in owners), "a loose run is of no lane")
-        heads, mask, spread = [], WORD - 1, 0
-        for change, lacks, is_affine in zip(masks, missing, affine):
-            mask ^= change
-            check(mask and not lacks & ~mask and (not is_affine or lacks in (0, mask)), "a group has no lanes, or lacks others")
-            if is_affine:
-                spread = signed(spread + unzigzag(next(spreads)))
-            heads.append(Group(mask, None, spread if is_affine else None, lacks, {}))
-            if is_affine:
-                low, high = lanes(mask)[0], lanes(mask)[-1]
-                check(high == low and spread == 0 or high > low and all(spread * (lane - low) % (high - low) == 0 for lane in lanes(mask)), "bases are on no line")
-        runs = sum(self.runs_of(group) for group in heads) + len(owners)
-        self.entries = len(heads) + runs
-        counts = counted(source, runs)
-        check(all(count < MAX_COUNT for count in counts), "a run has too many accesses")
-        self.steps = iter(counted(source, sum(count > 0 for count in counts), 64))
-        self.counts, self.bases = iter(counts), iter(counted(source, runs, 64))
-        self.before, self.step = NOTHING, 0
-        heads, steps_of_time, owners = iter(heads), iter(steps_of_time), iter(owners)
-        piece, warp_time = 0, 0
-        for more, in_groups, in_loose in zip(at, groups, loose):
-            piece += more
-            check(piece < len(found), "a site is in a piece that is not there")
-            self.lanes, here, time = {}, [], times.get(piece, warp_time)
-            for index in range(in_groups):
-                group = next(heads)
-                group.time = time = (time + unzigzag(next(steps_of_time))) % WORD
-                if index == 0:
-                    warp_time = times[piece] = time
-                self.take_group(group)
-                here.append(group)
-            found[piece].sites[number] = (here, [self.take_loose(next(owners)) for _ in range(in_loose)])
-            piece += 1
-
-    @staticmethod
-    def runs_of(group):
-        known = len(lanes(group.mask & ~group.missing))
-        return min(known, 1) if group.spread is not None else known
-
-    def take_group(self, group):
-        known = lanes(group.mask & ~group.missing)
-        if group.spread is None:
-            group.runs = {lane: self.take(lane) for lane in known}
-        elif known:
-            group.runs = {known[0]: self.take(known[0])}
-            for lane, run in group.lane_runs().items():
-                self.lanes[lane] = self.units(run)
-
-    def take_loose(self, owner):
-        return Loose(owner, self.take(owner if owner < 32 else None))
-
-    def units(self, run):
-        return Run((run.base - self.least) % LONG >> self.shift, run.step >> self.shift, run.count)
-
-    def take(self, lane):
-        """The next run of the column, which is a lane's."""
-        count, told = next(self.counts) + 1, next(self.bases)
-        known = self.lanes.get(lane)
-        by = self.base_by
-        if by == 0:
-            base = told
-        elif by == 4:
-            base = told ^ (self.before.base if known is None else nth(known, known.count - 1))
-        elif by == 1 and known is not None:
-            base = (nth(known, known.count) + unzigzag(told)) % LONG
-        elif by == 3:
-            base = (nth(self.before, self.before.count) + unzigzag(told)) % LONG
-        else:
-            base = (self.before.base + unzigzag(told)) % LONG
-        step = 0
-        if count > 1:
-            told = next(self.steps)
-            step = [unzigzag(told), told - base, self.step + unzigzag(told), (told ^ base) - base][self.step_by]
-            step = self.step = signed(step, 64)
-        self.before = Run(base, step, count)
-        if lane is not None:
-            self.lanes[lane] = self.before
-        step <<= self.shift
-        check(-(1 << 31) <= step < 1 << 31, "a step has more than 32 bits")
-        return Run((self.least + (base << self.shift)) % LONG, step, count)
 
 
 def nth(run, number):
@@ -247,20 +240,27 @@ def joined(found):
             for owner, run in loose:
                 if owner < 32:
                     runs[owner].append(run)
-        groups, last = [], None
-        while any(headers.values()):
-            leaders = [leader for leader in sorted(headers) if headers[leader]]
-            origin = headers[leaders[0]][0].time if last is None else last
-            leader = min(leaders, key=lambda leader: signed(headers[leader][0].time - origin))
-            group = headers[leader].pop(0)
-            last = group.time
-            if group.spread is None:
-                known = [lane for lane in lanes(group.mask) if runs[lane]]
-                group.runs = {lane: runs[lane].pop(0) for lane in known}
-                group.missing = group.mask & ~sum(1 << lane for lane in known)
-            groups.append(group)
-        result[number] = (groups, [Loose(lane, run) for lane in range(32) for run in runs[lane]] + unknown)
+        result[number] = in_order(headers, runs, unknown)
     return result
+
+
+def in_order(headers, runs, unknown):
+    """Groups in the order of their times, each with its runs, and the runs that are left."""
+    groups, last = [], None
+    while any(headers.values()):
+        leaders = [leader for leader in sorted(headers) if headers[leader]]
+        origin = headers[leaders[0]][0].time if last is None else last
+        leader = min(leaders, key=lambda leader: signed(headers[leader][0].time - origin))
+        group = headers[leader].pop(0)
+        last = group.time
+        if group.spread is None:
+            known = [lane for lane in lanes(group.mask) if runs[lane]]
+            group.runs = {lane: runs[lane].pop(0) for lane in known}
+            group.missing = group.mask & ~sum(1 << lane for lane in known)
+        elif not group.runs:
+            group.missing = group.mask
+        groups.append(group)
+    return groups, [Loose(lane, run) for lane in range(32) for run in runs[lane]] + unknown
 
 
 class Warp:

@@ -9,7 +9,7 @@ MAX_BODY = 32 << 20
 MAX_PLAIN = 16 << 20
 MAX_PAYLOAD = (1 << 20) - 32
 # Supported sections, with their latest supported versions.
-KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"STCK": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 1, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
+KNOWN = {b"META": 1, b"ORIG": 1, b"MORE": 1, b"TEXT": 1, b"CODE": 1, b"WAIT": 1, b"LABL": 1, b"STCK": 1, b"UNTR": 1, b"LNCH": 2, b"FRAM": 2, b"TIME": 2, b"ACCT": 1, b"SPAN": 2, b"SITE": 1, b"DATA": 2, b"DACC": 1, b"BUFS": 1, b"ENDS": 1, b"HOST": 1, b"INDX": 1, b"TAIL": 1}
 
 Section = namedtuple("Section", "at tag version length checksum body_at end")
 Entry = namedtuple("Entry", "at length kind launch track first last chunks events")
@@ -39,7 +39,7 @@ def header(data, at):
 
 
 def is_known(section):
-    return 1 <= section.version <= KNOWN.get(section.tag, 0)
+    return (1 <= section.version <= KNOWN.get(section.tag, 0)) and not (section.tag == b"DATA" and section.version == 1)
 
 
 def body(data, section):

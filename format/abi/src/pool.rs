@@ -2,6 +2,7 @@
 //! Addresses are device addresses; on the simulator, host addresses.
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
+use warptrace_format::data::tile::DEVICE_TILE_ENTRIES;
 
 /// Parameters of merging and encoding, passed by value. Size 64 bytes, alignment 8. Log memory holds logs up
 /// to [`merged_from`](Self::merged_from) and merged runs from there.
@@ -52,7 +53,8 @@ impl PoolDescriptor {
     /// Returns the number of entries of addresses and values in a chunk.
     #[inline(always)]
     pub const fn data_entries(&self) -> u32 {
-        self.chunk_bytes.saturating_sub(CHUNK_HEADER_BYTES) / crate::log::ENTRY_BYTES
+        let entries = self.chunk_bytes.saturating_sub(CHUNK_HEADER_BYTES) / crate::log::ENTRY_BYTES;
+        if entries < DEVICE_TILE_ENTRIES { entries } else { DEVICE_TILE_ENTRIES }
     }
 
     /// Returns the bytes for the start time of each run in chunks of a track.

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 
 use warptrace_format::data::MAX_SITE;
 use warptrace_format::data::native::WarpRecorder;
+use warptrace_format::data::tile::MAX_TILE_ENTRIES;
 use warptrace_format::file::Compression;
-use warptrace_format::file::data::{DataChunk, Piece, encode_data};
+use warptrace_format::file::data::{DataChunk, Tile, cut_into_tiles, encode_data};
 
 const ARRAYS: u64 = 0x7f00_0000_0000;
 const CHUNK_BYTES: usize = 16_384;
@@ -248,18 +249,11 @@ fn measure(Program { name, recorded, warps }: &Program) {
         })
         .collect();
     let entries: usize = streams.iter().map(Vec::len).sum();
-    let pieces = Piece::of_chunks(&chunks);
+    let tiles: Vec<Tile<'_>> = cut_into_tiles(&chunks).map(Tile::encode).collect();
     let section = |compression| {
-        // Cut like the writer: at the end of a warp, after 2^17 entries.
-        let (mut bytes, mut from, mut held) = (0, 0, 0);
-        for (at, piece) in pieces.iter().enumerate() {
-            held += piece.groups.sites.iter().map(|site| site.entries()).sum::<usize>();
-            if held >= 1 << 17 || at + 1 == pieces.len() {
-                bytes += encode_data(0, &pieces[from..=at], compression).expect("it fits").0.len();
-                (from, held) = (at + 1, 0);
-            }
-        }
-        bytes
+        // Cut like the writer, after 2^17 entries.
+        let sections = tiles.chunks((1 << 17) / MAX_TILE_ENTRIES as usize);
+        sections.map(|tiles| encode_data(0, tiles, compression).expect("it fits").0.len()).sum::<usize>()
     };
     let zstd = |level| zstd::bulk::compress(&raw, level).expect("zstd works").len();
     let bits = |bytes: usize| {

@@ -9,7 +9,8 @@
 //!     16     4  launch    number of the launch, as the host set it in the descriptor
 //!     20     4  track     0 is the trace; 1 its raw twin, or addresses and values
 //!     24     4  runs      runs whose times are in the payload; 0 without times
-//!     28     4  padding   bytes between the encoded events and the times
+//!     28     4  padding   bytes between the encoded events and the times; on the track of addresses and
+//!                         values the number of the stream, counted over all launches
 //!     32     …  payload
 //! ```
 //!
@@ -52,7 +53,7 @@ pub struct ChunkHeader {
     pub track: u32,
     /// Runs whose times are in the payload.
     pub runs: u32,
-    /// Bytes between the encoded events and the times.
+    /// Bytes between the encoded events and the times. On the track of addresses and values: the stream.
     pub padding: u32,
 }
 

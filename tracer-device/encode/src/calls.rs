@@ -15,6 +15,7 @@ use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
 use crate::merge::{MAX_WARPS, merge_streams};
+use crate::pack::{self, PackJob, pack_data, place_chunks};
 
 /// Maximum threads per block of [`merge_call`]: four warps, one stream per warp.
 pub const MERGE_THREADS: u32 = 32 * MAX_WARPS;
@@ -27,6 +28,24 @@ pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
 
 /// Threads per block of [`link_call`] and [`flatten_call`].
 pub const FLATTEN_THREADS: u32 = 128;
+
+/// Maximum threads per block of [`pack_call`].
+pub const PACK_THREADS: u32 = 32 * pack::MAX_WARPS;
+
+/// Returns the kernel that finds the first chunk of each stream. It runs before [`pack_call`]. Launch it as a
+/// grid of any size.
+pub fn place_call(job: &PackJob) -> KernelCall {
+    let (bytes, job) = (bytes_of(job), *job);
+    KernelCall::new("warptrace_place_chunks", vec![bytes], move || place_chunks(&job))
+}
+
+/// Returns the kernel that packs chunks of addresses and values into tiles
+/// ([`tile`](warptrace_format::data::tile)). Launch it with a block for each [`PackJob::each`] chunks and
+/// streams, of whole warps, up to [`PACK_THREADS`].
+pub fn pack_call(job: &PackJob) -> KernelCall {
+    let (bytes, job) = (bytes_of(job), *job);
+    KernelCall::new("warptrace_pack_data", vec![bytes], move || pack_data(&job))
+}
 
 /// Returns the kernel that links the segments of a round's lanes. Launch it as a grid of any size.
 pub fn link_call(job: &FlattenJob) -> KernelCall {
@@ -135,6 +154,8 @@ unsafe trait Argument: Copy {}
 unsafe impl Argument for PoolDescriptor {}
 // SAFETY: an assertion next to the type's declaration checks its size.
 unsafe impl Argument for FlattenJob {}
+// SAFETY: an assertion next to the type's declaration checks its size.
+unsafe impl Argument for PackJob {}
 
 fn bytes_of<T: Argument>(argument: &T) -> Vec<u8> {
     let bytes = std::ptr::from_ref(argument).cast::<u8>();

@@ -16,6 +16,7 @@ use crate::flatten::{FlattenJob, flatten_warps, link_segments};
 use crate::launches::Launches;
 use crate::memory::SharedMemory;
 use crate::merge::merge_streams;
+use crate::pack::{PackJob, pack_data, place_chunks};
 
 core::arch::global_asm!(".extern .shared .align 16 .b8 warptrace_dynamic[];");
 
@@ -157,4 +158,22 @@ pub unsafe extern "ptx-kernel" fn warptrace_link_segments(job: FlattenJob) {
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn warptrace_flatten_warps(job: FlattenJob) {
     flatten_warps(&job);
+}
+
+/// Finds the first chunk of each stream, before [`warptrace_pack_data`]. The grid has any size along x.
+///
+/// # Safety
+/// As for [`warptrace_link_segments`].
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_place_chunks(job: PackJob) {
+    place_chunks(&job);
+}
+
+/// Packs chunks of the data track into tiles. The grid has any size along x, in blocks of up to 8 whole warps.
+///
+/// # Safety
+/// As for [`warptrace_link_segments`].
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_pack_data(job: PackJob) {
+    pack_data(&job);
 }

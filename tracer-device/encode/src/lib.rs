@@ -11,6 +11,7 @@
 //! 2. *Encoding* (`encode`): fills those chunks. With `predict`, half a warp encodes a stretch cooperatively,
 //!    unless an event of the stretch repeats too often for that. Otherwise, one thread encodes a stretch
 //!    serially.
+//! 3. *Packing* (`pack`): turns the chunks of addresses and values into tiles, when the host collects them.
 //!
 //! With streamed logs (`warptrace_abi::stream`), warps that have left their kernel can go through steps 1 and
 //! 2 while other warps still run, after `flatten` has gathered their logs. On a GPU, the steps are kernels of
@@ -57,13 +58,16 @@ mod merge;
 mod merged;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod native;
+mod pack;
 mod warp;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use calls::{
-    CLASSES_THREADS, FLATTEN_THREADS, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS, encode_predict_call,
-    encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
+    CLASSES_THREADS, FLATTEN_THREADS, MERGE_THREADS, PACK_THREADS, PREDICT_LANES, PREDICT_THREADS,
+    encode_predict_call, encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
+    pack_call, place_call,
 };
 pub use codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 pub use encode::serial_shared_bytes;
 pub use flatten::{FLATTENED, FlattenJob, HAS_LOST, JOB_WORDS, NO_ROOM, PENDING};
+pub use pack::PackJob;

@@ -204,9 +204,10 @@ pub enum EncodeJob<'a> {
         /// Writable device memory, as large as the launches.
         table: Allocation,
     },
-    /// Appends the used chunks to `to`, in any order and packed as module `packed` describes. Examines at
-    /// least the first of `count` chunks, and all of them unless they hold too much data. Copies little more
-    /// than the used bytes, and never reads past a chunk, whatever its header says.
+    /// Appends the used chunks to `to`, in any order and packed as module `packed` describes. Chunks of the data
+    /// track become tiles. Examines at least the first of `count` chunks, and all of them unless they hold too
+    /// much data. Copies little more than the used bytes, and never reads past a chunk, whatever its header
+    /// says.
     Collect {
         /// Address of the first chunk, a multiple of 16. Chunks are `chunk_bytes` apart.
         first: u64,
@@ -214,7 +215,10 @@ pub enum EncodeJob<'a> {
         chunk_bytes: u32,
         /// Number of chunks, all inside one allocation.
         count: u32,
-        /// Writable device memory of at least a chunk and 256 bytes.
+        /// The track of addresses and values, if there is one, and the number of streams of all launches.
+        data: Option<(u32, u32)>,
+        /// Writable device memory of at least a packed chunk (`packed::most_bytes`), 256 bytes, and with `data`
+        /// 4 bytes for each stream.
         scratch: Allocation,
         /// The output.
         to: &'a mut Vec<u8>,

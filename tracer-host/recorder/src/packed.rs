@@ -7,11 +7,15 @@
 //!   32 bytes
 //! ```
 //!
-//! Unused chunks are left out. The padding is whatever followed the payload in the pool.
+//! Unused chunks are left out. The padding is whatever followed the payload in the pool. Chunks of the data
+//! track become tiles ([`warptrace_format::data::tile`]), which may be longer than chunks of the pool.
 
 use std::ops::Range;
 
 use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader};
+use warptrace_format::data::ENTRY_BYTES;
+use warptrace_format::data::tile::MAX_TILE_BYTES;
+use warptrace_format::file::data::{DataChunk, Tile, cut_into_tiles};
 
 /// Alignment of packed chunks in bytes, so that a GPU can copy 16 bytes at a time.
 const ALIGN: usize = 16;
@@ -21,6 +25,18 @@ const PIECES: usize = 64;
 const LEAST_PIECE_BYTES: usize = 32 << 10;
 /// Offset of the payload length in a header.
 const LENGTH_AT: usize = 12;
+
+/// Maximum bytes of an entry in a tile, and of everything but entries in a tile with one chunk.
+const TILE_ENTRY_BYTES: u64 = 22;
+const TILE_COLUMNS_BYTES: u64 = 320;
+/// Size of the longest tile, its header included.
+pub(crate) const MAX_TILE: usize = HEADER + MAX_TILE_BYTES as usize;
+
+/// Returns the maximum bytes that a chunk of `chunk_bytes` bytes takes after packing, also as a tile.
+pub(crate) fn most_bytes(chunk_bytes: u32) -> u32 {
+    let alone = u64::from(chunk_bytes) * TILE_ENTRY_BYTES / ENTRY_BYTES as u64 + TILE_COLUMNS_BYTES;
+    chunk_bytes.max(alone.min(MAX_TILE as u64) as u32)
+}
 
 /// Returns the packed bytes of a used chunk. Clamps the header's length to the chunk.
 fn size(header: &ChunkHeader, chunk_bytes: usize) -> usize {
@@ -33,6 +49,37 @@ pub(crate) fn push(to: &mut Vec<u8>, chunk: &[u8]) {
         && (header.length, header.events) != (0, 0)
     {
         to.extend_from_slice(&chunk[..size(&header, chunk.len()).min(chunk.len())]);
+    }
+}
+
+/// Returns the header and the entries of a used chunk of the data track; `None` for other chunks. `data_track`
+/// is 0 without such a track.
+pub(crate) fn of_data(chunk: &[u8], data_track: u32) -> Option<(ChunkHeader, &[u8])> {
+    let header = ChunkHeader::read(chunk)?;
+    let length = (header.length as usize).min(chunk.len() - HEADER);
+    let is_data = data_track != 0 && header.track == data_track && length != 0;
+    is_data.then(|| (header, &chunk[HEADER..HEADER + length]))
+}
+
+/// Appends chunks of the data track, each with its header, as tiles.
+pub(crate) fn push_tiles<'c>(to: &mut Vec<u8>, mut chunks: Vec<(ChunkHeader, &'c [u8])>) {
+    chunks.sort_by_key(|(header, _)| (header.launch, header.warp, header.sequence));
+    for chunks in chunks.chunk_by(|(a, _), (b, _)| a.launch == b.launch) {
+        let ChunkHeader { launch, track, .. } = chunks[0].0;
+        let data = |(ChunkHeader { warp, sequence, .. }, entries): &(ChunkHeader, &'c [u8])| DataChunk {
+            warp: *warp,
+            sequence: *sequence,
+            entries,
+        };
+        for chunks in cut_into_tiles(&chunks.iter().map(data).collect::<Vec<_>>()) {
+            let (tile, mut payload) = (Tile::encode(chunks), Vec::new());
+            tile.write(&mut payload);
+            let words =
+                [chunks.len() as u32, 0, tile.accesses as u32, payload.len() as u32, launch, track, 0, 0];
+            to.extend(words.into_iter().flat_map(u32::to_le_bytes));
+            to.extend_from_slice(&payload);
+            to.resize(to.len().next_multiple_of(ALIGN), 0);
+        }
     }
 }
 

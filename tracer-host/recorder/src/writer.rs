@@ -31,6 +31,7 @@ use std::io::Write;
 
 use warptrace_format::account::WarpAccount;
 pub use warptrace_format::file::data::DataChunk;
+pub(crate) use warptrace_format::file::data::Tile;
 use warptrace_format::file::limits::{MAX_FRAME_BYTES, MAX_INDEX_ENTRIES, MAX_INDEXED_SECTIONS};
 use warptrace_format::file::{
     AccountRun, EncodedFrame, IndexEntry, SectionKind, TRAILER_BYTES, Trailer, WrittenLabels, WrittenStacks,

@@ -173,8 +173,8 @@ mod full {
         let traces = [
             record(&folder, "whole.wtrc", usize::MAX),
             record_with(&folder, "derived.wtrc", usize::MAX, derived),
-            golden("decoder/decode/tests/golden/accesses-v1.wtrc"),
-            golden("fuzz/corpus/data/accesses-v1.wtrc"),
+            golden("decoder/decode/tests/golden/accesses-v2.wtrc"),
+            golden("fuzz/corpus/data/accesses-v2.wtrc"),
         ];
         for (number, trace) in traces.iter().enumerate() {
             let Some(found) = read(&export(&folder, trace, &number.to_string())) else { return };

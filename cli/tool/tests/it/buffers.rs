@@ -269,7 +269,7 @@ fn check_damaged(step: usize) {
 
 #[test]
 fn the_seed_of_damaged_traces_is_written_as_before() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/data/buffers-v1.wtrc");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/data/buffers-v2.wtrc");
     let written = whole();
     if std::env::var_os("WARPTRACE_OVERWRITE_GOLDEN").is_some_and(|value| value == "1") {
         fs::write(&path, &written).unwrap();

@@ -134,7 +134,7 @@ fn every_command_says_which_times_are_missing() {
 #[test]
 fn accounts_of_accesses_that_stand_twice_are_reported() {
     let folder = Folder::new();
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden/accesses-v1.wtrc");
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../decoder/decode/tests/golden/accesses-v2.wtrc");
     std::fs::copy(golden, folder.at("whole.wtrc")).unwrap();
     let twice = changed(&folder, "twice.wtrc", |all| {
         let at = tagged(all, b"DACC")[0];

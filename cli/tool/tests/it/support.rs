@@ -10,8 +10,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::data::tile::MAX_TILE_ENTRIES;
+use warptrace_format::data::{DataEntry, ENTRY_BYTES, Owner};
+use warptrace_format::file::data::{Tile, encode_data};
 use warptrace_format::file::{DeviceInfo, LaunchInfo, Metadata};
-use warptrace_host::writer::{ChunkRef, TraceWriter, WriterOptions};
+use warptrace_host::writer::{ChunkRef, Compression, DataChunk, TraceWriter, WriterOptions};
 
 /// The picture of the small trace: 32 x 32 pixels in 4 blocks of 8 warps.
 pub(crate) const SMALL: [&str; 4] = ["--width", "32", "--depth", "20"];
@@ -204,4 +207,21 @@ fn python_with(imports: &str) -> Option<std::process::Command> {
         return None;
     }
     Some(python())
+}
+
+/// A section with groups of 32 lanes at site 1, each with 1,023 accesses of every lane: spread, base and step.
+pub(crate) fn steady_groups(
+    launch: u32,
+    warp: u32,
+    groups: impl Iterator<Item = (i32, u64, i32)>,
+) -> Vec<u8> {
+    let entries = (0..).zip(groups).flat_map(|(time, (spread, base, step))| {
+        let header = DataEntry::Header { mask: u32::MAX, site: 1, time, spread: Some(spread) };
+        [header, DataEntry::Values { site: 1, of: Owner::Group(32), count: 1023, base, step }]
+    });
+    let bytes: Vec<u8> =
+        entries.flat_map(|entry| entry.to_words().into_iter().flat_map(u32::to_le_bytes)).collect();
+    let chunks = (0..).zip(bytes.chunks(ENTRY_BYTES * MAX_TILE_ENTRIES as usize));
+    let tiles = chunks.map(|(sequence, entries)| Tile::encode(&[DataChunk { warp, sequence, entries }]));
+    encode_data(launch, &tiles.collect::<Vec<_>>(), Compression::default()).unwrap().0
 }

@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::data::LaneRun;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::data::{Group, Piece, PieceGroups, SiteGroups, encode_data};
 use warptrace_format::file::{
     BufferInfo, BufferKind, Buffers, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, SiteKind,
     SiteSpace, encode_preamble, encode_section, encode_sites,
 };
 use warptrace_host::HostMessage;
-use warptrace_host::writer::{Compression, DataChunk, TraceWriter, WriterOptions};
+use warptrace_host::writer::{DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, json, printed, text};
+use crate::support::{Folder, json, printed, steady_groups, text};
 
 const OLD: u64 = 0x10000;
 const LATER: u64 = 0x20000;
@@ -135,14 +133,9 @@ fn of_too_many_places_reads_are_not_known_and_the_first_lines_say_so() {
         bytes.extend(LaunchInfo::new(launch, 0, [2, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
         // Words of a warp are never contiguous. In the second launch there are too many of them.
         let groups = if launch == 0 { 1 } else { 33 };
-        let group = |time| Group { mask: u32::MAX, time, spread: Some(31 << 20), missing: 0 };
-        let run = |number: u32| LaneRun { base: u64::from(number) << 32, step: 512, count: 1023 };
-        let (runs, all) = ((0..groups).map(run).collect(), (0..groups).map(group).collect());
-        let site = SiteGroups { site: 1, groups: all, runs, loose: Vec::new() };
+        let run = |number: u32| (31 << 20, u64::from(number) << 32, 512);
         for warp in 0..2 {
-            let groups = PieceGroups { sites: vec![site.clone()], ..PieceGroups::default() };
-            let piece = Piece { warp, sequence: 0, chunks: 1, groups };
-            bytes.extend(encode_data(launch, &[piece], Compression::default()).unwrap().0);
+            bytes.extend(steady_groups(launch, warp, (0..groups).map(run)));
         }
     }
     let path = keep(&folder, &bytes);

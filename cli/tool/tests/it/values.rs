@@ -6,17 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
-use warptrace_format::data::LaneRun;
 use warptrace_format::data::native::WarpRecorder;
-use warptrace_format::file::data::{Group, Piece, PieceGroups, SiteGroups, encode_data};
 use warptrace_format::file::{
-    Compression, DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, ValueType, encode_preamble,
-    encode_section, encode_sites,
+    DeviceInfo, LaunchInfo, Metadata, SectionKind, SiteInfo, ValueType, encode_preamble, encode_section,
+    encode_sites,
 };
 use warptrace_host::HostMessage;
 use warptrace_host::writer::{ChunkRef, DataChunk, TraceWriter, WriterOptions};
 
-use crate::support::{Folder, account, json, printed, run, text};
+use crate::support::{Folder, account, json, printed, run, steady_groups, text};
 use crate::work::limited;
 
 const TURNS: u64 = 64;
@@ -191,18 +189,9 @@ fn stepping(path: &Path, groups: u32) {
     let site = SiteInfo::of_value(1, ValueType::F32, "rising").at(0, "k.cu", 3);
     bytes.extend(encode_sites(&[site]).unwrap());
     bytes.extend(LaunchInfo::new(0, 0, [2, 1, 1], [32, 1, 1], 0).unwrap().encode_section());
-    let group = |time| Group { mask: u32::MAX, time, spread: Some(31 << 10), missing: 0 };
-    let run = |number: u32| LaneRun { base: u64::from(number) << 15, step: 1, count: 1023 };
-    let site = SiteGroups {
-        site: 1,
-        groups: (0..groups).map(group).collect(),
-        runs: (0..groups).map(run).collect(),
-        loose: Vec::new(),
-    };
     for warp in 0..2 {
-        let groups = PieceGroups { sites: vec![site.clone()], ..PieceGroups::default() };
-        let piece = Piece { warp, sequence: 0, chunks: 1, groups };
-        bytes.extend(encode_data(0, &[piece], Compression::default()).unwrap().0);
+        let run = |number: u32| (31 << 10, u64::from(number) << 15, 1);
+        bytes.extend(steady_groups(0, warp, (0..groups).map(run)));
     }
     fs::write(path, bytes).unwrap();
 }

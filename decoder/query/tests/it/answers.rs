@@ -221,7 +221,7 @@ fn traces_are_told_from_each_other_and_joined() {
 
 #[test]
 fn sectors_by_sql_are_those_of_the_analysis() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decode/tests/golden/accesses-v1.wtrc");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../decode/tests/golden/accesses-v2.wtrc");
     let open = || TraceFile::open(&golden).unwrap();
     let expected = warptrace_analysis::accesses(&open(), &Selection::default()).unwrap();
     let database = Database::new(vec![("a".to_owned(), open())], MEMORY).unwrap();

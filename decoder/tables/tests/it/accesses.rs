@@ -18,7 +18,7 @@ use warptrace_tables::{AccessBatch, AccessTable, BATCH, FigureTable, TraceFigure
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 fn traces() -> Vec<TraceFile> {
-    let files = ["decoder/decode/tests/golden/accesses-v1.wtrc", "fuzz/corpus/data/accesses-v1.wtrc"];
+    let files = ["decoder/decode/tests/golden/accesses-v2.wtrc", "fuzz/corpus/data/accesses-v2.wtrc"];
     let files = files.map(|file| TraceFile::open(Path::new(ROOT).join(file)).unwrap());
     assert!(files.iter().all(TraceFile::has_accesses));
     files.into()

@@ -13,6 +13,7 @@
 #[cfg(feature = "std")]
 pub mod native;
 mod site;
+pub mod tile;
 
 pub use self::site::{Derived, SiteKind, SiteSpace, ValueType};
 

@@ -173,6 +173,11 @@ impl Columns<'_> {
         warptrace_columns::decode(&mut self.source).map_err(described)
     }
 
+    /// Takes bytes between columns.
+    pub(super) fn bytes(&mut self, name: &'static str, length: usize) -> Result<&[u8], FormatError> {
+        self.source.take(name, length).map_err(|error| self.contents.wrong(error.to_string()))
+    }
+
     /// Checks that no bytes follow the last column.
     pub(super) fn end(self) -> Result<(), FormatError> {
         match self.source.rest().len() {

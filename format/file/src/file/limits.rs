@@ -59,8 +59,8 @@ pub const MAX_ZSTD_WINDOW: u64 = 1 << 27;
 pub const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Maximum number of warps in an accounting section.
 pub const MAX_ACCOUNTS: u32 = 65_536;
-/// Maximum number of pieces of streams in a section of addresses and values.
-pub const MAX_PIECES: u32 = 65_536;
+/// Maximum number of chunks in a section of addresses and values.
+pub const MAX_DATA_CHUNKS: u32 = 65_536;
 /// Maximum number of headers and runs in such a section.
 pub const MAX_DATA_ENTRIES: u32 = 1 << 19;
 /// Maximum number of launches in a section of the host's times.

@@ -12,6 +12,7 @@
 
 use std::fmt;
 
+use super::data::TILES_VERSION;
 use super::error::FormatError;
 use super::fields::{Fields, push_crc};
 use super::frame::RUNS_VERSION;
@@ -109,7 +110,7 @@ section_kinds! {
     /// Sites with recorded addresses or values.
     Sites = "SITE", [1], FLAG_OPTIONAL;
     /// Addresses and values.
-    Data = "DATA", [1], FLAG_OPTIONAL;
+    Data = "DATA", [TILES_VERSION], FLAG_OPTIONAL;
     /// Access counts of warps.
     DataAccounts = "DACC", [1], FLAG_OPTIONAL;
     /// Memory that kernels can access.
@@ -142,6 +143,7 @@ impl SectionKind {
     pub const fn version(self) -> u16 {
         match self {
             Self::Times | Self::Spans => TIED_VERSION,
+            Self::Data => TILES_VERSION,
             _ => 1,
         }
     }
@@ -318,7 +320,7 @@ mod tests {
                 (*b"ACCT", 1, one),
                 (*b"SPAN", 2, two),
                 (*b"SITE", 1, one),
-                (*b"DATA", 1, one),
+                (*b"DATA", 2, &[2]),
                 (*b"DACC", 1, one),
                 (*b"BUFS", 1, one),
                 (*b"ENDS", 1, one),

@@ -105,7 +105,8 @@ pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
     }
     // Makes the entries of other lanes visible.
     warp::sync_warp();
-    let launch = Launches { table, count }.get(stream.launch).launch;
+    let of = Launches { table, count }.get(stream.launch);
+    let (launch, number) = (of.launch, of.first_stream + stream.track * of.warps + stream.warp);
     let (mut recorded, mut chunk) = (0_u64, 0);
     while chunk < pieces.count {
         let here = (pieces.total - pieces.done - chunk * pieces.each).min(pieces.each);
@@ -118,7 +119,7 @@ pub(super) fn copy_data(table: u64, count: u32, first: Cursor) {
         let in_chunk = sum(own);
         if lane == 0 {
             memory.set128(0, [stream.warp, stream.sequence + chunk, in_chunk, here * RUN_BYTES]);
-            memory.set128(16, [launch, stream.track, 0, 0]);
+            memory.set128(16, [launch, stream.track, 0, number]);
         }
         recorded += u64::from(in_chunk);
         chunk += 1;

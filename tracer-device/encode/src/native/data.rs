@@ -12,7 +12,8 @@ use crate::lane_log::{LaneLog, StreamLogs};
 /// Copies the entries of a stream that are not in chunks yet, as long as the pool has chunks.
 pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>) {
     let launch = memory.launch(name);
-    let stream = StreamLogs::new(launch, name.track * launch.warps + name.warp, name.warp);
+    let in_launch = name.track * launch.warps + name.warp;
+    let stream = StreamLogs::new(launch, in_launch, name.warp);
     let logs = memory.logs();
     let lanes: Vec<LaneLog> = (0..LANES).map(|lane| LaneLog::read(logs, stream, lane)).collect();
     let mut entries: Vec<Words> = Vec::new();
@@ -37,10 +38,11 @@ pub(super) fn copy(memory: &DeviceMemory<'_>, Owned { name, account }: Owned<'_>
     let done = each.saturating_mul(account.chunks as usize).min(entries.len());
     for piece in entries[done..].chunks(each) {
         let Some(chunk) = memory.claim_chunk() else { return chunks::count_waiting(&memory.pool) };
+        let number = launch.first_stream + in_launch;
         let recorded = piece.iter().map(|words| accesses(words[1])).sum();
         let (header, payload) = chunk.split_at_mut(CHUNK_HEADER_BYTES as usize);
         let bytes = size_of_val(piece) as u32;
-        let words = [name.warp, account.chunks, recorded, bytes, launch.launch, name.track, 0, 0];
+        let words = [name.warp, account.chunks, recorded, bytes, launch.launch, name.track, 0, number];
         write_words(header, &words);
         write_words(payload, piece.as_flattened());
         account.chunks += 1;

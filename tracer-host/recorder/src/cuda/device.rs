@@ -272,15 +272,18 @@ impl Device for CudaDevice {
                 check_codec(codec)?;
                 encoding::encode(self, codec, pool, launches, table)
             }
-            EncodeJob::Collect { first, chunk_bytes, count, scratch, to } => {
+            EncodeJob::Collect { first, chunk_bytes, count, data, scratch, to } => {
                 self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
                 self.check_inside(scratch.address, scratch.bytes)?;
                 let gather = match &mut self.gather {
                     Some(gather) => gather,
                     None => self.gather.insert(Gather::new(&self.waits)?),
                 };
+                let packing = data.zip(self.encoding.as_ref());
+                let packing = packing.map(|(data, encoding)| encoding.packing(data, self.multiprocessors));
                 let chunks = (first, chunk_bytes, count);
-                let collected = gather.collect(&mut self.staging, chunks, scratch, self.stream, to)?;
+                let (staging, packing) = (&mut self.staging, packing.as_ref());
+                let collected = gather.collect(staging, chunks, packing, scratch, self.stream, to)?;
                 Ok(Encoded { collected, ..Encoded::default() })
             }
         }

@@ -15,6 +15,7 @@ use warptrace_encode::{
 use warptrace_format::codec::CodecSpec;
 
 use super::driver::Called;
+use super::gather::Packing;
 use super::launch::{Launched, pointers};
 use super::{CudaDevice, code, driver};
 use crate::{Allocation, Blocks, Device, DeviceError, Encoded, LaunchShape};
@@ -27,6 +28,8 @@ const CUBINS: &[(u32, &[u8])] = include!(concat!(env!("OUT_DIR"), "/encode.cubin
 /// Minimum and maximum threads of a block that encodes serially.
 const MIN_SERIAL_THREADS: u32 = 4;
 const MAX_SERIAL_THREADS: u32 = 32;
+/// Blocks of a multiprocessor that pack tiles at the same time, by their shared memory.
+const PACK_BLOCKS: u32 = 4;
 /// Maximum resident blocks of a multiprocessor.
 const MAX_BLOCKS: u32 = 32;
 
@@ -44,7 +47,7 @@ pub(super) struct Encoding {
     functions: HashMap<&'static str, sys::CUfunction>,
 }
 
-const KERNELS: [&str; 8] = [
+const KERNELS: [&str; 10] = [
     "warptrace_find_classes",
     "warptrace_link_segments",
     "warptrace_flatten_warps",
@@ -53,6 +56,8 @@ const KERNELS: [&str; 8] = [
     "warptrace_encode_raw_serial",
     "warptrace_encode_ecl_serial",
     "warptrace_encode_predict_serial",
+    "warptrace_place_chunks",
+    "warptrace_pack_data",
 ];
 
 impl Encoding {
@@ -73,6 +78,12 @@ impl Encoding {
             functions.insert(kernel, code::function(module, kernel)?);
         }
         Ok(Self { module, functions })
+    }
+
+    /// Returns how the chunks of a data track are packed on a device with this many multiprocessors.
+    pub(super) fn packing(&self, (track, streams): (u32, u32), multiprocessors: u32) -> Packing {
+        let functions = [self.functions["warptrace_place_chunks"], self.functions["warptrace_pack_data"]];
+        Packing { functions, track, streams, blocks: PACK_BLOCKS * multiprocessors }
     }
 
     /// # Safety

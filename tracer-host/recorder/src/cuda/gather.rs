@@ -8,24 +8,31 @@
 use std::ffi::c_void;
 
 use cudarc::driver::{result, sys};
+use warptrace_encode::{PACK_THREADS, PackJob, pack_call, place_call};
 use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::data::tile::MAX_TILE_CHUNKS;
 
 use super::driver::{Called, PtxKernel, Waits};
+use super::launch::pointers;
 use super::staging::{self, Staging};
-use crate::{Allocation, DeviceError};
+use crate::{Allocation, DeviceError, packed};
 
 /// Planned fill of the buffer by one run of the kernel, in eighths, if chunks are as full as in the last run.
 const PLANNED_EIGHTHS: u64 = 7;
-/// Bytes before the packed chunks, for the counter of packed bytes.
+/// Bytes before the table of streams and the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
+/// Streams of whose table the packed chunks after it stay aligned.
+const TABLE_ALIGN: u64 = 4;
 /// Maximum bytes packed by one run: the counter has 32 bits.
 const MAX_BUFFER_BYTES: u64 = 1 << 31;
+/// Minimum chunks of the data track for a block of threads.
+const LEAST_PACKED: u32 = 8;
 /// Warps per block; each packs one chunk.
 const BLOCK_WARPS: u32 = 8;
 
 /// Each warp reads the header of one chunk. If the chunk was used, its leader reserves space for header and
 /// payload in the buffer, and all lanes copy, 16 bytes each at a time. The length is clamped to the chunk;
-/// the host reports invalid lengths. Chunks that do not fit are counted but not copied: the host sees this
+/// the host reports invalid lengths. Chunks of the data track are left out. Chunks that do not fit are counted but not copied: the host sees this
 /// and packs fewer chunks.
 const PTX: &str = r#"
 .version 7.0
@@ -38,7 +45,8 @@ const PTX: &str = r#"
     .param .u64 target,
     .param .u32 chunk_bytes,
     .param .u32 count,
-    .param .u32 capacity
+    .param .u32 capacity,
+    .param .u32 data_track
 )
 {
     .reg .pred %unused, %follower, %done;
@@ -64,6 +72,11 @@ const PTX: &str = r#"
     or.b32 %used, %events, %length;
     setp.eq.u32 %unused, %used, 0;
     @%unused ret;
+    ld.param.u32 %offset, [data_track];
+    ld.global.u32 %used, [%from+20];
+    setp.eq.u32 %done, %used, %offset;
+    setp.ne.and.u32 %done, %offset, 0, %done;
+    @%done ret;
 
     sub.u32 %most, %bytes, 32;
     min.u32 %length, %length, %most;
@@ -102,6 +115,16 @@ end:
 
 const _: () = assert!(CHUNK_HEADER_BYTES == 32, "the kernel's text has the header's size in it");
 
+/// How chunks of the data track become tiles.
+pub(super) struct Packing {
+    pub(super) functions: [sys::CUfunction; 2],
+    pub(super) track: u32,
+    /// Number of streams of all launches.
+    pub(super) streams: u32,
+    /// Number of blocks that occupy the device.
+    pub(super) blocks: u32,
+}
+
 pub(super) struct Gather {
     kernel: PtxKernel,
     /// Average packed bytes per chunk in the last run, or 0.
@@ -113,20 +136,24 @@ impl Gather {
         Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX, waits)?, each: 0 })
     }
 
-    /// Appends the used chunks of the first of `count` chunks at `first` to `to`; returns the number of
-    /// examined chunks. The caller has checked that chunks and `scratch` lie in allocations. Fails if
-    /// `scratch` is too small for a chunk.
+    /// Appends the used chunks of the first of `count` chunks at `first` to `to`, those of a data track as tiles;
+    /// returns the number of examined chunks. The caller has checked that chunks and `scratch` lie in
+    /// allocations. Fails if `scratch` is too small for a chunk.
     pub(super) fn collect(
         &mut self,
         staging: &mut Option<Staging>,
         (first, chunk_bytes, count): (u64, u32, u32),
+        data: Option<&Packing>,
         scratch: Allocation,
         stream: sys::CUstream,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
-        let buffer_bytes = scratch.bytes.saturating_sub(CURSOR_BYTES).min(MAX_BUFFER_BYTES);
+        let table_bytes = data.map_or(0, |data| 4 * u64::from(data.streams).next_multiple_of(TABLE_ALIGN));
+        let head_bytes = CURSOR_BYTES + table_bytes;
+        let buffer_bytes = scratch.bytes.saturating_sub(head_bytes).min(MAX_BUFFER_BYTES);
         // This number of chunks fits even if all are full.
-        let safe = (buffer_bytes / u64::from(chunk_bytes)) as u32;
+        let each = if data.is_some() { packed::most_bytes(chunk_bytes) } else { chunk_bytes };
+        let safe = (buffer_bytes / u64::from(each)) as u32;
         if safe == 0 {
             return Err(DeviceError::Unsupported {
                 problem: format!(
@@ -135,17 +162,22 @@ impl Gather {
             });
         }
         // Limit so that the counter of packed bytes does not overflow.
-        let most = count.min(u32::MAX / chunk_bytes);
+        let most = count.min(u32::MAX / each);
         let planned_bytes = buffer_bytes / 8 * PLANNED_EIGHTHS;
         loop {
             let planned =
                 planned_bytes.checked_div(self.each).map_or(most, |planned| planned.min(most.into()) as u32);
             let batch = planned.max(safe).min(most);
-            let packed = self.pack(first, chunk_bytes, batch, [scratch.address, buffer_bytes], stream)?;
+            let packed = self.pack(
+                (first, chunk_bytes, batch),
+                data,
+                [scratch.address, head_bytes, buffer_bytes],
+                stream,
+            )?;
             // Rounded up, so that the next run takes fewer chunks if these were too many.
             self.each = packed.div_ceil(u64::from(batch.max(1)));
             if packed <= buffer_bytes {
-                staging::append(staging, stream, scratch.address + CURSOR_BYTES, packed as usize, to)?;
+                staging::append(staging, stream, scratch.address + head_bytes, packed as usize, to)?;
                 return Ok(batch);
             }
         }
@@ -154,32 +186,56 @@ impl Gather {
     /// Packs chunks into a buffer; returns the bytes of all used chunks. If they exceed it, some are missing.
     fn pack(
         &mut self,
-        mut first: u64,
-        mut chunk_bytes: u32,
-        mut count: u32,
-        [buffer, bytes]: [u64; 2],
+        (mut first, mut chunk_bytes, mut count): (u64, u32, u32),
+        data: Option<&Packing>,
+        [buffer, head_bytes, bytes]: [u64; 3],
         stream: sys::CUstream,
     ) -> Result<u64, DeviceError> {
-        let (mut cursor, mut target) = (buffer, buffer + CURSOR_BYTES);
+        let (mut cursor, table, mut target) = (buffer, buffer + CURSOR_BYTES, buffer + head_bytes);
         let mut capacity = bytes as u32;
-        let mut arguments: [*mut c_void; 6] = [
+        let mut data_track = data.map_or(0, |data| data.track);
+        let mut arguments: [*mut c_void; 7] = [
             (&raw mut first).cast(),
             (&raw mut cursor).cast(),
             (&raw mut target).cast(),
             (&raw mut chunk_bytes).cast(),
             (&raw mut count).cast(),
             (&raw mut capacity).cast(),
+            (&raw mut data_track).cast(),
         ];
         let blocks = count.div_ceil(BLOCK_WARPS);
         let mut packed = [0u32];
-        // SAFETY: the caller provides the buffer. The arguments match the kernel's parameters in order and
-        // size, and the kernel writes at most `capacity` bytes.
+        // SAFETY: the caller provides the buffer. The arguments match the kernels' parameters in order and
+        // size, and the kernels write at most `capacity` bytes.
         unsafe {
             result::memset_d8_async(buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
+            if let Some(data) = data {
+                result::memset_d8_async(table, 0xff, 4 * data.streams as usize, stream)
+                    .called("cuMemsetD8Async")?;
+                let each = count.max(data.streams).div_ceil(data.blocks).clamp(LEAST_PACKED, MAX_TILE_CHUNKS);
+                let job = PackJob {
+                    chunks: first,
+                    cursor,
+                    target,
+                    table,
+                    chunk_bytes,
+                    count,
+                    each,
+                    data_track,
+                    capacity,
+                    streams: data.streams,
+                };
+                let grids = [count.div_ceil(PACK_THREADS), count.max(data.streams).div_ceil(each)];
+                for ((call, function), grid) in
+                    [place_call(&job), pack_call(&job)].iter().zip(data.functions).zip(grids)
+                {
+                    let (grid, block) = ((grid, 1, 1), (PACK_THREADS, 1, 1));
+                    result::launch_kernel(function, grid, block, 0, stream, &mut pointers(call))
+                        .called_for("cuLaunchKernel", call.name())?;
+                }
+            }
             self.kernel.run([blocks, BLOCK_WARPS * 32], stream, &mut arguments, &mut packed, buffer)?;
         }
-        let limit = u64::from(count) * u64::from(chunk_bytes);
-        debug_assert!(u64::from(packed[0]) <= limit, "{} packed bytes of {limit}", packed[0]);
-        Ok(limit.min(u64::from(packed[0])))
+        Ok(packed[0].into())
     }
 }

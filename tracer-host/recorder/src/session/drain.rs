@@ -76,7 +76,9 @@ impl LoggedLaunches<'_> {
             while first < claimed {
                 let address = pool.chunks + u64::from(first) * u64::from(pool.chunk_bytes);
                 let (chunk_bytes, count, to) = (pool.chunk_bytes, claimed - first, &mut *packed);
-                let job = EncodeJob::Collect { first: address, chunk_bytes, count, scratch, to };
+                let streams = launches.last().map_or(0, |last| last.first_stream + last.tracks * last.warps);
+                let data = (pool.data_track != 0).then_some((pool.data_track, streams));
+                let job = EncodeJob::Collect { first: address, chunk_bytes, count, data, scratch, to };
                 first += device.encode(job)?.collected;
                 // Small amounts are passed on together.
                 if (first < claimed || !is_last) && packed.len() >= BATCH_BYTES {

@@ -26,7 +26,7 @@ use warptrace_abi::pool::Claims;
 use warptrace_format::account::WarpAccount;
 
 use super::SessionError;
-use crate::{Allocation, Device, MemorySize, MemoryType};
+use crate::{Allocation, Device, MemorySize, MemoryType, packed};
 
 /// Maximum limit, so that sums do not overflow.
 const MAX_BYTES: u64 = 1 << 48;
@@ -158,7 +158,8 @@ impl Division {
 
     fn divide(limit: u64, chunk_bytes: u32, arenas: u32, shortest: FirstSegments) -> Option<Self> {
         let chunk = u64::from(chunk_bytes);
-        let scratch = (limit / SCRATCH_SHARE).clamp(chunk, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
+        let packed = packed::most_bytes(chunk_bytes).into();
+        let scratch = (limit / SCRATCH_SHARE).clamp(packed, MAX_SCRATCH_BYTES) + SCRATCH_HEAD_BYTES;
         let small = u64::from(arenas) * size_of::<Claims>() as u64 + TABLE_BYTES + scratch + LOG_ALIGNMENT;
         let mut rest = limit.checked_sub(small)?;
         let least = rest / LANES_ACCOUNT_SHARE;

@@ -19,6 +19,7 @@ use warptrace_format::span::WarpSpan;
 use self::encoding::{EncodedDrain, Encoding};
 use super::classes::Classes;
 use super::{LaunchReport, SessionError};
+use crate::packed;
 use crate::writer::TraceWriter;
 use crate::{HostMessage, threads};
 
@@ -171,8 +172,9 @@ impl<W: Write + Send + 'static> Worker<W> {
         let (empty, written) = channel();
         let _ = empty.send(Drained::ready());
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
-        let encoding =
-            Encoding { encoder: writer.encoder(), chunk_bytes: chunk_bytes as usize, tracks, data_track };
+        // Tiles may be longer than chunks.
+        let chunk_bytes = if data_track.is_some() { packed::MAX_TILE } else { 0 }.max(chunk_bytes as usize);
+        let encoding = Encoding { encoder: writer.encoder(), chunk_bytes, tracks, data_track };
         let work = Work { writer, report: LaunchReport::default() };
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { messages: Some(messages), next: 0, open: BTreeMap::new() }),

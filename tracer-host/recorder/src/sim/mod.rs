@@ -385,19 +385,24 @@ impl Device for SimDevice {
                 unsafe { native::flatten(job) };
                 return Ok(Encoded { time: started.elapsed(), ..Encoded::default() });
             }
-            EncodeJob::Collect { first, chunk_bytes, count, scratch: _, to } => {
+            EncodeJob::Collect { first, chunk_bytes, count, data: of_data, scratch: _, to } => {
                 let bytes = chunk_bytes as usize * count as usize;
                 let source = self.pointer(first, bytes)?;
                 // SAFETY: inside an allocation, which nothing writes meanwhile: no launch is running.
                 let chunks = unsafe { std::slice::from_raw_parts(source, bytes) };
-                let (mut collected, most) = (0, to.len() + COLLECTED_AT_ONCE);
+                let (mut collected, mut data, mut bytes) = (0, Vec::new(), 0);
                 for chunk in chunks.chunks_exact(chunk_bytes as usize) {
-                    packed::push(to, chunk);
+                    match packed::of_data(chunk, of_data.map_or(0, |(track, _)| track)) {
+                        Some(found) => data.push(found),
+                        None => packed::push(to, chunk),
+                    }
                     collected += 1;
-                    if to.len() >= most {
+                    bytes += chunk.len();
+                    if bytes >= COLLECTED_AT_ONCE {
                         break;
                     }
                 }
+                packed::push_tiles(to, data);
                 return Ok(Encoded { collected, ..Encoded::default() });
             }
         };

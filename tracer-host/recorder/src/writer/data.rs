@@ -6,21 +6,20 @@ use std::io::Write;
 use rayon::prelude::*;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::data::ENTRY_BYTES;
-use warptrace_format::file::data::{DataChunk, encode_chunks};
-use warptrace_format::file::limits::{MAX_DATA_ENTRIES, MAX_PIECES};
+use warptrace_format::data::tile::{MAX_TILE_ENTRIES, TileChunk};
+use warptrace_format::file::data::{DataChunk, Tile, cut_into_tiles, encode_data};
+use warptrace_format::file::limits::{MAX_DATA_CHUNKS, MAX_DATA_ENTRIES};
 use warptrace_format::file::{AccountRun, FormatError, LaunchInfo};
 
 use super::batch::{BatchChunk, Part};
 use super::error::WriteError;
 use super::{Encoder, TraceWriter, TrackEnd};
 
-/// Minimum entries of a full section, which ends after a complete warp: as many as give all cores work, within
-/// limits for the cost of columns and for readers of single warps.
+/// Minimum entries of a full section: as many as give all cores work, within limits for the cost of sections
+/// and for readers of single warps.
 const SECTIONS: usize = 32;
 const LEAST_SECTION_ENTRIES: usize = 1 << 13;
 const MOST_SECTION_ENTRIES: usize = 1 << 17;
-/// Minimum chunks that are worth a separate task.
-const CHUNKS_AT_ONCE: usize = 1 << 13;
 
 impl<W: Write + Send> TraceWriter<W> {
     /// Returns the number of the data track, with addresses and values. It follows the tracks of events.
@@ -46,7 +45,15 @@ impl<W: Write + Send> TraceWriter<W> {
         &mut self,
         launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
     ) -> Result<(), WriteError> {
-        let encoded = self.encoder.encode_data(launches, |launch| self.launches.info(launch))?;
+        let track = self.data_track();
+        let mut tiles = BTreeMap::new();
+        for (launch, mut chunks) in launches {
+            chunks.sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
+            chunks.iter().try_for_each(|chunk| check_entries(launch, track, chunk))?;
+            let of_tiles: Vec<_> = cut_into_tiles(&chunks).collect();
+            tiles.insert(launch, of_tiles.into_par_iter().map(Tile::encode).collect());
+        }
+        let encoded = self.encoder.encode_data(tiles, |launch| self.launches.info(launch))?;
         self.put_data(&encoded)
     }
 
@@ -79,32 +86,32 @@ pub(crate) struct EncodedData {
 }
 
 impl Encoder {
-    /// Encodes the chunks of launches in rayon's current pool.
+    /// Encodes the tiles of launches in rayon's current pool.
     pub(crate) fn encode_data(
         &self,
-        launches: BTreeMap<u32, Vec<DataChunk<'_>>>,
+        launches: BTreeMap<u32, Vec<Tile<'_>>>,
         info: impl Fn(u32) -> Option<LaunchInfo>,
     ) -> Result<EncodedData, WriteError> {
-        let mut launches: Vec<_> = launches.into_iter().filter(|(_, chunks)| !chunks.is_empty()).collect();
+        let mut launches: Vec<_> = launches.into_iter().filter(|(_, tiles)| !tiles.is_empty()).collect();
         let infos =
             launches.iter().map(|&(launch, _)| info(launch).ok_or(WriteError::UnknownLaunch { launch }));
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
-        let order = |(info, (launch, chunks)): (&LaunchInfo, &mut (u32, Vec<DataChunk<'_>>))| {
-            chunks.par_sort_unstable_by_key(|chunk| (chunk.warp, chunk.sequence));
-            let checked = chunks
-                .par_iter()
-                .with_min_len(CHUNKS_AT_ONCE)
-                .find_map_first(|chunk| check(info, self.tracks(), chunk).err());
-            let found = chunks.iter().map(|chunk| BatchChunk::of_warp(chunk.warp, chunk.sequence));
-            checked.map_or_else(|| Ok((*launch, found.collect())), Err)
+        let order = |(info, (launch, tiles)): (&LaunchInfo, &mut (u32, Vec<Tile<'_>>))| {
+            tiles.sort_by_key(|tile| tile.chunks.first().map(|chunk| (chunk.warp, chunk.sequence)));
+            let chunks = || tiles.iter().flat_map(|tile| &tile.chunks);
+            chunks().try_for_each(|chunk| check_warp(info, self.tracks(), chunk.warp))?;
+            let mut found: Vec<_> = chunks().map(|chunk| (chunk.warp, chunk.sequence)).collect();
+            found.sort_unstable();
+            let found = found.into_iter().map(|(warp, sequence)| BatchChunk::of_warp(warp, sequence));
+            Ok((*launch, found.collect()))
         };
-        let ordered: Result<Vec<_>, _> = infos.par_iter().zip(&mut launches).map(order).collect();
+        let ordered: Result<Vec<_>, WriteError> = infos.par_iter().zip(&mut launches).map(order).collect();
         let mut sections = Vec::new();
-        for (launch, chunks) in &launches {
-            sections.extend(cut(chunks).into_iter().map(|chunks| (*launch, chunks)));
+        for (launch, tiles) in &launches {
+            sections.extend(cut(tiles).into_iter().map(|tiles| (*launch, tiles)));
         }
-        let encode = |(launch, chunks): &(u32, &[DataChunk<'_>])| -> Result<_, FormatError> {
-            Ok(encode_chunks(*launch, chunks, self.compression)?.0)
+        let encode = |(launch, tiles): &(u32, &[Tile<'_>])| -> Result<_, FormatError> {
+            Ok(encode_data(*launch, tiles, self.compression)?.0)
         };
         let ordered = ordered?;
         let sections: Result<Vec<_>, _> = sections.par_iter().with_max_len(1).map(encode).collect();
@@ -112,15 +119,20 @@ impl Encoder {
     }
 }
 
-fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), WriteError> {
-    let (launch, &DataChunk { warp, sequence, entries }) = (info.number(), chunk);
+fn check_warp(info: &LaunchInfo, track: u32, warp: u32) -> Result<(), WriteError> {
+    let launch = info.number();
     if warp >= info.warps() {
         return Err(WriteError::UnknownWarp { launch, track, warp, warps: info.warps() });
     }
     if !info.is_chosen(warp) {
         return Err(WriteError::NotChosen { launch, track, warp });
     }
-    let (bytes, capacity) = (entries.len(), MAX_DATA_ENTRIES * ENTRY_BYTES as u32);
+    Ok(())
+}
+
+fn check_entries(launch: u32, track: u32, chunk: &DataChunk<'_>) -> Result<(), WriteError> {
+    let &DataChunk { warp, sequence, entries } = chunk;
+    let (bytes, capacity) = (entries.len(), MAX_TILE_ENTRIES * ENTRY_BYTES as u32);
     if bytes == 0 || !bytes.is_multiple_of(ENTRY_BYTES) {
         return Err(WriteError::EmptyChunk { launch, track, warp, sequence });
     }
@@ -130,25 +142,26 @@ fn check(info: &LaunchInfo, track: u32, chunk: &DataChunk<'_>) -> Result<(), Wri
     Ok(())
 }
 
-fn cut<'c, 'e>(chunks: &'c [DataChunk<'e>]) -> Vec<&'c [DataChunk<'e>]> {
-    let (mut sections, mut from, mut entries, mut warps) = (Vec::new(), 0, 0, 0);
-    let all: usize = chunks.iter().map(|chunk| chunk.entries.len() / ENTRY_BYTES).sum();
+fn cut<'c, 'e>(tiles: &'c [Tile<'e>]) -> Vec<&'c [Tile<'e>]> {
+    let count = |tile: &Tile<'_>| {
+        tile.chunks.iter().map(|TileChunk { entries, .. }| *entries as usize).sum::<usize>()
+    };
+    let all: usize = tiles.iter().map(count).sum();
     let least = (all / SECTIONS).clamp(LEAST_SECTION_ENTRIES, MOST_SECTION_ENTRIES);
-    for (at, chunk) in chunks.iter().enumerate() {
-        let more = chunk.entries.len() / ENTRY_BYTES;
-        let before = at.checked_sub(1).map(|at| &chunks[at]);
-        let is_next = before.is_none_or(|before| before.warp != chunk.warp);
-        let is_gap = before.is_none_or(|before| before.sequence.checked_add(1) != Some(chunk.sequence));
-        let is_full = entries + more > MAX_DATA_ENTRIES as usize || warps == MAX_PIECES;
-        if at > from && (is_full || (is_next && entries >= least)) {
-            sections.push(&chunks[from..at]);
-            (from, entries, warps) = (at, 0, 0);
+    let (mut sections, mut from, mut entries, mut chunks) = (Vec::new(), 0, 0, 0);
+    for (at, tile) in tiles.iter().enumerate() {
+        let (more, more_chunks) = (count(tile), tile.chunks.len());
+        let is_over =
+            entries + more > MAX_DATA_ENTRIES as usize || chunks + more_chunks > MAX_DATA_CHUNKS as usize;
+        if at > from && (is_over || entries >= least) {
+            sections.push(&tiles[from..at]);
+            (from, entries, chunks) = (at, 0, 0);
         }
         entries += more;
-        warps += u32::from(is_next || is_gap);
+        chunks += more_chunks;
     }
-    if from < chunks.len() {
-        sections.push(&chunks[from..]);
+    if from < tiles.len() {
+        sections.push(&tiles[from..]);
     }
     sections
 }

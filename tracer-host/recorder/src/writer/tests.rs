@@ -277,8 +277,7 @@ fn sections_of_accesses_are_the_same_on_any_number_of_threads() {
     let chunks = |of_launch: usize| -> Vec<DataChunk<'_>> {
         let of_warp = |warp: u32| {
             let stream = &streams[of_launch][warp as usize];
-            let (front, back) = stream.split_at(stream.len() / 32 * 16);
-            let parts = (0..).zip([front, back].into_iter().filter(|part| !part.is_empty()));
+            let parts = (0..).zip(stream.chunks((stream.len() / 48 + 1) * 16));
             parts.map(move |(sequence, entries)| DataChunk { warp, sequence, entries })
         };
         (0..WARPS).rev().flat_map(of_warp).collect()

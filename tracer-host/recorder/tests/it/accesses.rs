@@ -358,7 +358,7 @@ fn the_golden_file_is_written_and_read_as_before() {
     let options = WriterOptions::default().with_compression(Compression::None);
     let written = file_with(&warps, (10, 3), options);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join("decoder/decode/tests/golden/accesses-v1.wtrc");
+    let path = root.join("decoder/decode/tests/golden/accesses-v2.wtrc");
     crate::support::assert_golden(&path, &written);
     let golden = std::fs::read(&path).unwrap();
     let found = read(&TraceFile::from_bytes(golden).unwrap()).unwrap();

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::native::{self, Schedule as Order};
-use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT};
+use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, PackJob, pack_call};
 use warptrace_format::codec::CodecSpec;
-use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Schedule, run};
+use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Program, Schedule, run};
 
 use crate::memory;
 use crate::modules::{Function, say};
@@ -95,6 +95,9 @@ pub unsafe fn launch(
             }
             "warptrace_find_classes" => return find_classes(parameters),
             "warptrace_gather" => return gather(parameters),
+            "warptrace_place_chunks" | "warptrace_pack_data" => {
+                return pack(&function.name, grid, block, parameters);
+            }
             CLOCKS => {}
             name if name.starts_with("warptrace_") => return 0,
             _ => {}
@@ -258,13 +261,17 @@ unsafe fn gather(parameters: *mut *mut c_void) -> u32 {
     unsafe {
         let [from, cursor, target]: [u64; 3] =
             [argument(parameters, 0), argument(parameters, 1), argument(parameters, 2)];
-        let [bytes, count, capacity]: [u32; 3] =
-            [argument(parameters, 3), argument(parameters, 4), argument(parameters, 5)];
+        let [bytes, count, capacity, data_track]: [u32; 4] = [
+            argument(parameters, 3),
+            argument(parameters, 4),
+            argument(parameters, 5),
+            argument(parameters, 6),
+        ];
         let cursor = cursor as *mut u32;
         for index in 0..u64::from(count) {
             let chunk = (from + index * u64::from(bytes)) as *const u32;
-            let (events, length) = (*chunk.add(2), *chunk.add(3));
-            if events | length == 0 {
+            let (events, length, track) = (*chunk.add(2), *chunk.add(3), *chunk.add(5));
+            if events | length == 0 || (data_track != 0 && track == data_track) {
                 continue;
             }
             let padded = (length.min(bytes - 32) + 47) & !15;
@@ -275,6 +282,49 @@ unsafe fn gather(parameters: *mut *mut c_void) -> u32 {
                 to.copy_from(chunk.cast(), padded as usize);
             }
         }
+    }
+    0
+}
+
+/// Interprets the kernels that pack addresses and values.
+unsafe fn pack(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: *mut *mut c_void) -> u32 {
+    static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| Program::parse(&warptrace_host::encoder_ptx()).ok());
+    let Some(program) = program else { return FAILED };
+    // SAFETY: the argument is the kernel's job, with host addresses.
+    let job: PackJob = unsafe { argument(parameters, 0) };
+    let chunks = job.chunk_bytes as usize * job.count as usize;
+    let table = size_of::<u32>() * job.streams as usize;
+    let regions = [
+        (job.chunks, chunks),
+        (job.cursor, size_of::<u32>()),
+        (job.target, job.capacity as usize),
+        (job.table, table),
+    ];
+    let mut known = Memory::new();
+    for (address, bytes) in regions {
+        // SAFETY: the job's memory has these sizes.
+        let region = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
+        known.declare(address, region.to_vec());
+    }
+    let launch = Launch {
+        kernel,
+        grid,
+        block,
+        dynamic_shared: 0,
+        parameters: pack_call(&job).arguments().to_vec(),
+        clock: 0,
+        multiprocessors: 1,
+        max_steps: 1 << 32,
+    };
+    if let Err(error) = run(program, &launch, &mut known, &mut Schedule::random(3)) {
+        say(&format!("failed: {error}"));
+        return FAILED;
+    }
+    for (address, bytes) in &regions[1..] {
+        let packed = known.region(*address).expect("it was declared");
+        // SAFETY: the job's memory has these sizes.
+        unsafe { (*address as *mut u8).copy_from(packed.as_ptr(), *bytes) };
     }
     0
 }

@@ -14,6 +14,7 @@ mod images;
 mod launches;
 mod memory;
 mod options;
+mod packing;
 mod parts;
 mod ranges;
 mod stacks;

@@ -3,7 +3,7 @@
 //! On the device, a group's header is in the log of its leader, and the values of a generic group are in the
 //! logs of its lanes. This module matches them by their order (`docs/contributors/data.md`).
 
-use crate::data::{DataEntry, DataEntry as Entry, ENTRY_BYTES, LaneRun, Owner, lane_base};
+use crate::data::{DataEntry, DataEntry as Entry, LaneRun, Owner, lane_base};
 
 /// A group of lanes whose runs at a site ended together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,22 +63,16 @@ pub struct SiteGroups {
     pub loose: Vec<(Owner, LaneRun)>,
 }
 
-/// Borrowed [`SiteGroups`] of the piece with this number.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OfPiece<'a> {
-    pub(super) piece: usize,
-    pub(super) site: u16,
-    pub(super) groups: &'a [Group],
-    pub(super) runs: &'a [LaneRun],
-    pub(super) loose: &'a [(Owner, LaneRun)],
-}
-
-impl<'a> OfPiece<'a> {
-    pub(super) const fn entries(&self) -> usize {
+impl SiteGroups {
+    /// Returns the number of device entries: headers and runs.
+    #[must_use]
+    pub fn entries(&self) -> usize {
         self.groups.len() + self.runs.len() + self.loose.len()
     }
 
-    pub(super) fn accesses(&self) -> u64 {
+    /// Returns the number of accesses.
+    #[must_use]
+    pub fn accesses(&self) -> u64 {
         let in_groups = self.each_group().map(|(group, runs)| {
             let lanes = if group.spread.is_some() { group.mask.count_ones() } else { 1 };
             runs.iter().map(|run| u64::from(run.count)).sum::<u64>() * u64::from(lanes)
@@ -87,38 +81,15 @@ impl<'a> OfPiece<'a> {
         in_groups.sum::<u64>() + loose.sum::<u64>()
     }
 
+    /// Returns the groups, each with its runs.
     #[inline]
-    pub(super) fn each_group(&self) -> impl Iterator<Item = (&'a Group, &'a [LaneRun])> + use<'a> {
-        let mut rest = self.runs;
+    pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
+        let mut rest = &self.runs[..];
         self.groups.iter().map(move |group| {
             let (runs, after) = rest.split_at(rest.len().min(group.runs() as usize));
             rest = after;
             (group, runs)
         })
-    }
-}
-
-impl SiteGroups {
-    pub(super) fn of_piece(&self, piece: usize) -> OfPiece<'_> {
-        let Self { site, groups, runs, loose } = self;
-        OfPiece { piece, site: *site, groups, runs, loose }
-    }
-
-    /// Returns the number of device entries: headers and runs.
-    #[must_use]
-    pub fn entries(&self) -> usize {
-        self.of_piece(0).entries()
-    }
-
-    /// Returns the number of accesses.
-    #[must_use]
-    pub fn accesses(&self) -> u64 {
-        self.of_piece(0).accesses()
-    }
-
-    /// Returns the groups, each with its runs.
-    pub fn each_group(&self) -> impl Iterator<Item = (&Group, &[LaneRun])> {
-        self.of_piece(0).each_group()
     }
 
     /// Joins the parts of one site in consecutive pieces of a stream.
@@ -138,8 +109,7 @@ impl SiteGroups {
             }
             lanes.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
         }
-        let Entries { groups, runs, loose, .. } = Entries::of_logs(&mut logs);
-        Self { site, groups, runs, loose }
+        logs.take(site)
     }
 }
 
@@ -195,8 +165,37 @@ impl Logs {
         self.push_run(lane, run);
     }
 
-    /// Appends all entries, matched, and empties the logs.
-    fn take(&mut self, found: &mut Entries) {
+    /// Matches the entries of a piece at a site.
+    fn read(&mut self, site: u16, entries: impl Iterator<Item = Entry>) -> SiteGroups {
+        // The leader of an affine group whose values come next.
+        let mut leader = None::<u32>;
+        for entry in entries {
+            let before = leader.take().and_then(|leader| self.headers[leader as usize % 32].last_mut());
+            match entry {
+                Entry::Header { mask, time, spread, .. } => {
+                    let group = Group { mask, time, spread, missing: 0 };
+                    self.push_header(group, None);
+                    leader = spread.map(|_| group.leader());
+                }
+                Entry::Values { of, count, base, step, .. } => {
+                    let run = LaneRun { base, step, count };
+                    match (of, before) {
+                        (Owner::Lane(lane), _) => self.push_run(lane, run),
+                        (_, Some((group, values))) if group.mask.count_ones() == of.lanes() => {
+                            *values = Some(run);
+                        }
+                        _ => self.loose_groups.push((of, run)),
+                    }
+                }
+                Entry::Cut { .. } => {}
+            }
+        }
+        self.take(site)
+    }
+
+    /// Takes all entries, matched.
+    fn take(&mut self, site: u16) -> SiteGroups {
+        let mut found = SiteGroups { site, ..SiteGroups::default() };
         let mut next = [0; 32];
         let mut last = None::<u32>;
         let mut left = self.leaders;
@@ -246,6 +245,7 @@ impl Logs {
         }
         found.loose.append(&mut self.loose_groups);
         lanes(std::mem::take(&mut self.leaders)).for_each(|leader| self.headers[leader as usize].clear());
+        found
     }
 }
 
@@ -290,119 +290,32 @@ impl PieceGroups {
     }
 }
 
-/// Entries of the pieces of a section: piece by piece, and in a piece site by site.
-#[derive(Default)]
-pub(super) struct Entries {
-    groups: Vec<Group>,
-    runs: Vec<LaneRun>,
-    loose: Vec<(Owner, LaneRun)>,
-    /// Piece, site, and the ends of its groups, runs and loose runs.
-    sites: Vec<(usize, u16, [usize; 3])>,
-}
-
-impl Entries {
-    fn of_logs(logs: &mut Logs) -> Self {
-        let mut entries = Self::default();
-        logs.take(&mut entries);
-        entries
-    }
-
-    /// Returns the sites of all pieces, in order of piece and site.
-    pub(super) fn sites(&self) -> impl Iterator<Item = OfPiece<'_>> {
-        let mut from = [0; 3];
-        self.sites.iter().map(move |&(piece, site, to)| {
-            let [groups, runs, loose] = std::array::from_fn(|at| from[at]..to[at]);
-            from = to;
-            let (groups, runs, loose) = (&self.groups[groups], &self.runs[runs], &self.loose[loose]);
-            OfPiece { piece, site, groups, runs, loose }
-        })
-    }
-}
-
-/// Reads device entries of pieces, one after the other.
+/// Matches the entries of pieces, one piece after the other.
 #[derive(Default)]
 pub(super) struct EntryReader {
-    pub(super) entries: Entries,
-    parts: Vec<Part>,
-    /// The site and index of each part.
-    order: Vec<(u16, usize)>,
+    /// Entries with their sites and indices.
+    entries: Vec<(u16, usize, Entry)>,
     logs: Logs,
 }
 
-enum Part {
-    Header(Group, Option<LaneRun>),
-    Values(Owner, LaneRun),
-}
-
 impl EntryReader {
-    /// Reads the entries of a piece. Returns its `cut` and `damaged`.
-    pub(super) fn read<'a>(
-        &mut self,
-        piece: usize,
-        chunks: impl IntoIterator<Item = &'a [u8]>,
-    ) -> (Option<u32>, u32) {
-        let (mut cut, mut damaged) = (None, 0u32);
-        let Self { entries, parts, order, logs } = self;
-        parts.clear();
-        order.clear();
-        for entry in chunks.into_iter().flat_map(|chunk| chunk.as_chunks::<ENTRY_BYTES>().0) {
-            let words = entry.as_chunks::<4>().0;
-            let words: [u32; 4] = std::array::from_fn(|at| u32::from_le_bytes(words[at]));
-            let (site, part) = match DataEntry::from_words(words) {
-                None => {
-                    damaged = damaged.saturating_add(1);
-                    continue;
-                }
-                Some(Entry::Cut { time }) => {
-                    cut = Some(cut.map_or(time, |cut| earlier(cut, time)));
-                    continue;
-                }
-                Some(Entry::Header { mask, site, time, spread }) => {
-                    (site, Part::Header(Group { mask, time, spread, missing: 0 }, None))
-                }
-                Some(Entry::Values { site, of, count, base, step }) => {
-                    let run = LaneRun { base, step, count };
-                    if let (Some(before), Some(Part::Header(group, values @ None))) =
-                        (order.last(), parts.last_mut())
-                        && before.0 == site
-                        && group.spread.is_some()
-                        && of == Owner::Group(group.mask.count_ones())
-                    {
-                        *values = Some(run);
-                        continue;
-                    }
-                    (site, Part::Values(of, run))
-                }
-            };
-            order.push((site, parts.len()));
-            parts.push(part);
-        }
-        order.sort_unstable();
-        for of_site in order.chunk_by(|a, b| a.0 == b.0) {
-            let part = |(_, at): &(u16, usize)| &parts[*at];
-            // Most sites of a warp have one affine group.
-            if let [at] = of_site
-                && let Part::Header(group, Some(run)) = part(at)
-            {
-                entries.groups.push(*group);
-                entries.runs.push(*run);
-            } else {
-                for part in of_site.iter().map(part) {
-                    match part {
-                        Part::Header(group, values) => logs.push_header(*group, *values),
-                        Part::Values(of @ Owner::Group(_), run) => logs.loose_groups.push((*of, *run)),
-                        Part::Values(of, run) => logs.push_loose(*of, *run),
-                    }
-                }
-                logs.take(entries);
+    /// Matches the entries of a piece. Passes over entries that no kernel writes.
+    pub(super) fn read<'a>(&mut self, entries: impl IntoIterator<Item = &'a [u32; 4]>) -> Vec<SiteGroups> {
+        self.entries.clear();
+        for words in entries {
+            let Some(entry) = DataEntry::from_words(*words) else { continue };
+            if let Entry::Header { site, .. } | Entry::Values { site, .. } = entry {
+                self.entries.push((site, self.entries.len(), entry));
             }
-            let ends = [entries.groups.len(), entries.runs.len(), entries.loose.len()];
-            entries.sites.push((piece, of_site[0].0, ends));
         }
-        (cut, damaged)
+        self.entries.sort_unstable_by_key(|&(site, at, _)| (site, at));
+        let of_sites = self.entries.chunk_by(|a, b| a.0 == b.0);
+        of_sites
+            .map(|entries| self.logs.read(entries[0].0, entries.iter().map(|(.., entry)| *entry)))
+            .collect()
     }
 }
 
-fn earlier(one: u32, other: u32) -> u32 {
+pub(super) fn earlier(one: u32, other: u32) -> u32 {
     if one.wrapping_sub(other).cast_signed() <= 0 { one } else { other }
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::SECTION_HEADER_BYTES;
 use super::*;
 use crate::data::native::WarpRecorder;
+use crate::data::tile::{MAX_TILE_BYTES, MAX_TILE_ENTRIES};
 use crate::data::{DataEntry, Owner};
 
 type Pattern = fn(u32, u32, u64) -> u64;
@@ -48,40 +49,89 @@ fn streams(warps: u32, accesses: u64, room: usize) -> Vec<(u32, Vec<u8>, u64)> {
     (0..warps).map(warp).collect()
 }
 
+fn chunks(streams: &[(u32, Vec<u8>, u64)], chunk: usize) -> Vec<DataChunk<'_>> {
+    let chunks = streams.iter().flat_map(|(warp, stream, _)| {
+        let parts = (0..).zip(stream.chunks(chunk));
+        parts.map(|(sequence, entries)| DataChunk { warp: *warp, sequence, entries })
+    });
+    chunks.collect()
+}
+
+/// The section of chunks, read again.
+fn read(chunks: &[DataChunk<'_>], compression: Compression) -> (Vec<u8>, DataHeader, Vec<Piece>) {
+    let tiles: Vec<_> = cut_into_tiles(chunks).map(Tile::encode).collect();
+    let (section, header) = encode_data(9, &tiles, compression).unwrap();
+    let (read, pieces) = decode_data(&section[SECTION_HEADER_BYTES..], 3).unwrap();
+    assert_eq!(read, header);
+    (section, header, pieces)
+}
+
 fn pieces(streams: &[(u32, Vec<u8>, u64)], chunk: usize) -> Vec<Piece> {
-    let chunks: Vec<DataChunk<'_>> = streams
-        .iter()
-        .flat_map(|(warp, stream, _)| {
-            (0..).zip(stream.chunks(chunk)).map(|(sequence, entries)| DataChunk {
-                warp: *warp,
-                sequence,
-                entries,
-            })
-        })
-        .collect();
-    Piece::of_chunks(&chunks)
+    read(&chunks(streams, chunk), Compression::None).2
 }
 
 fn groups_of(entries: &[u8]) -> PieceGroups {
-    Piece::of_chunks(&[DataChunk { warp: 0, sequence: 0, entries }]).remove(0).groups
+    read(&[DataChunk { warp: 0, sequence: 0, entries }], Compression::None).2.remove(0).groups
 }
 
 #[test]
 fn what_is_written_is_read() {
     for room in [usize::MAX, 300] {
         let streams = streams(5, 40, room);
-        let pieces = pieces(&streams, 30 * 16);
-        assert_eq!(pieces.len(), 5);
-        for compression in [Compression::None, Compression::Suited] {
-            let (section, header) = encode_data(9, &pieces, compression).unwrap();
-            assert_eq!(&section[..8], b"DATA\x01\x00\x01\x00");
+        let sizes = [30 * 16, 16 * MAX_TILE_ENTRIES as usize];
+        for (size, compression) in sizes.into_iter().zip([Compression::None, Compression::Suited]) {
+            let (section, header, pieces) = read(&chunks(&streams, size), compression);
+            assert_eq!(&section[..8], b"DATA\x02\x00\x01\x00");
             assert_eq!((header.launch, header.first_warp, header.last_warp), (9, 0, 12));
             assert_eq!(header.accesses, streams.iter().map(|(.., recorded)| recorded).sum::<u64>());
-            let body = &section[SECTION_HEADER_BYTES..];
-            assert_eq!(DataHeader::parse(&body[..DATA_HEADER_BYTES], 3), Ok(header));
-            assert_eq!(decode_data(body, 3), Ok((header, pieces.clone())));
+            assert_eq!(
+                DataHeader::parse(&section[SECTION_HEADER_BYTES..][..DATA_HEADER_BYTES], 3),
+                Ok(header)
+            );
+            assert_eq!(pieces.len(), 5);
+            for (piece, (warp, stream, _)) in pieces.iter().zip(&streams) {
+                let words = |entry: &[[u8; 4]; 4]| entry.map(u32::from_le_bytes);
+                let entries: Vec<[u32; 4]> = stream.as_chunks().0.as_chunks().0.iter().map(words).collect();
+                assert_eq!((piece.warp, piece.chunks), (*warp, count(stream.len().div_ceil(size))));
+                // The same groups as from the entries in the order in which they were recorded.
+                assert_eq!(piece.groups.sites, EntryReader::default().read(&entries));
+                assert_eq!(piece.groups.cut.is_some(), room == 300);
+            }
         }
     }
+}
+
+#[test]
+fn bytes_are_frozen() {
+    let streams = streams(2, 5, 100);
+    let section = read(&chunks(&streams, 200 * 16), Compression::None).0;
+    assert_eq!((section.len(), crc32fast::hash(&section)), (1961, 574_432_350));
+}
+
+#[test]
+fn the_table_of_a_tile_is_read_as_it_was_written() {
+    let streams = streams(3, 20, 300);
+    let tile = Tile::encode(&chunks(&streams, 60 * 16));
+    let mut payload = Vec::new();
+    tile.write(&mut payload);
+    assert!(payload.len() <= MAX_TILE_BYTES as usize);
+    let [count, accesses] = [tile.chunks.len() as u64, tile.accesses].map(|number| number as u32);
+    assert_eq!(Tile::read(count, accesses, &payload), Some(tile));
+    assert_eq!(Tile::read(u32::MAX, 0, &payload), None);
+    // The largest tile: bits of all values, in as many chunks as possible.
+    let random = |at: u32| {
+        let [a, b, c] = [0, 1, 2].map(|word| hash(at, word, 7) as u32 | 1 << 31);
+        if at.is_multiple_of(2) {
+            [a, (b & 0x7fff) << 16 | 2, c, 0]
+        } else {
+            [a, b | 0x7ff0 << 16 | 128, c, b]
+        }
+    };
+    let entries = bytes(&(0..MAX_TILE_ENTRIES).map(random).collect::<Vec<_>>());
+    let all = [(0, entries, 0)];
+    payload.clear();
+    Tile::encode(&chunks(&all, 8 * 16)).write(&mut payload);
+    assert!((10 << 10..=MAX_TILE_BYTES as usize).contains(&payload.len()), "{} bytes", payload.len());
 }
 
 #[test]
@@ -100,7 +150,7 @@ fn a_whole_stream_has_nothing_loose_and_a_cut_one_is_cut() {
 #[test]
 fn pieces_that_are_joined_are_the_whole() {
     let streams = streams(1, 60, usize::MAX);
-    let whole = pieces(&streams, usize::MAX).remove(0).groups;
+    let whole = pieces(&streams, 16 * MAX_TILE_ENTRIES as usize).remove(0).groups;
     let (_, stream, _) = &streams[0];
     for piece in [16, 48, 160, 5 * 16 * 31] {
         let parts = stream.chunks(piece).map(groups_of).collect();
@@ -110,8 +160,8 @@ fn pieces_that_are_joined_are_the_whole() {
 
 #[test]
 fn damage_is_an_error() {
-    let pieces = pieces(&streams(2, 4, 40), 160);
-    let (section, _) = encode_data(1, &pieces, Compression::None).unwrap();
+    let streams = streams(2, 4, 40);
+    let section = read(&chunks(&streams, 160), Compression::None).0;
     let body = &section[SECTION_HEADER_BYTES..];
     for length in 0..body.len() {
         assert!(decode_data(&body[..length], 7).is_err(), "length {length}");
@@ -137,9 +187,6 @@ fn entries_that_no_kernel_writes_are_counted() {
     let groups = groups_of(&stream);
     assert_eq!(groups.damaged, 2);
     assert_eq!(groups.sites[0].loose.len(), 1);
-    let piece = Piece { warp: 1, sequence: 4, chunks: 1, groups };
-    let (section, header) = encode_data(0, std::slice::from_ref(&piece), Compression::Suited).unwrap();
-    assert_eq!(decode_data(&section[SECTION_HEADER_BYTES..], 0), Ok((header, vec![piece])));
 }
 
 proptest! {
@@ -160,18 +207,20 @@ proptest! {
                 _ => [a, b, c, d],
             }
         });
-        let stream = bytes(&words.collect::<Vec<_>>());
+        let words: Vec<[u32; 4]> = words.collect();
+        let stream = bytes(&words);
         let mut all: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         all.insert(3, stream.clone());
         all.insert(4, stream);
         let streams: Vec<_> = all.into_iter().map(|(warp, stream)| (warp, stream, 0)).collect();
-        let pieces = pieces(&streams, 16 * chunk);
-        if pieces.is_empty() {
+        let chunks = chunks(&streams, 16 * chunk);
+        if chunks.is_empty() {
             return Ok(());
         }
+        let whole = EntryReader::default().read(&words);
         for compression in [Compression::None, Compression::Suited] {
-            let (section, header) = encode_data(2, &pieces, compression).unwrap();
-            prop_assert_eq!(decode_data(&section[SECTION_HEADER_BYTES..], 0), Ok((header, pieces.clone())));
+            let (_, _, pieces) = read(&chunks, compression);
+            prop_assert!(pieces.iter().all(|piece| piece.groups.sites == whole));
         }
     }
 }

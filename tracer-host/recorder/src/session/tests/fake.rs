@@ -278,7 +278,7 @@ impl Device for FakeDevice {
                 return Ok(Encoded::default());
             }
             EncodeJob::Logs { codec: _, pool, launches, table } => (pool, launches, table),
-            EncodeJob::Collect { first, chunk_bytes, count, scratch, to } => {
+            EncodeJob::Collect { first, chunk_bytes, count, data: _, scratch, to } => {
                 self.collected += 1;
                 assert!(scratch.bytes >= u64::from(chunk_bytes) + 256);
                 self.bytes(scratch.address, scratch.bytes as usize).fill(0xdd);

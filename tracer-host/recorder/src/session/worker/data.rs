@@ -1,4 +1,4 @@
-//! Encodes chunks of addresses and values.
+//! Encodes tiles of addresses and values.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use super::Drained;
 use super::encoding::Encoding;
 use crate::packed::{self, Piece, Unpacked};
 use crate::session::{LaunchReport, SessionError};
-use crate::writer::{DataChunk, EncodedData};
+use crate::writer::{EncodedData, Tile};
 
-type OfLaunches<'a> = Vec<(u32, DataChunk<'a>)>;
+type OfLaunches<'a> = Vec<(u32, Tile<'a>)>;
 
 impl Encoding {
     pub(super) fn encode_data(
@@ -26,20 +26,18 @@ impl Encoding {
         let pieces: Vec<_> = packed::pieces(&drained.packed, self.chunk_bytes, piece_bytes).collect();
         let find = |piece| found(&infos, piece, self.chunk_bytes, track);
         let pieces: Vec<_> = pieces.into_par_iter().map(find).collect();
-        let mut of_launches: BTreeMap<u32, Vec<DataChunk<'_>>> = BTreeMap::new();
+        let mut of_launches: BTreeMap<u32, Vec<Tile<'_>>> = BTreeMap::new();
         for found in pieces {
-            let found = found?;
-            counts.chunks += found.len() as u64;
-            for chunks in found.chunk_by(|a, b| a.0 == b.0) {
-                let of_launch = of_launches.entry(chunks[0].0).or_default();
-                of_launch.extend(chunks.iter().map(|(_, chunk)| *chunk));
+            for (launch, tile) in found? {
+                counts.chunks += tile.chunks.len() as u64;
+                of_launches.entry(launch).or_default().push(tile);
             }
         }
         Ok(self.encoder.encode_data(of_launches, |launch| infos.get(&launch).copied())?)
     }
 }
 
-/// Returns the chunks of addresses and values in a piece.
+/// Returns the tiles of addresses and values in a piece.
 fn found<'a>(
     infos: &BTreeMap<u32, LaunchInfo>,
     piece: Piece<'a>,
@@ -47,16 +45,20 @@ fn found<'a>(
     track: u32,
 ) -> Result<OfLaunches<'a>, SessionError> {
     let all = packed::chunks(piece, chunk_bytes).filter(|chunk| chunk.header.track == track);
-    let chunk = |Unpacked { header, payload, .. }: Unpacked<'a>| {
-        let (launch, warp) = (header.launch, header.warp);
-        let damaged = |problem: &str| {
+    let tile = |Unpacked { header, payload, .. }: Unpacked<'a>| {
+        let launch = header.launch;
+        let damaged = |warp, problem: &str| {
             let problem = problem.to_owned();
             SessionError::DamagedChunk { launch, warp, problem }
         };
-        let info = infos.get(&launch).ok_or_else(|| damaged("no such launch is being recorded"))?;
-        let warp = info.chosen_warp(warp).ok_or_else(|| damaged("no such warp of the launch records"))?;
-        let entries = payload.ok_or_else(|| damaged("it claims more bytes than a chunk has"))?;
-        Ok((launch, DataChunk { warp, sequence: header.sequence, entries }))
+        let info = infos.get(&launch).ok_or_else(|| damaged(0, "no such launch is being recorded"))?;
+        let tile = payload.and_then(|payload| Tile::read(header.warp, header.events, payload));
+        let mut tile = tile.ok_or_else(|| damaged(0, "it claims more bytes than a tile has"))?;
+        for chunk in &mut tile.chunks {
+            let warp = info.chosen_warp(chunk.warp);
+            chunk.warp = warp.ok_or_else(|| damaged(chunk.warp, "no such warp of the launch records"))?;
+        }
+        Ok((launch, tile))
     };
-    all.map(chunk).collect()
+    all.map(tile).collect()
 }

@@ -511,7 +511,9 @@ impl DeviceMemory {
             let mut payload = payload.to_vec();
             // The padding between events and times may have any content.
             let times = payload.len() - (TIME_BYTES * header.runs) as usize;
-            payload[times - header.padding as usize..times].fill(0);
+            if !is_data {
+                payload[times - header.padding as usize..times].fill(0);
+            }
             chunks.push((header, payload));
         }
         chunks

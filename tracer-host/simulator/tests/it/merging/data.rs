@@ -71,7 +71,7 @@ fn check(encoded: &Encoded, streams: &[Logs], each: usize) {
         for (header, payload) in of_warp() {
             let is_last = header.sequence as usize == expected.len().div_ceil(each) - 1;
             assert!(payload.len() == 16 * each || is_last, "chunks but the last are full");
-            assert_eq!((header.runs, header.padding), (0, 0));
+            assert_eq!((header.runs, header.padding), (0, streams.len() as u32 + warp));
         }
         let recorded = expected.iter().map(|words| u64::from(accesses(words[1]))).sum();
         let chunks = expected.len().div_ceil(each) as u32;

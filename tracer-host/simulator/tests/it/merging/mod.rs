@@ -3,6 +3,7 @@
 mod classes;
 mod data;
 mod logs;
+mod packing;
 
 use crate::device_memory::{AMPLE, DeviceMemory, Encoded, LogWriter, Room};
 use crate::made_runs::{LANES, MadeRun, Numbers};
@@ -233,6 +234,11 @@ mod full {
     #[test]
     fn data_of_any_length_is_copied_by_kernels_as_natively() {
         data::check_copies(&[(3, 4, 512), (40, 3, 512), (200, 30, 1024), (400, 2, 4096), (0, 1, 512)]);
+    }
+
+    #[test]
+    fn a_thousand_tiles_of_the_kernel_are_those_of_the_host() {
+        packing::check_random_tiles(1000);
     }
 }
 
