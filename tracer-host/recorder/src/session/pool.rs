@@ -160,11 +160,16 @@ impl Pool {
 
     /// Returns true if the needs of these launches are known: earlier launches of the same kernels have
     /// ended, with at least half as many streams. The needs of rings are always known.
-    fn are_known(&self, infos: &[LaunchInfo]) -> bool {
-        let is_known = |info: &LaunchInfo| {
-            self.most(info.kernel()).is_some_and(|most| self.streams_of(info) <= 2 * most.streams)
+    fn are_known(&self, infos: &[LaunchInfo], needs: &[Need]) -> bool {
+        let is_known = |(info, need): (&LaunchInfo, &Need)| {
+            // Lanes with addresses claim far more if only one lane of each stream has a first segment.
+            let is_of_layout = |most: &Most| most.claimed[usize::from(need.wanted.lanes == LANES)].is_some();
+            self.most(info.kernel()).is_some_and(|most| {
+                self.streams_of(info) <= 2 * most.streams
+                    && (self.division.data_track == 0 || is_of_layout(&most))
+            })
         };
-        self.ring || infos.iter().all(is_known)
+        self.ring || infos.iter().zip(needs).all(is_known)
     }
 
     fn log_address(&self) -> u64 {
@@ -179,7 +184,7 @@ impl Pool {
         effort: Effort,
     ) -> Result<(Stay, Vec<LaunchLogs>), Short> {
         let needs: Vec<Need> = infos.iter().map(|info| self.need(info)).collect();
-        let is_known = self.are_known(infos);
+        let is_known = self.are_known(infos, &needs);
         // Partial arenas are for launches whose need is known.
         let parts = self.arenas.len() > 1 && is_known;
         if let Some(at) = self.filling
