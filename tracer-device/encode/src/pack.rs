@@ -359,14 +359,14 @@ impl Tile<'_> {
         warp::sync_threads();
     }
 
-    /// Returns the key at a position; [`NEVER`] behind the end.
+    /// Returns the key at a position; [`NEVER`] after the end.
     #[inline(always)]
     fn key(&self, position: u32) -> u32 {
         let key = memory(0).get32(4 * position.min(self.entries - 1));
         if position < self.entries { key } else { NEVER }
     }
 
-    /// Returns an entry of which only chunk, site and kind are known.
+    /// Returns an entry with the chunk, site and kind of a key.
     #[inline(always)]
     fn outline(key: u32) -> Placed {
         let chunk = memory(CHUNKS).get8(key >> POSITION_SHIFT & (DEVICE_TILE_ENTRIES - 1));

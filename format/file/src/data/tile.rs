@@ -82,7 +82,7 @@ impl Placed {
         self.words[1] >> SITE_SHIFT & MAX_SITE as u32
     }
 
-    /// Returns an entry of which only chunk, site and [`kind`](Self::kind) are known.
+    /// Returns an entry with this chunk, site and [`kind`](Self::kind). Its other fields are 0.
     #[must_use]
     #[inline(always)]
     pub const fn outline(chunk: u32, site: u32, kind: u32) -> Self {

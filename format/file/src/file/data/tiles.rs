@@ -23,8 +23,8 @@ pub struct Tile<'a> {
     pub(super) columns: Cow<'a, [u8]>,
 }
 
-/// Cuts chunks of a launch into the chunks of tiles. A chunk with more than [`MAX_TILE_ENTRIES`] entries gets
-/// a tile of its own, which [`Tile::encode`] refuses.
+/// Cuts chunks of a launch into the chunks of tiles. A chunk with more than [`MAX_TILE_ENTRIES`] entries is
+/// alone in a tile, which [`Tile::encode`] refuses.
 pub fn cut_into_tiles<'c, 'e>(chunks: &'c [DataChunk<'e>]) -> impl Iterator<Item = &'c [DataChunk<'e>]> {
     let mut rest = chunks;
     std::iter::from_fn(move || {
