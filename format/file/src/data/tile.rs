@@ -46,6 +46,7 @@ pub struct TileChunk {
 
 const DAMAGED_SHIFT: u32 = 12;
 const HAS_CUT: u32 = 1 << 31;
+const _: () = assert!(MAX_TILE_ENTRIES < 1 << DAMAGED_SHIFT);
 
 impl TileChunk {
     /// Encodes the chunk for a tile's table.

@@ -5,8 +5,8 @@
 //!      0     4  launch
 //!      4     4  first warp       lowest warp in the section
 //!      8     4  last warp        highest warp in the section
-//!     12     4  pieces           1 to 65,536: parts of warps' streams
-//!     16     4  entries          headers and runs of all chunks, at most 2^19
+//!     12     4  chunks           1 to 65,536
+//!     16     4  entries          headers and values of all chunks, at most 2^19
 //!     20     8  accesses         of all runs
 //!     28     4  checksum         CRC-32 of the 28 bytes before
 //!     32     4  plain bytes      of the contents before compression, at most 16 MiB

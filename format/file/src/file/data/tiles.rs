@@ -62,22 +62,26 @@ impl<'a> Tile<'a> {
             }
             table.push(found);
         }
-        assert!(
-            table.len() <= MAX_TILE_CHUNKS as usize && placed.len() <= MAX_TILE_ENTRIES as usize,
-            "a tile"
-        );
+        let entries: usize = chunks.iter().map(|chunk| chunk.entries.len() / ENTRY_BYTES).sum();
+        assert!(table.len() <= MAX_TILE_CHUNKS as usize && entries <= MAX_TILE_ENTRIES as usize, "a tile");
         placed.sort_by_key(Placed::site);
         let accesses = placed.iter().map(|entry| u64::from(entry.accesses())).sum();
         Self { chunks: table, accesses, columns: encode(&placed).into() }
     }
 
-    /// Reads the payload of a tile of `chunks` chunks from a device. `None` if it is shorter than its table.
+    /// Reads the payload of a tile of `chunks` chunks from a device. `None` if it is shorter than its table, or if
+    /// the tile would have too many chunks or entries.
     #[must_use]
     pub fn read(chunks: u32, accesses: u32, payload: &'a [u8]) -> Option<Self> {
         let table = (chunks as usize).checked_mul(TABLE_BYTES as usize)?;
         let (table, columns) = payload.split_at_checked(table)?;
         let chunk = |words: &[[u8; 4]; 4]| TileChunk::from_words(words.map(u32::from_le_bytes));
-        let chunks = table.as_chunks().0.as_chunks().0.iter().map(chunk).collect();
+        let chunks: Vec<TileChunk> = table.as_chunks().0.as_chunks().0.iter().map(chunk).collect();
+        let entries: u32 = chunks.iter().map(|chunk| chunk.entries).sum();
+        let fits = (1..=MAX_TILE_CHUNKS as usize).contains(&chunks.len()) && entries <= MAX_TILE_ENTRIES;
+        if !fits || columns.len() < PARAMETER_BYTES as usize {
+            return None;
+        }
         Some(Self { chunks, accesses: accesses.into(), columns: columns.into() })
     }
 
