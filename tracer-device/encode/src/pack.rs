@@ -66,8 +66,8 @@ pub struct PackJob {
     pub cursor: u64,
     /// Address of the packed chunks, a multiple of 16.
     pub target: u64,
-    /// Address of a `u32` for each stream: its first chunk among these. [`place_chunks`] sets it; before, all
-    /// bytes are 0xff.
+    /// Address of a `u32` for each stream: its first chunk among these. The first kernel sets it; before, all
+    /// bytes are 0xff. The chunks of a stream are consecutive.
     pub table: u64,
     /// Bytes of a chunk, header included.
     pub chunk_bytes: u32,
