@@ -21,7 +21,7 @@ use crate::{Allocation, DeviceError, packed};
 const PLANNED_EIGHTHS: u64 = 7;
 /// Bytes before the table of streams and the packed chunks, for the counter of packed bytes.
 const CURSOR_BYTES: u64 = 256;
-/// Streams of whose table the packed chunks after it stay aligned.
+/// The table has a multiple of these streams, so that the packed chunks after it are aligned.
 const TABLE_ALIGN: u64 = 4;
 /// Maximum bytes packed by one run: the counter has 32 bits.
 const MAX_BUFFER_BYTES: u64 = 1 << 31;
@@ -32,8 +32,8 @@ const BLOCK_WARPS: u32 = 8;
 
 /// Each warp reads the header of one chunk. If the chunk was used, its leader reserves space for header and
 /// payload in the buffer, and all lanes copy, 16 bytes each at a time. The length is clamped to the chunk;
-/// the host reports invalid lengths. Chunks of the data track are left out. Chunks that do not fit are counted but not copied: the host sees this
-/// and packs fewer chunks.
+/// the host reports invalid lengths. Chunks of the data track are left out. Chunks that do not fit are counted
+/// but not copied: the host sees this and packs fewer chunks.
 const PTX: &str = r#"
 .version 7.0
 .target sm_70
@@ -136,8 +136,8 @@ impl Gather {
         Ok(Self { kernel: PtxKernel::load("warptrace_gather", PTX, waits)?, each: 0 })
     }
 
-    /// Appends the used chunks of the first of `count` chunks at `first` to `to`, those of a data track as tiles;
-    /// returns the number of examined chunks. The caller has checked that chunks and `scratch` lie in
+    /// Appends the used chunks of the first of `count` chunks at `first` to `to`; returns the number of examined
+    /// chunks. Chunks of a data track become tiles. The caller has checked that chunks and `scratch` lie in
     /// allocations. Fails if `scratch` is too small for a chunk.
     pub(super) fn collect(
         &mut self,
@@ -148,11 +148,14 @@ impl Gather {
         stream: sys::CUstream,
         to: &mut Vec<u8>,
     ) -> Result<u32, DeviceError> {
-        let table_bytes = data.map_or(0, |data| 4 * u64::from(data.streams).next_multiple_of(TABLE_ALIGN));
-        let head_bytes = CURSOR_BYTES + table_bytes;
+        let each = if data.is_some() { packed::most_bytes(chunk_bytes) } else { chunk_bytes };
+        // Streams without a place in the table are packed in the order of their chunks.
+        let room = scratch.bytes.saturating_sub(CURSOR_BYTES + u64::from(each)) / 4;
+        let in_table = data.map_or(0, |data| u64::from(data.streams).next_multiple_of(TABLE_ALIGN));
+        let in_table = in_table.min(room / TABLE_ALIGN * TABLE_ALIGN);
+        let head_bytes = CURSOR_BYTES + 4 * in_table;
         let buffer_bytes = scratch.bytes.saturating_sub(head_bytes).min(MAX_BUFFER_BYTES);
         // This number of chunks fits even if all are full.
-        let each = if data.is_some() { packed::most_bytes(chunk_bytes) } else { chunk_bytes };
         let safe = (buffer_bytes / u64::from(each)) as u32;
         if safe == 0 {
             return Err(DeviceError::Unsupported {
@@ -210,7 +213,7 @@ impl Gather {
         unsafe {
             result::memset_d8_async(buffer, 0, size_of::<u32>(), stream).called("cuMemsetD8Async")?;
             if let Some(data) = data {
-                result::memset_d8_async(table, 0xff, 4 * data.streams as usize, stream)
+                result::memset_d8_async(table, 0xff, (head_bytes - CURSOR_BYTES) as usize, stream)
                     .called("cuMemsetD8Async")?;
                 let each = count.max(data.streams).div_ceil(data.blocks).clamp(LEAST_PACKED, MAX_TILE_CHUNKS);
                 let job = PackJob {
@@ -223,7 +226,7 @@ impl Gather {
                     each,
                     data_track,
                     capacity,
-                    streams: data.streams,
+                    streams: ((head_bytes - CURSOR_BYTES) / 4) as u32,
                 };
                 let grids = [count.div_ceil(PACK_THREADS), count.max(data.streams).div_ceil(each)];
                 for ((call, function), grid) in

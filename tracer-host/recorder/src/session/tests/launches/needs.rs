@@ -22,7 +22,12 @@ fn reserve(pool: &mut Pool, info: LaunchInfo) -> Option<(Stay, u32)> {
 
 /// Runs the first launch of each kernel alone, with these claims.
 fn pool(claims: [u64; 2]) -> Pool {
+    pool_with(claims, 0)
+}
+
+fn pool_with(claims: [u64; 2], data_track: u32) -> Pool {
     let division = Division::new(4 << 30, 1024, Pool::arenas(true), FirstSegments::of_streams(8)).unwrap();
+    let division = Division { data_track, ..division };
     let mut pool = Pool::new(&mut FakeDevice::new([]), division, 1, false, true).unwrap();
     for (kernel, claimed) in (0..).zip(claims) {
         let first = info(kernel, kernel);
@@ -68,4 +73,14 @@ fn claims_without_first_segments_for_each_lane_are_not_expected_with_them() {
     let (after, lanes) = shared(&mut pool, 0);
     assert_eq!(lanes, LANES);
     assert!(after > 2 * before, "{before} {after}");
+}
+
+#[test]
+fn with_addresses_the_first_launch_without_first_segments_for_each_lane_is_alone() {
+    for data_track in [0, 1] {
+        let mut pool = pool_with([0, 0], data_track);
+        pool.note_behavior(0, Behavior { parts: false, repeats: true });
+        assert_eq!(reserve(&mut pool, info(50, 0)).unwrap().1, 1);
+        assert_eq!(reserve(&mut pool, info(51, 0)).is_some(), data_track == 0);
+    }
 }
