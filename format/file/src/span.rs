@@ -22,7 +22,42 @@ pub struct WarpSpan {
 
 const _: () = assert!(size_of::<WarpSpan>() == 40);
 
+/// Words of a [packed](WarpSpan::pack) span.
+pub const PACKED_SPAN_WORDS: usize = 5;
+
 impl WarpSpan {
+    /// Returns words relative to the clock and the timer at which another warp of the launch began, and whether
+    /// they hold the span: the differences are small.
+    #[must_use]
+    #[inline(always)]
+    pub fn pack(&self, [clock, timer]: [u64; 2]) -> ([u32; PACKED_SPAN_WORDS], bool) {
+        // Begins may be earlier; adding makes the differences positive.
+        let begin_clock = self.begin_clock.wrapping_sub(clock).wrapping_add(1 << 31);
+        let begin_timer = self.begin_timer.wrapping_sub(timer).wrapping_add(1 << 31);
+        let cycles = self.end_clock.wrapping_sub(self.begin_clock);
+        let nanoseconds = self.end_timer.wrapping_sub(self.begin_timer);
+        let fits = ((begin_clock | begin_timer | cycles | nanoseconds) >> 32 == 0)
+            & ((self.begin_sm | self.end_sm) >> 16 == 0);
+        let sms = self.begin_sm | self.end_sm << 16;
+        ([begin_clock as u32, begin_timer as u32, cycles as u32, nanoseconds as u32, sms], fits)
+    }
+
+    /// Returns the span that [`pack`](Self::pack) has packed.
+    #[must_use]
+    pub fn unpack(words: [u32; PACKED_SPAN_WORDS], [clock, timer]: [u64; 2]) -> Self {
+        let [begin_clock, begin_timer, cycles, nanoseconds, sms] = words;
+        let begin = |from: u64, since: u32| from.wrapping_add(since.into()).wrapping_sub(1 << 31);
+        let (begin_clock, begin_timer) = (begin(clock, begin_clock), begin(timer, begin_timer));
+        Self {
+            begin_clock,
+            begin_timer,
+            end_clock: begin_clock.wrapping_add(cycles.into()),
+            end_timer: begin_timer.wrapping_add(nanoseconds.into()),
+            begin_sm: sms & 0xffff,
+            end_sm: sms >> 16,
+        }
+    }
+
     /// Returns true if the warp's begin is recorded.
     pub const fn has_begun(&self) -> bool {
         self.begin_sm != 0
@@ -124,6 +159,28 @@ mod tests {
         }
         assert_eq!(SPAN.axis((1 << 36) - 110, 36).unwrap().nanoseconds((1 << 36) - 110), 999_995);
         assert_eq!(SPAN.axis((1 << 36) - 90, 36).unwrap().nanoseconds((1 << 36) + 10), 1_000_055);
+    }
+
+    #[test]
+    fn a_packed_span_is_the_span_or_does_not_fit() {
+        let (clock, timer) = (SPAN.begin_clock, SPAN.begin_timer);
+        let far = 1 << 31;
+        for base in [[clock, timer], [clock + far, timer], [clock - far + 1, timer + far]] {
+            let (words, fits) = SPAN.pack(base);
+            assert!(fits);
+            assert_eq!(WarpSpan::unpack(words, base), SPAN);
+        }
+        for base in [[clock + far + 1, timer], [clock - far, timer], [clock, timer + far + 1], [0, 0]] {
+            assert!(!SPAN.pack(base).1);
+        }
+        let long = WarpSpan { end_clock: clock + (1 << 32), ..SPAN };
+        let backwards = WarpSpan { end_timer: timer - 1, ..SPAN };
+        let large = WarpSpan { end_sm: 1 << 16, ..SPAN };
+        assert!(
+            [long, backwards, large, WarpSpan { end_sm: 0, end_clock: 0, ..SPAN }]
+                .iter()
+                .all(|span| !span.pack([clock, timer]).1)
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 use warptrace_format::codec::{CodecSpec, PredictParams};
 
+use crate::accounts::{AccountsJob, pack_accounts};
 use crate::classes::{self, find_classes};
 use crate::codec::Codec;
 use crate::encode::cooperative::{GROUP_LANES, MAX_GROUPS, encode_cooperatively};
@@ -25,6 +26,9 @@ pub const CLASSES_THREADS: u32 = 32 * classes::MAX_WARPS;
 pub const PREDICT_LANES: u32 = GROUP_LANES;
 /// Maximum threads per block of [`encode_predict_call`].
 pub const PREDICT_THREADS: u32 = MAX_GROUPS * PREDICT_LANES;
+
+/// Threads per block of [`pack_accounts_call`].
+pub const ACCOUNTS_THREADS: u32 = 128;
 
 /// Threads per block of [`link_call`] and [`flatten_call`].
 pub const FLATTEN_THREADS: u32 = 128;
@@ -45,6 +49,12 @@ pub fn place_call(job: &PackJob) -> KernelCall {
 pub fn pack_call(job: &PackJob) -> KernelCall {
     let (bytes, job) = (bytes_of(job), *job);
     KernelCall::new("warptrace_pack_data", vec![bytes], move || pack_data(&job))
+}
+
+/// Returns the kernel that packs accounts and spans. Launch it as a grid of any size.
+pub fn pack_accounts_call(job: &AccountsJob) -> KernelCall {
+    let (bytes, job) = (bytes_of(job), *job);
+    KernelCall::new("warptrace_pack_accounts", vec![bytes], move || pack_accounts(&job))
 }
 
 /// Returns the kernel that links the segments of a round's lanes. Launch it as a grid of any size.
@@ -156,6 +166,8 @@ unsafe impl Argument for PoolDescriptor {}
 unsafe impl Argument for FlattenJob {}
 // SAFETY: an assertion next to the type's declaration checks its size.
 unsafe impl Argument for PackJob {}
+// SAFETY: an assertion next to the type's declaration checks its size.
+unsafe impl Argument for AccountsJob {}
 
 fn bytes_of<T: Argument>(argument: &T) -> Vec<u8> {
     let bytes = std::ptr::from_ref(argument).cast::<u8>();

@@ -8,6 +8,7 @@ use warptrace_format::codec::ecl::EclState;
 use warptrace_format::codec::predict::PredictState;
 use warptrace_format::codec::raw::RawState;
 
+use crate::accounts::{AccountsJob, pack_accounts};
 use crate::classes::find_classes;
 use crate::codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 use crate::encode::cooperative::encode_cooperatively;
@@ -176,4 +177,13 @@ pub unsafe extern "ptx-kernel" fn warptrace_place_chunks(job: PackJob) {
 #[unsafe(no_mangle)]
 pub unsafe extern "ptx-kernel" fn warptrace_pack_data(job: PackJob) {
     pack_data(&job);
+}
+
+/// Packs accounts and spans. The grid has any size along x.
+///
+/// # Safety
+/// As for [`warptrace_link_segments`].
+#[unsafe(no_mangle)]
+pub unsafe extern "ptx-kernel" fn warptrace_pack_accounts(job: AccountsJob) {
+    pack_accounts(&job);
 }

@@ -42,6 +42,7 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
+mod accounts;
 #[cfg(not(target_arch = "nvptx64"))]
 mod calls;
 mod chunks;
@@ -61,11 +62,12 @@ pub mod native;
 mod pack;
 mod warp;
 
+pub use accounts::{AccountsJob, HEAD_WORDS};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use calls::{
-    CLASSES_THREADS, FLATTEN_THREADS, MERGE_THREADS, PACK_THREADS, PREDICT_LANES, PREDICT_THREADS,
-    encode_predict_call, encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
-    pack_call, place_call,
+    ACCOUNTS_THREADS, CLASSES_THREADS, FLATTEN_THREADS, MERGE_THREADS, PACK_THREADS, PREDICT_LANES,
+    PREDICT_THREADS, encode_predict_call, encode_serial_call, find_classes_call, flatten_call, link_call,
+    merge_call, pack_accounts_call, pack_call, place_call,
 };
 pub use codec::{Codec, DEVICE_ECL, DEVICE_PREDICT};
 pub use encode::serial_shared_bytes;

@@ -223,6 +223,21 @@ pub enum EncodeJob<'a> {
         /// The output.
         to: &'a mut Vec<u8>,
     },
+    /// Packs accounts, and spans if they follow, into words at `scratch`, as `AccountsJob` of `warptrace_encode`
+    /// describes. [`Encoded::collected`] is the number of words; 0 if the device does not pack, or `scratch` is
+    /// too small.
+    Accounts {
+        /// The launches, after their logs were encoded.
+        launches: &'a [LoggedLaunch],
+        /// Writable device memory, as large as the launches.
+        table: Allocation,
+        /// Address of the classes of streams; 0 without classes.
+        classes: u64,
+        /// Whether spans follow the accounts of each launch.
+        spans: bool,
+        /// Writable device memory.
+        scratch: Allocation,
+    },
 }
 
 /// Results of an [`EncodeJob`].

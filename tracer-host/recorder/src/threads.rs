@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Threads that copy from pinned memory and find runs of classes. Few cores copy as fast as the link.
+/// Threads that copy from pinned memory. Few cores copy as fast as the link.
 const COPYING: usize = 4;
 
 /// A pool, started on first use; `None` if threads cannot start.

@@ -272,6 +272,10 @@ impl Device for CudaDevice {
                 check_codec(codec)?;
                 encoding::encode(self, codec, pool, launches, table)
             }
+            EncodeJob::Accounts { launches, table, classes, spans, scratch } => {
+                self.check_inside(scratch.address, scratch.bytes)?;
+                encoding::pack_accounts(self, launches, table, [classes, spans.into()], scratch)
+            }
             EncodeJob::Collect { first, chunk_bytes, count, data, scratch, to } => {
                 self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;
                 self.check_inside(scratch.address, scratch.bytes)?;

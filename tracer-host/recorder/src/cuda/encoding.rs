@@ -8,9 +8,9 @@ use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{Claims, PoolDescriptor};
 use warptrace_device::KernelCall;
 use warptrace_encode::{
-    CLASSES_THREADS, Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS, PREDICT_LANES, PREDICT_THREADS,
-    encode_predict_call, encode_serial_call, find_classes_call, flatten_call, link_call, merge_call,
-    serial_shared_bytes,
+    ACCOUNTS_THREADS, AccountsJob, CLASSES_THREADS, Codec, FLATTEN_THREADS, FlattenJob, MERGE_THREADS,
+    PREDICT_LANES, PREDICT_THREADS, encode_predict_call, encode_serial_call, find_classes_call, flatten_call,
+    link_call, merge_call, pack_accounts_call, serial_shared_bytes,
 };
 use warptrace_format::codec::CodecSpec;
 
@@ -47,7 +47,7 @@ pub(super) struct Encoding {
     functions: HashMap<&'static str, sys::CUfunction>,
 }
 
-const KERNELS: [&str; 10] = [
+const KERNELS: [&str; 11] = [
     "warptrace_find_classes",
     "warptrace_link_segments",
     "warptrace_flatten_warps",
@@ -58,6 +58,7 @@ const KERNELS: [&str; 10] = [
     "warptrace_encode_predict_serial",
     "warptrace_place_chunks",
     "warptrace_pack_data",
+    "warptrace_pack_accounts",
 ];
 
 impl Encoding {
@@ -160,6 +161,36 @@ pub(super) fn find_classes(
     let call = find_classes_call(pool, table.address, launches.len() as u32, streams);
     let claims = device.launch_encoding(Some(pool), &call, &shape, &mut time)?;
     Ok(Encoded { claims, time, collected: 0 })
+}
+
+/// Packs accounts, and spans if the second of `classes` and `spans` is 1, into `scratch`.
+pub(super) fn pack_accounts(
+    device: &mut CudaDevice,
+    launches: &[LoggedLaunch],
+    table: Allocation,
+    [classes, spans]: [u64; 2],
+    scratch: Allocation,
+) -> Result<Encoded, DeviceError> {
+    let Some(last) = launches.last() else { return Ok(Encoded::default()) };
+    let job = AccountsJob {
+        table: table.address,
+        classes,
+        target: scratch.address,
+        launches: launches.len() as u32,
+        streams: last.first_stream + last.tracks * last.warps,
+        spans: spans as u32,
+        unused: 0,
+    };
+    let words = job.words(last.tracks);
+    if 4 * words > scratch.bytes {
+        return Ok(Encoded::default());
+    }
+    device.write_launches(launches, table)?;
+    device.fill(scratch.address, 16, 0)?;
+    let (shape, mut time) =
+        (device.encoding_shape(job.streams, ACCOUNTS_THREADS, ACCOUNTS_THREADS, 0), Duration::ZERO);
+    device.launch_encoding(None, &pack_accounts_call(&job), &shape, &mut time)?;
+    Ok(Encoded { collected: words as u32, time, ..Encoded::default() })
 }
 
 /// Creates a non-blocking stream whose kernels start before pending kernels of other streams.

@@ -1,16 +1,17 @@
 //! Classes: sets of streams with the same chunks. The device encodes only one representative stream of each.
+//! Streams of addresses and values have no classes.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use crate::{Allocation, Device, EncodeJob, Encoded, threads};
+use crate::{Allocation, Device, EncodeJob, Encoded};
 
 /// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
 const CONVERGED_SHARE: u32 = 16;
@@ -25,13 +26,6 @@ pub(crate) struct ClassRun {
     pub(crate) count: u32,
     /// The class: the number of its representative stream.
     pub(crate) class: u32,
-}
-
-impl ClassRun {
-    /// Returns true if the representative stream of the class is in this run.
-    fn has_representative(&self) -> bool {
-        self.class.checked_sub(self.first).is_some_and(|at| at < self.count)
-    }
 }
 
 /// Behavior of a launch, according to its classes.
@@ -52,38 +46,29 @@ pub(crate) struct StreamName {
     pub(crate) warp: u32,
 }
 
+/// The representative stream of each stream of a drain, as the device found them.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) classes: Option<Classes>,
-    /// For each launch.
-    pub(super) behavior: Vec<Behavior>,
-    /// Time that the device took, and time that the host took.
-    pub(super) device: Duration,
-    pub(super) host: Duration,
-}
-
-/// The classes of the streams of a drain. Stream numbers follow the order of accounts.
-#[derive(Debug)]
-pub(crate) struct Classes {
+pub(crate) struct Firsts {
     launches: Vec<LoggedLaunch>,
-    by_number: FxHashMap<u32, usize>,
-    /// Runs of all streams, ordered by number.
-    runs: Vec<ClassRun>,
-    /// The representative streams, ordered by number.
-    encoded: Vec<u32>,
-    /// For a representative stream, the number of streams in its class; 0 for other streams.
-    sizes: Vec<u32>,
+    /// Event tracks of a launch. The data track follows them.
+    tracks: u32,
+    firsts: Vec<u32>,
+    classes: OnceLock<Result<Option<Classes>, Damaged>>,
 }
 
-impl Classes {
-    /// Finds the classes of the streams of `launches`, whose logs are on the device. Fails if a class has no
-    /// representative stream, which means that memory is damaged.
+impl Firsts {
+    pub(crate) fn new(launches: &[LoggedLaunch], tracks: u32, firsts: Vec<u32>) -> Self {
+        Self { launches: launches.to_vec(), tracks, firsts, classes: OnceLock::new() }
+    }
+
+    /// Finds the classes of the streams of `launches`, whose logs are on the device. Also returns the times
+    /// that the device and the host took.
     pub(super) fn find(
         device: &mut dyn Device,
         pool: &PoolDescriptor,
         launches: &[LoggedLaunch],
         table: Allocation,
-    ) -> Result<Found, SessionError> {
+    ) -> Result<(Self, [Duration; 2]), SessionError> {
         let streams: u32 = launches.iter().map(|launch| launch.warps * launch.tracks).sum();
         let slots = pool.classes + 4 * u64::from(streams);
         device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
@@ -91,66 +76,93 @@ impl Classes {
         let started = Instant::now();
         let mut firsts = vec![0_u32; streams as usize];
         device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
-        let (runs, behavior) = Self::runs(launches, &firsts);
-        let is_class =
-            |run: &ClassRun| firsts.get(run.class as usize).is_some_and(|&of| of & !PARTED == run.class);
-        if !runs.iter().all(is_class) {
-            return Err(SessionError::Pool {
-                problem: "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory".to_owned(),
-            });
-        }
-        Ok(Found { classes: Self::new(launches, runs), behavior, device: time, host: started.elapsed() })
+        let tracks = if pool.data_track == 0 { u32::MAX } else { pool.data_track };
+        Ok((Self::new(launches, tracks, firsts), [time, started.elapsed()]))
     }
 
-    /// Returns the runs of consecutive streams in one class, split at the ends of launches, and the behavior
-    /// of each launch. `firsts` has the representative of each stream.
-    pub(crate) fn runs(launches: &[LoggedLaunch], firsts: &[u32]) -> (Vec<ClassRun>, Vec<Behavior>) {
-        let of_launch = |launch: &LoggedLaunch| {
-            let streams = launch.warps * launch.tracks;
-            let (mut runs, mut first, mut parts, mut encoded) = (Vec::new(), launch.first_stream, 0, 0);
-            for run in firsts[first as usize..][..streams as usize].chunk_by(|a, b| a == b) {
-                let count = run.len() as u32;
-                let found = ClassRun { first, count, class: run[0] & !PARTED };
-                parts += if run[0] & PARTED == 0 { 0 } else { count };
-                encoded += u32::from(found.has_representative());
-                runs.push(found);
+    /// Returns the streams of a launch's event tracks.
+    fn streams(&self, launch: &LoggedLaunch) -> Range<u32> {
+        launch.first_stream..launch.first_stream + launch.tracks.min(self.tracks) * launch.warps
+    }
+
+    /// Returns the behavior of each launch.
+    pub(super) fn behavior(&self) -> impl Iterator<Item = Behavior> {
+        self.launches.iter().map(|launch| {
+            let (mut parts, mut encoded, of_launch) = (0, 0, self.streams(launch));
+            let streams = of_launch.end - of_launch.start;
+            for stream in of_launch {
+                let first = self.firsts[stream as usize];
+                parts += u32::from(first & PARTED != 0);
+                encoded += u32::from(first & !PARTED == stream);
+            }
+            let repeats = streams < FEW_STREAMS || encoded <= streams / 4 * 3;
+            Behavior { parts: parts > streams / CONVERGED_SHARE, repeats }
+        })
+    }
+
+    /// Returns the classes; `None` if each stream is a separate class. Fails if a class has no representative
+    /// stream, which means that memory is damaged. The first call takes time.
+    pub(crate) fn classes(&self) -> Result<Option<&Classes>, Damaged> {
+        self.classes.get_or_init(|| self.find_classes()).as_ref().map(Option::as_ref).map_err(|error| *error)
+    }
+
+    fn find_classes(&self) -> Result<Option<Classes>, Damaged> {
+        let mut runs = Vec::new();
+        for launch in &self.launches {
+            let of_launch = self.streams(launch);
+            let mut first = of_launch.start;
+            let of_launch = &self.firsts[first as usize..of_launch.end as usize];
+            for run in of_launch.chunk_by(|a, b| a == b) {
+                let (class, count) = (run[0] & !PARTED, run.len() as u32);
+                if self.firsts.get(class as usize).is_none_or(|of| of & !PARTED != class) {
+                    return Err(Damaged);
+                }
+                runs.push(ClassRun { first, count, class });
                 first += count;
             }
-            let parts = parts > streams / CONVERGED_SHARE;
-            (runs, Behavior { parts, repeats: streams < FEW_STREAMS || encoded <= streams / 4 * 3 })
-        };
-        let (runs, behavior): (Vec<_>, _) =
-            threads::copy(|| launches.par_iter().with_max_len(1).map(of_launch).unzip());
-        let runs = runs.concat();
-        (runs, behavior)
-    }
-
-    /// Creates classes from the runs of all streams. Returns `None` if each stream is a separate class.
-    pub(crate) fn new(launches: &[LoggedLaunch], runs: Vec<ClassRun>) -> Option<Self> {
-        let is_class = |run: &ClassRun| (run.class, run.count) == (run.first, 1);
-        if runs.iter().all(is_class) {
-            return None;
         }
-        let streams = runs.last().map_or(0, |run| run.first + run.count);
-        let mut sizes = vec![0; streams as usize];
+        if runs.iter().all(|run| (run.class, run.count) == (run.first, 1)) {
+            return Ok(None);
+        }
+        let mut sizes = vec![0; self.firsts.len()];
         runs.iter().for_each(|run| sizes[run.class as usize] += run.count);
-        let encoded = runs.iter().filter(|run| run.has_representative()).map(|run| run.class).collect();
-        let by_number = launches.iter().map(|launch| launch.launch).zip(0..).collect();
-        Some(Self { launches: launches.to_vec(), by_number, runs, encoded, sizes })
+        let by_number = self.launches.iter().map(|launch| launch.launch).zip(0..).collect();
+        Ok(Some(Classes { launches: self.launches.clone(), tracks: self.tracks, by_number, runs, sizes }))
     }
+}
 
-    pub(super) fn encoded(&self, streams: Range<u32>) -> &[u32] {
-        let at = |stream| self.encoded.partition_point(|&encoded| encoded < stream);
-        &self.encoded[at(streams.start)..at(streams.end)]
+/// A class has no representative stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Damaged;
+
+impl From<Damaged> for SessionError {
+    fn from(_: Damaged) -> Self {
+        let problem = "the classes of warps are damaged; the kernel, or another program, wrote into the tracer's memory";
+        Self::Pool { problem: problem.to_owned() }
     }
+}
 
-    /// Returns the streams of a launch's track and their runs; `None` if its classes were not searched.
+/// The classes of the streams of a drain. Stream numbers follow the order of accounts.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    launches: Vec<LoggedLaunch>,
+    /// Event tracks of a launch.
+    tracks: u32,
+    by_number: FxHashMap<u32, usize>,
+    /// Runs of all streams of event tracks, ordered by number.
+    runs: Vec<ClassRun>,
+    /// For a representative stream, the number of streams in its class; 0 for other streams.
+    sizes: Vec<u32>,
+}
+
+impl Classes {
+    /// Returns the streams of a launch's track and their runs; `None` if it has no classes.
     pub(crate) fn of_track(
         &self,
         launch: &LaunchInfo,
         track: u32,
     ) -> Option<(Range<u32>, impl Iterator<Item = ClassRun>)> {
-        let logged = &self.launches[*self.by_number.get(&launch.number())?];
+        let logged = &self.launches[*self.by_number.get(&launch.number()).filter(|_| track < self.tracks)?];
         let from = logged.first_stream + track * logged.warps;
         let end = from + logged.warps;
         let before = self.runs.partition_point(|run| run.first + run.count <= from);

@@ -12,18 +12,15 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use super::classes::{Behavior, Classes};
+use super::classes::{Behavior, Firsts};
 use super::ledger::Job;
 use super::pool::Filled;
 use super::running::{self, Left};
-use super::worker::{Account, Drained, MAPPED_BYTES, Span, Worker};
+use super::worker::{Account, Drained, Form, Worker};
 use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
 
 /// Bytes of packed chunks passed to the writer at once. Bounds host memory for pools of any size.
 const BATCH_BYTES: usize = 32 << 20;
-
-/// Accounts with fewer unneeded ones than this between them (256 KiB) are read together.
-const READ_TOGETHER: usize = 8192;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct DrainCost {
@@ -119,8 +116,8 @@ pub(super) fn run<W: Write + Send + 'static>(
     worker: &mut Worker<W>,
 ) -> Result<DrainCost, SessionError> {
     let Job { codec, news, plain, filled, host } = job;
-    news.into_iter().try_for_each(|message| worker.send(message))?;
-    worker.send_times(host, Vec::new())?;
+    news.into_iter().for_each(|message| worker.send(message));
+    worker.send_times(host, Vec::new());
     let Some(filled) = filled else {
         worker.write(Drained { begin: plain, ..worker.empty() })?;
         return Ok(DrainCost::default());
@@ -136,15 +133,15 @@ pub(super) fn run<W: Write + Send + 'static>(
     let mut drained = Drained { begin, ..worker.empty() };
     // Empty if all launches failed.
     if !logged.is_empty() {
-        let (mut on_device, mut on_host, mut behavior) = (Duration::ZERO, Duration::ZERO, Vec::new());
+        let ([mut on_device, mut on_host], mut behavior) = ([Duration::ZERO; 2], Vec::new());
         if pool.classes != 0 {
-            let found = Classes::find(device, &pool, &logged, table)?;
-            (on_device, on_host) = (found.device, found.host);
-            drained.classes = found.classes.map(Arc::new);
-            let numbers = logged.iter().map(|launch| launch.launch).zip(found.behavior);
+            let (firsts, times) = Firsts::find(device, &pool, &logged, table)?;
+            [on_device, on_host] = times;
+            let numbers = logged.iter().map(|launch| launch.launch).zip(firsts.behavior());
             let kernel =
                 |number| launches.iter().find(|info| info.number() == number).map(LaunchInfo::kernel);
             behavior.extend(numbers.filter_map(|(number, found)| Some((kernel(number)?, found))));
+            drained.classes = Some(Arc::new(firsts));
         }
         let logs = LoggedLaunches { codec, pool: &pool, launches: &logged, table, scratch };
         let mut packed = std::mem::take(&mut drained.packed);
@@ -164,11 +161,9 @@ pub(super) fn run<W: Write + Send + 'static>(
     for finished in unfinished {
         device.write(finished, &[0; 4])?;
     }
-    if span_bytes == 0 {
-        read_accounts(device, &logged, &mut drained)?;
-    } else {
-        read_with_spans(device, &logged, &mut drained)?;
-    }
+    let spans = span_bytes != 0;
+    let job = EncodeJob::Accounts { launches: &logged, table, classes: pool.classes, spans, scratch };
+    read_accounts(device, job, span_bytes, &mut drained)?;
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
@@ -224,67 +219,33 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of launches, concatenated; with classes, only those that are defined.
+/// Reads the accounts of the launches of a job, and their spans, if they follow: packed, if all are small.
 fn read_accounts(
     device: &mut dyn Device,
-    logged: &[LoggedLaunch],
+    job: EncodeJob<'_>,
+    span_bytes: u64,
     drained: &mut Drained,
 ) -> Result<(), SessionError> {
-    let each = size_of::<Account>();
-    let count = |launch: &LoggedLaunch| (launch.tracks * launch.warps) as usize;
-    let all = logged.iter().map(count).sum();
-    // Existing elements need no reset: they are overwritten or not used.
-    if drained.classes.is_none() {
-        drained.accounts.resize(all, Account::default());
-    } else if drained.accounts.len() < all {
-        // Untouched pages take no memory.
-        drained.accounts = bytemuck::allocation::zeroed_vec(all.max(MAPPED_BYTES / each));
-    }
-    // Accounts are contiguous unless a launch failed.
-    let follow = |a: &LoggedLaunch, b: &LoggedLaunch| a.accounts + (count(a) * each) as u64 == b.accounts;
-    let mut end = 0;
-    for launches in logged.chunk_by(follow) {
-        let first = end;
-        end += launches.iter().map(count).sum::<usize>();
-        let wanted = match &drained.classes {
-            None => std::iter::once(first..end).collect(),
-            Some(classes) => near(classes.encoded(first as u32..end as u32)),
-        };
-        for streams in wanted {
-            let address = launches[0].accounts + ((streams.start - first) * each) as u64;
-            device.read(address, bytemuck::cast_slice_mut(&mut drained.accounts[streams]))?;
+    let EncodeJob::Accounts { launches: logged, spans, scratch, .. } = job else { return Ok(()) };
+    let words = if logged.is_empty() { 0 } else { device.encode(job)?.collected };
+    // Existing words need no reset: they are overwritten.
+    drained.words.resize(words as usize, 0);
+    if words != 0 {
+        device.read(scratch.address, bytemuck::cast_slice_mut(&mut drained.words))?;
+        if drained.words[0] == 0 {
+            drained.form = Form::Packed(spans);
+            return Ok(());
         }
     }
-    Ok(())
-}
-
-/// Returns ranges that cover the ascending `streams`. Merges ranges that are near each other.
-fn near(streams: &[u32]) -> Vec<Range<usize>> {
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for stream in streams.iter().map(|&stream| stream as usize) {
-        match ranges.last_mut().filter(|last| stream - last.end < READ_TOGETHER) {
-            Some(last) => last.end = stream + 1,
-            None => ranges.push(stream..stream + 1),
-        }
-    }
-    ranges
-}
-
-/// Reads the accounts and spans of launches, which alternate.
-fn read_with_spans(
-    device: &mut dyn Device,
-    logged: &[LoggedLaunch],
-    drained: &mut Drained,
-) -> Result<(), SessionError> {
+    drained.form = Form::Tables(spans);
     let bytes = |launch: &LoggedLaunch| {
         let accounts = size_of::<Account>() * (launch.tracks * launch.warps) as usize;
-        accounts + size_of::<Span>() * launch.warps as usize
+        accounts + span_bytes as usize * launch.warps as usize
     };
     let all: usize = logged.iter().map(bytes).sum();
-    drained.has_tables = true;
-    // Existing words need no reset: they are overwritten.
     drained.tables.resize(all / size_of::<u64>(), 0);
     let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut drained.tables);
+    // Accounts are contiguous unless a launch failed.
     for launches in logged.chunk_by(|a, b| a.accounts + bytes(a) as u64 == b.accounts) {
         let (now, after) = rest.split_at_mut(launches.iter().map(bytes).sum());
         device.read(launches[0].accounts, now)?;

@@ -298,10 +298,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
     pub fn finish(&mut self, device: &mut dyn Device) -> Result<(W, Summary, LaunchReport), SessionError> {
         self.guarded(|recorder| {
             recorder.drain(device)?;
-            match (&mut recorder.worker, &recorder.ledger.clock) {
-                (Some(worker), Some(clock)) => compare_clocks(clock, device, worker),
-                _ => Ok(()),
+            if let (Some(worker), Some(clock)) = (&mut recorder.worker, &recorder.ledger.clock) {
+                compare_clocks(clock, device, worker);
             }
+            Ok(())
         })?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
         // Frees before the writer thread's result is checked, so that an error of the file leaks no memory.
@@ -348,8 +348,8 @@ pub(super) fn compare_clocks<W: Write + Send + 'static>(
     clock: &HostClock,
     device: &mut dyn Device,
     worker: &mut Worker<W>,
-) -> Result<(), SessionError> {
-    worker.send_times(Vec::new(), vec![clock.compare(device)])
+) {
+    worker.send_times(Vec::new(), vec![clock.compare(device)]);
 }
 
 /// Writes why a launch did not complete and all pending messages, and ends the file.
@@ -360,9 +360,9 @@ pub(super) fn end_early<W: Write + Send + 'static>(
     error: &SessionError,
 ) {
     let early_end = Some(Box::new((info, EarlyEnd::failed(error.to_string()))));
-    let written = news.into_iter().try_for_each(|message| worker.send(message));
-    let written = written.and_then(|()| worker.write(Drained { begin, early_end, ..Drained::default() }));
-    let written = written.and_then(|()| worker.send_times(host, Vec::new()));
+    news.into_iter().for_each(|message| worker.send(message));
+    let written = worker.write(Drained { begin, early_end, ..Drained::default() });
+    worker.send_times(host, Vec::new());
     // The output is dropped, which writes it as far as the system allows.
     let _ = written.and_then(|()| worker.finish()).map(|(writer, _)| drop(writer.finish()));
 }

@@ -73,7 +73,7 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     rest: Rest,
 ) -> Result<(), SessionError> {
     let Rest { lefts, job: Job { codec, news, mut plain, host, .. }, outside, failed } = rest;
-    news.into_iter().try_for_each(|message| worker.send(message))?;
+    news.into_iter().for_each(|message| worker.send(message));
     let interrupted = |info: &LaunchInfo| (*info, EarlyEnd::Interrupted);
     let mut ends: Vec<_> = outside.iter().map(interrupted).collect();
     let mut first = Ok(());
@@ -115,7 +115,7 @@ pub(super) fn write_rest<W: Write + Send + 'static>(
     for end in ends {
         worker.write(Drained { early_end: Some(Box::new(end)), ..Drained::default() })?;
     }
-    worker.send_times(host, Vec::new())?;
+    worker.send_times(host, Vec::new());
     first
 }
 

@@ -81,7 +81,7 @@ impl<W: Write + Send + 'static> Serving<'_, W> {
         let begin = std::mem::take(&mut self.begin);
         let early_end = Some(Box::new((self.info, EarlyEnd::Interrupted)));
         worker.write(Drained { begin, early_end, ..Drained::default() })?;
-        worker.send_times(std::mem::take(&mut self.ran), Vec::new())?;
+        worker.send_times(std::mem::take(&mut self.ran), Vec::new());
         let (writer, _) = worker.finish()?;
         // The output is dropped, which writes it as far as the system allows.
         drop(writer.finish()?);
@@ -119,7 +119,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.ledger.send_name(&[info], &name);
         let (news, mut ran) = self.ledger.take_news();
         if let Some(worker) = &mut self.worker {
-            news.into_iter().try_for_each(|message| worker.send(message))?;
+            news.into_iter().for_each(|message| worker.send(message));
         }
         self.ledger.plain.push(info);
         let begin = self.ledger.now();
@@ -171,8 +171,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         };
         // Added kernels and locations precede their launches.
         let (news, host) = self.ledger.take_news();
-        news.into_iter().try_for_each(|message| worker.send(message))?;
-        worker.send_times(host, Vec::new())?;
+        news.into_iter().for_each(|message| worker.send(message));
+        worker.send_times(host, Vec::new());
         let started = Instant::now();
         let scan = streams.scan(device.live()?, true)?;
         self.ledger.total.copy += started.elapsed();

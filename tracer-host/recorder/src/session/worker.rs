@@ -5,6 +5,7 @@ mod encoding;
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,12 +13,13 @@ use std::time::Instant;
 
 use bytemuck::{Pod, TransparentWrapper, Zeroable};
 use warptrace_abi::recording::Recording;
+use warptrace_encode::{AccountsJob, HEAD_WORDS};
 use warptrace_format::account::WarpAccount;
-use warptrace_format::file::{ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
+use warptrace_format::file::{AccountRun, ClockReading, EarlyEnd, HostLaunch, HostTimes, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
 use self::encoding::{EncodedDrain, Encoding};
-use super::classes::Classes;
+use super::classes::Firsts;
 use super::{LaunchReport, SessionError};
 use crate::packed;
 use crate::writer::TraceWriter;
@@ -27,12 +29,12 @@ use crate::{HostMessage, threads};
 const MOST_THREADS: usize = 6;
 /// Maximum drains that wait for a thread.
 const QUEUE: usize = 4;
-/// Prepared memory for the first drain: packed chunks, and 131,072 accounts.
+/// Prepared memory for the first drain: packed chunks, and 131,072 packed accounts.
 const READY_PACKED_BYTES: usize = 16 << 20;
 const READY_ACCOUNTS: usize = 1 << 17;
 /// Reserved bytes for the first drain. The size is large enough that the allocator maps the memory
 /// separately. It then does not take heap memory that the program's own results could reuse.
-pub(super) const MAPPED_BYTES: usize = 64 << 20;
+const MAPPED_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
@@ -87,52 +89,128 @@ pub(super) struct Drained {
     pub(super) begin: Vec<LaunchInfo>,
     /// Packed chunks of launches that have begun.
     pub(super) packed: Vec<u8>,
-    pub(super) classes: Option<Arc<Classes>>,
+    pub(super) classes: Option<Arc<Firsts>>,
     pub(super) end: Vec<LaunchInfo>,
-    /// Their accounts from the device, by launch, track and recorded warp. With classes, only accounts of
-    /// encoded streams are valid. If no launch ends, the content is undefined.
+    /// Where the accounts of ended launches are. If no launch ends, the content is undefined.
+    pub(super) form: Form,
+    /// Accounts by launch, track and recorded warp. With classes, only accounts of encoded streams are valid.
     pub(super) accounts: Vec<Account>,
     /// Spans of their warps, if recorded, by launch and recorded warp.
     pub(super) spans: Vec<Span>,
-    /// Accounts and spans as on the device, by launch, if `has_tables`; a writer thread separates them.
     pub(super) tables: Vec<u64>,
-    pub(super) has_tables: bool,
+    pub(super) words: Vec<u32>,
     /// A launch that did not complete, and may not have begun before. Boxed because it is rare.
     pub(super) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// In `accounts` and `spans`.
+    #[default]
+    Separate,
+    /// In `tables` as on the device, by launch; spans follow the accounts of each launch if true.
+    Tables(bool),
+    /// In `words`, as [`AccountsJob`] packs them; with spans if true.
+    Packed(bool),
+}
+
+/// Accounts of streams.
+#[derive(Clone, Copy)]
+enum Accounts<'a> {
+    Each(&'a [WarpAccount]),
+    Packed(&'a [u32]),
+}
+
+impl Accounts<'_> {
+    fn get(self, stream: usize) -> WarpAccount {
+        let found = match self {
+            Self::Each(accounts) => accounts.get(stream).copied(),
+            Self::Packed(words) => words.get(stream).map(|word| WarpAccount::unpack(*word)),
+        };
+        found.unwrap_or_default()
+    }
+
+    fn runs(self, streams: Range<usize>) -> Vec<AccountRun> {
+        match self {
+            Self::Each(accounts) => AccountRun::of(accounts.get(streams).unwrap_or_default()),
+            Self::Packed(words) => {
+                let equal = words.get(streams).unwrap_or_default().chunk_by(|a, b| a == b);
+                let run = |run: &[u32]| AccountRun {
+                    warps: run.len() as u32,
+                    account: WarpAccount::unpack(run[0]),
+                };
+                equal.map(run).collect()
+            }
+        }
+    }
 }
 
 impl Drained {
     /// Returns an empty value with prepared memory: allocation would dominate a short program's first drain.
     fn ready() -> Self {
-        let one = WarpAccount { finished: 1, ..WarpAccount::default() };
         let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
-        let accounts = ready(Account(one), READY_ACCOUNTS, MAPPED_BYTES / size_of::<Account>());
-        Self { packed, accounts, ..Self::default() }.emptied()
+        let words = ready(1, READY_ACCOUNTS, MAPPED_BYTES / size_of::<u32>());
+        Self { packed, words, ..Self::default() }.emptied()
     }
 
     fn emptied(mut self) -> Self {
         self.packed.clear();
         self.spans.clear();
-        let Self { packed, accounts, spans, tables, .. } = self;
-        Self { packed, accounts, spans, tables, ..Self::default() }
+        let Self { packed, accounts, spans, tables, words, .. } = self;
+        Self { packed, accounts, spans, tables, words, ..Self::default() }
     }
 
+    /// Separates accounts and spans. Leaves packed accounts as they are.
     fn separate(&mut self, tracks: u32) {
-        if !std::mem::take(&mut self.has_tables) {
-            return;
+        match self.form {
+            Form::Separate | Form::Packed(false) => {}
+            Form::Tables(has_spans) => {
+                self.accounts.clear();
+                let mut rest = &self.tables[..];
+                let mut take = |bytes: usize| {
+                    let (taken, after) = rest.split_at_checked(bytes / size_of::<u64>()).unwrap_or_default();
+                    rest = after;
+                    taken
+                };
+                for info in &self.end {
+                    let warps = info.chosen().count() as usize;
+                    let accounts = take(size_of::<Account>() * warps * tracks as usize);
+                    self.accounts.extend_from_slice(bytemuck::cast_slice(accounts));
+                    let spans = take(size_of::<Span>() * warps * usize::from(has_spans));
+                    self.spans.extend_from_slice(bytemuck::cast_slice(spans));
+                }
+            }
+            Form::Packed(true) => {
+                let job = self.job(tracks);
+                let (heads, rest) = self.words.split_at(job.accounts_at() as usize);
+                let (heads, _) = heads[HEAD_WORDS as usize..].as_chunks::<{ HEAD_WORDS as usize }>();
+                let (mut spans, _) = rest[job.streams as usize..].as_chunks();
+                for (info, [a, b, c, d]) in self.end.iter().zip(heads) {
+                    let double = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+                    let base = [double(*a, *b), double(*c, *d)];
+                    let (now, after) = spans.split_at(info.chosen().count() as usize);
+                    self.spans.extend(now.iter().map(|words| Span(WarpSpan::unpack(*words, base))));
+                    spans = after;
+                }
+            }
         }
-        self.accounts.clear();
-        let mut rest = &self.tables[..];
-        let mut take = |bytes: usize| {
-            let (taken, after) = rest.split_at_checked(bytes / size_of::<u64>()).unwrap_or_default();
-            rest = after;
-            taken
-        };
-        for info in &self.end {
-            let warps = info.chosen().count() as usize;
-            let accounts = take(size_of::<Account>() * warps * tracks as usize);
-            self.accounts.extend_from_slice(bytemuck::cast_slice(accounts));
-            self.spans.extend_from_slice(bytemuck::cast_slice(take(size_of::<Span>() * warps)));
+    }
+
+    /// Returns the sizes of packed accounts.
+    fn job(&self, tracks: u32) -> AccountsJob {
+        let streams = self.end.iter().map(|info| tracks * info.chosen().count()).sum();
+        let spans = u32::from(self.form == Form::Packed(true));
+        AccountsJob { launches: self.end.len() as u32, streams, spans, ..AccountsJob::default() }
+    }
+
+    fn accounts(&self, tracks: u32) -> Accounts<'_> {
+        match self.form {
+            Form::Packed(_) => {
+                let job = self.job(tracks);
+                let from = job.accounts_at() as usize;
+                Accounts::Packed(self.words.get(from..from + job.streams as usize).unwrap_or_default())
+            }
+            _ => Accounts::Each(Account::peel_slice(&self.accounts)),
         }
     }
 }
@@ -145,8 +223,8 @@ fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
 }
 
 enum Message {
-    Drained(Drained),
-    Host(HostMessage),
+    /// Messages of the host, which are written first, and a drain.
+    Drained(Vec<HostMessage>, Drained),
     /// Requests the totals after everything before is written.
     Flush(SyncSender<LaunchReport>),
 }
@@ -156,6 +234,8 @@ enum Message {
 /// written after an error.
 pub(super) struct Worker<W> {
     queue: Option<SyncSender<Message>>,
+    /// Messages for the next drain. A message alone would occupy a thread until all earlier drains are written.
+    messages: Vec<HostMessage>,
     /// Written data comes back empty, to reuse its memory.
     written: Receiver<Drained>,
     shared: Arc<Shared<W>>,
@@ -181,7 +261,8 @@ impl<W: Write + Send + 'static> Worker<W> {
             turn: Mutex::new(Turn { next: 0, work: Ok(work) }),
             passed: Condvar::new(),
         });
-        let mut worker = Self { queue: Some(queue), written, shared, threads: Vec::new() };
+        let (messages, threads) = (Vec::new(), Vec::new());
+        let mut worker = Self { queue: Some(queue), messages, written, shared, threads };
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS));
         for _ in 0..threads {
             let (shared, encoding, empty) = (Arc::clone(&worker.shared), encoding.clone(), empty.clone());
@@ -203,27 +284,28 @@ impl<W: Write + Send + 'static> Worker<W> {
         self.written.try_recv().unwrap_or_default()
     }
 
-    /// Queues drained data. Waits while the queue is full.
+    /// Queues drained data, after messages. Waits while the queue is full.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
-        self.give(Message::Drained(drained))
+        let messages = std::mem::take(&mut self.messages);
+        self.give(Message::Drained(messages, drained))
     }
 
-    pub(super) fn send(&mut self, message: HostMessage) -> Result<(), SessionError> {
-        self.give(Message::Host(message))
+    /// Adds a message, which is written before the next drained data, or at the next flush or the end.
+    pub(super) fn send(&mut self, message: HostMessage) {
+        self.messages.push(message);
     }
 
-    /// Queues host times of launches and clock readings, if any.
-    pub(super) fn send_times(
-        &mut self,
-        launches: Vec<HostLaunch>,
-        readings: Vec<ClockReading>,
-    ) -> Result<(), SessionError> {
+    /// Adds host times of launches and clock readings, if any, like [`send`](Self::send).
+    pub(super) fn send_times(&mut self, launches: Vec<HostLaunch>, readings: Vec<ClockReading>) {
         let times = HostTimes { launches, readings };
-        if times.is_empty() { Ok(()) } else { self.send(HostMessage::Times(times)) }
+        if !times.is_empty() {
+            self.send(HostMessage::Times(times));
+        }
     }
 
     /// Waits until everything is written. Returns the totals so far.
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
+        self.write(Drained::default())?;
         let (answer, answered) = sync_channel(1);
         self.give(Message::Flush(answer))?;
         answered.recv().map_err(|_| self.error())
@@ -255,7 +337,11 @@ impl<W: Write + Send + 'static> Worker<W> {
 impl<W> Worker<W> {
     /// Waits until all pending data is written. Returns the panic of a thread.
     fn join(&mut self) -> std::thread::Result<()> {
-        self.queue = None;
+        let messages = std::mem::take(&mut self.messages);
+        if let Some(queue) = self.queue.take().filter(|_| !messages.is_empty()) {
+            // The queue is closed after an error.
+            let _ = queue.send(Message::Drained(messages, Drained::default()));
+        }
         let ended: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
         ended.into_iter().collect()
     }
@@ -347,7 +433,7 @@ impl<W: Write + Send> Shared<W> {
         let number = queue.next;
         queue.next += 1;
         let mut launches = Vec::new();
-        if let Message::Drained(drained) = &message {
+        if let Message::Drained(_, drained) = &message {
             let recorded = drained.begin.iter().filter(|info| info.is_recorded());
             queue.open.extend(recorded.map(|info| (info.number(), *info)));
             launches = queue.open.values().copied().collect();
@@ -363,7 +449,7 @@ impl<W: Write + Send> Shared<W> {
         let mut ordered = Vec::new();
         while let Some((message, ticket, launches)) = self.next() {
             let goes_on = match message {
-                Message::Drained(mut drained) => {
+                Message::Drained(messages, mut drained) => {
                     let started = Instant::now();
                     drained.separate(encoding.tracks);
                     // Runs on compression threads, so that the steps need not wait for this thread.
@@ -371,7 +457,7 @@ impl<W: Write + Send> Shared<W> {
                     let encoding = started.elapsed();
                     let goes_on = ticket.redeem(|work| {
                         let started = Instant::now();
-                        threads::install(|| work.write(&drained, encoded?))?;
+                        threads::install(|| work.write(&messages, &drained, encoded?))?;
                         work.report.write += encoding + started.elapsed();
                         Ok(())
                     });
@@ -379,7 +465,6 @@ impl<W: Write + Send> Shared<W> {
                     let _ = empty.send(drained.emptied());
                     goes_on
                 }
-                Message::Host(message) => ticket.redeem(|work| Ok(work.writer.write_message(&message)?)),
                 Message::Flush(answer) => ticket.redeem(|work| {
                     let _ = answer.send(work.report);
                     Ok(())
@@ -393,8 +478,14 @@ impl<W: Write + Send> Shared<W> {
 }
 
 impl<W: Write + Send> Work<W> {
-    fn write(&mut self, drained: &Drained, encoded: EncodedDrain<'_>) -> Result<(), SessionError> {
+    fn write(
+        &mut self,
+        messages: &[HostMessage],
+        drained: &Drained,
+        encoded: EncodedDrain<'_>,
+    ) -> Result<(), SessionError> {
         let EncodedDrain { data, batch, ends, counts } = encoded;
+        messages.iter().try_for_each(|message| self.writer.write_message(message))?;
         // After an abandoned drain some launches have begun already.
         let is_new = |info: &&LaunchInfo| !self.writer.has_begun(info.number());
         let begin: Vec<LaunchInfo> = drained.begin.iter().filter(is_new).copied().collect();

@@ -1,4 +1,4 @@
-use crate::session::Classes;
+use crate::session::Firsts;
 use std::io;
 
 use warptrace_abi::log::LoggedLaunch;
@@ -350,7 +350,8 @@ fn write_classes(
         let count = 1 + numbers.below(most_per_run);
         firsts.extend(std::iter::repeat_n(known, count.min(streams - at) as usize));
     }
-    let classes = Classes::new(&logged, Classes::runs(&logged, &firsts).0);
+    let found = Firsts::new(&logged, 2, firsts.clone());
+    let classes = found.classes().unwrap();
     let of_class = |class: u32| {
         let mut numbers = Numbers(class.into());
         let chunk = |sequence| {
@@ -385,7 +386,7 @@ fn write_classes(
         let payload = |found: &BatchChunk| [&encoded[found.at as usize].1.2[..], &[]];
         let infos = [3, 4, 9].map(|launch| writer.launches.info(launch).unwrap());
         let mut ordered = Vec::new();
-        let batch = writer.encoder.encode(&infos, find, payload, classes.as_ref(), &[], &mut ordered);
+        let batch = writer.encoder.encode(&infos, find, payload, classes, &[], &mut ordered);
         writer.put_batch(batch.unwrap(), &[]).unwrap();
     }
     let (file, _) = writer.finish().unwrap();

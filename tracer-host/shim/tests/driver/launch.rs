@@ -8,8 +8,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use warptrace_abi::log::LoggedLaunch;
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_encode::native::{self, Schedule as Order};
-use warptrace_encode::{DEVICE_ECL, DEVICE_PREDICT, PackJob, pack_call};
+use warptrace_encode::{AccountsJob, DEVICE_ECL, DEVICE_PREDICT, PackJob, pack_accounts_call, pack_call};
+use warptrace_format::account::WarpAccount;
 use warptrace_format::codec::CodecSpec;
+use warptrace_format::span::WarpSpan;
 use warptrace_ptx::interpret::{Access, InterpretError, Launch, Memory, Program, Schedule, run};
 
 use crate::memory;
@@ -98,6 +100,7 @@ pub unsafe fn launch(
             "warptrace_place_chunks" | "warptrace_pack_data" => {
                 return pack(&function.name, grid, block, parameters);
             }
+            "warptrace_pack_accounts" => return pack_accounts(grid, block, parameters),
             CLOCKS => {}
             name if name.starts_with("warptrace_") => return 0,
             _ => {}
@@ -288,22 +291,63 @@ unsafe fn gather(parameters: *mut *mut c_void) -> u32 {
 
 /// Interprets the kernels that pack addresses and values.
 unsafe fn pack(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: *mut *mut c_void) -> u32 {
+    // SAFETY: the argument is the kernel's job, with host addresses.
+    let job: PackJob = unsafe { argument(parameters, 0) };
+    let regions = [
+        (job.chunks, job.chunk_bytes as usize * job.count as usize),
+        (job.cursor, size_of::<u32>()),
+        (job.target, job.capacity as usize),
+        (job.table, size_of::<u32>() * job.streams as usize),
+    ];
+    // SAFETY: the job's memory has these sizes.
+    unsafe { interpret(kernel, [grid, block], pack_call(&job).arguments(), &regions, 1) }
+}
+
+/// Interprets the kernel that packs accounts and spans.
+unsafe fn pack_accounts(grid: [u32; 3], block: [u32; 3], parameters: *mut *mut c_void) -> u32 {
+    // SAFETY: the argument is the kernel's job, with host addresses.
+    let job: AccountsJob = unsafe { argument(parameters, 0) };
+    let mut regions = vec![(job.table, size_of::<LoggedLaunch>() * job.launches as usize)];
+    // SAFETY: the table has these launches.
+    let launches =
+        unsafe { std::slice::from_raw_parts(job.table as *const LoggedLaunch, job.launches as usize) };
+    for launch in launches {
+        let accounts = size_of::<WarpAccount>() as u32 * launch.tracks * launch.warps;
+        let spans = size_of::<WarpSpan>() as u32 * job.spans * launch.warps;
+        regions.push((launch.accounts, (accounts + spans) as usize));
+    }
+    if job.classes != 0 {
+        regions.push((job.classes, size_of::<u32>() * job.streams as usize));
+    }
+    let read = regions.len();
+    let tracks = launches.first().map_or(1, |launch| launch.tracks);
+    regions.push((job.target, size_of::<u32>() * job.words(tracks) as usize));
+    // SAFETY: the job's memory has these sizes.
+    unsafe {
+        interpret(
+            "warptrace_pack_accounts",
+            [grid, block],
+            pack_accounts_call(&job).arguments(),
+            &regions,
+            read,
+        )
+    }
+}
+
+/// Interprets one of the tracer's kernels, which accesses `regions` and writes those from `read` on.
+unsafe fn interpret(
+    kernel: &str,
+    [grid, block]: [[u32; 3]; 2],
+    arguments: &[Vec<u8>],
+    regions: &[(u64, usize)],
+    read: usize,
+) -> u32 {
     static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| Program::parse(&warptrace_host::encoder_ptx()).ok());
     let Some(program) = program else { return FAILED };
-    // SAFETY: the argument is the kernel's job, with host addresses.
-    let job: PackJob = unsafe { argument(parameters, 0) };
-    let chunks = job.chunk_bytes as usize * job.count as usize;
-    let table = size_of::<u32>() * job.streams as usize;
-    let regions = [
-        (job.chunks, chunks),
-        (job.cursor, size_of::<u32>()),
-        (job.target, job.capacity as usize),
-        (job.table, table),
-    ];
     let mut known = Memory::new();
-    for (address, bytes) in regions {
-        // SAFETY: the job's memory has these sizes.
+    for &(address, bytes) in regions {
+        // SAFETY: guaranteed by the caller.
         let region = unsafe { std::slice::from_raw_parts(address as *const u8, bytes) };
         known.declare(address, region.to_vec());
     }
@@ -312,7 +356,7 @@ unsafe fn pack(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: *mut *
         grid,
         block,
         dynamic_shared: 0,
-        parameters: pack_call(&job).arguments().to_vec(),
+        parameters: arguments.to_vec(),
         clock: 0,
         multiprocessors: 1,
         max_steps: 1 << 32,
@@ -321,9 +365,9 @@ unsafe fn pack(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: *mut *
         say(&format!("failed: {error}"));
         return FAILED;
     }
-    for (address, bytes) in &regions[1..] {
+    for (address, bytes) in &regions[read..] {
         let packed = known.region(*address).expect("it was declared");
-        // SAFETY: the job's memory has these sizes.
+        // SAFETY: guaranteed by the caller.
         unsafe { (*address as *mut u8).copy_from(packed.as_ptr(), *bytes) };
     }
     0

@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"), target_env = "gnu"))]
 
 mod accesses;
+mod accounts;
 mod built;
 mod clocks;
 mod devices;

@@ -189,7 +189,7 @@ fn no_kernel_waits_for_a_disk_that_is_full() {
     let options = RecordingSpec { codec: CodecSpec::Raw, ..options(Duration::from_secs(3_600), 200 << 10) };
     let mut session = Session::start(&mut device, &PROGRAM, &options, Full(4_000)).unwrap();
     // SAFETY: no argument refers to memory.
-    let error = unsafe { session.launch(&turns(30_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
+    let error = unsafe { session.launch(&turns(200_000), &LaunchShape::linear(32, 32)) }.unwrap_err();
     assert!(matches!(error, SessionError::Write(_)), "{error}");
 }
 

@@ -2,12 +2,11 @@
 
 use bytemuck::TransparentWrapper;
 use rayon::prelude::*;
-use warptrace_format::account::WarpAccount;
 use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{AccountRun, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
-use super::{Account, Drained, Span};
+use super::{Accounts, Drained, Span};
 use crate::packed::{self, Piece, Unpacked};
 use crate::session::classes::{ClassRun, Classes, StreamName};
 use crate::session::{LaunchReport, SessionError};
@@ -39,11 +38,10 @@ impl Encoding {
         launches: &[LaunchInfo],
         ordered: &'d mut Vec<BatchChunk>,
     ) -> Result<EncodedDrain<'d>, SessionError> {
-        let of_ended = if drained.end.is_empty() { &[][..] } else { &drained.accounts };
         let spans = Span::peel_slice(&drained.spans);
         let mut counts = LaunchReport { time_bytes: size_of_val(spans) as u64, ..LaunchReport::default() };
-        let classes = drained.classes.as_deref();
-        let ends = self.ends(&drained.end, Account::peel_slice(of_ended), classes, spans, &mut counts);
+        let classes = drained.classes.as_ref().map(|firsts| firsts.classes()).transpose()?.flatten();
+        let ends = self.ends(&drained.end, drained.accounts(self.tracks), classes, spans, &mut counts);
         let data = self.encode_data(drained, launches, &mut counts)?;
         if drained.packed.is_empty() && ends.is_empty() {
             return Ok(EncodedDrain { data, batch: None, ends, counts });
@@ -77,29 +75,30 @@ impl Encoding {
     fn ends<'a>(
         &self,
         launches: &[LaunchInfo],
-        accounts: &[WarpAccount],
+        accounts: Accounts<'_>,
         classes: Option<&Classes>,
         mut spans: &'a [WarpSpan],
         counts: &mut LaunchReport,
     ) -> Vec<TrackEnd<'a>> {
         // Accounts in damaged memory may have any value.
         let add = |sum: &mut u64, more| *sum = sum.wrapping_add(more);
-        let mut rest = accounts;
-        let mut ends = Vec::new();
+        let (mut first, mut ends) = (0, Vec::new());
         for info in launches {
             for track in 0..self.tracks {
                 let warps = info.chosen().count() as usize;
-                let (of_streams, after) = rest.split_at_checked(warps).unwrap_or_default();
-                rest = after;
+                let streams = first..first + warps;
+                first += warps;
                 let mut of_track = &[][..];
                 if track == 0 {
                     (of_track, spans) = spans.split_at_checked(warps).unwrap_or_default();
                 }
-                let of_class =
-                    |run: ClassRun| AccountRun { warps: run.count, account: accounts[run.class as usize] };
+                let of_class = |run: ClassRun| AccountRun {
+                    warps: run.count,
+                    account: accounts.get(run.class as usize),
+                };
                 let runs = match classes.and_then(|classes| classes.of_track(info, track)) {
                     Some((_, runs)) => AccountRun::joined(runs.map(of_class)),
-                    None => AccountRun::of(of_streams),
+                    None => accounts.runs(streams),
                 };
                 let [attempted, recorded, lost] = sums(&runs);
                 ends.push(TrackEnd { launch: info.number(), track, accounts: runs, spans: of_track });
