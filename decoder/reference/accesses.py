@@ -217,19 +217,20 @@ def joined(found):
     """Groups and loose runs by site of all pieces of a stream."""
     if len(found) == 1:
         return found[0].sites
-    result = {}
-    for number in sorted({number for piece in found for number in piece.sites}):
-        headers, runs, unknown = {}, {lane: [] for lane in range(32)}, []
-        for piece in found:
-            groups, loose = piece.sites.get(number, ([], []))
-            # A loose run of an affine group belongs to the group's last header in the pieces before.
+    result, parts = {}, {}
+    for piece in found:
+        for number, part in piece.sites.items():
+            parts.setdefault(number, []).append(part)
+    for number in sorted(parts):
+        headers, runs, unknown, lacking = {}, {lane: [] for lane in range(32)}, [], []
+        for groups, loose in parts[number]:
+            # A loose run of an affine group belongs to the last header without a run in the pieces before.
             for owner, run in loose:
                 if owner < 32:
                     continue
-                fits = [group for leader in sorted(headers) for group in headers[leader]
-                        if group.spread is not None and not group.runs and len(lanes(group.mask)) == owner - 31]
-                if fits:
-                    fits[-1].runs, fits[-1].missing = {lanes(fits[-1].mask)[0]: run}, 0
+                if lacking and len(lanes(lacking[-1].mask)) == owner - 31:
+                    group = lacking.pop()
+                    group.runs, group.missing = {lanes(group.mask)[0]: run}, 0
                 else:
                     unknown.append(Loose(owner, run))
             for group in groups:
@@ -237,6 +238,8 @@ def joined(found):
                 if group.spread is None:
                     for lane, run in group.runs.items():
                         runs[lane].append(run)
+                elif not group.runs:
+                    lacking.append(group)
             for owner, run in loose:
                 if owner < 32:
                     runs[owner].append(run)

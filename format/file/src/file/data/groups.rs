@@ -100,7 +100,7 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
-            // Loose runs of a group belong to the previous piece's last header. Runs of a lane come last.
+            // A group's loose run belongs to the last header without one. Runs of a lane come last.
             let (groups, lanes): (Vec<_>, Vec<_>) =
                 piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
             groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
@@ -116,6 +116,8 @@ impl SiteGroups {
 struct Logs {
     headers: [Vec<(Group, Option<LaneRun>)>; 32],
     leaders: u32,
+    /// Leader and position of each affine group from earlier pieces without a run.
+    lacking: Vec<(u32, usize)>,
     /// For each lane, its runs and the number of matched ones.
     lanes: [(Vec<LaneRun>, usize); 32],
     with_runs: u32,
@@ -126,13 +128,18 @@ struct Logs {
 impl Default for Logs {
     fn default() -> Self {
         let (headers, lanes) = ([const { Vec::new() }; 32], [const { (Vec::new(), 0) }; 32]);
-        Self { headers, leaders: 0, lanes, with_runs: 0, loose_groups: Vec::new() }
+        let (lacking, loose_groups) = (Vec::new(), Vec::new());
+        Self { headers, leaders: 0, lacking, lanes, with_runs: 0, loose_groups }
     }
 }
 
 impl Logs {
     fn push(&mut self, group: Group, runs: &[LaneRun]) {
         if group.spread.is_some() {
+            if runs.is_empty() {
+                let leader = group.leader() % 32;
+                self.lacking.push((leader, self.headers[leader as usize].len()));
+            }
             return self.push_header(group, runs.first().copied());
         }
         self.push_header(group, None);
@@ -153,11 +160,12 @@ impl Logs {
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
         let Owner::Lane(lane) = of else {
-            let lacks = |(group, run): &&mut (Group, Option<LaneRun>)| {
-                group.spread.is_some() && run.is_none() && group.mask.count_ones() == of.lanes()
-            };
-            match self.headers.iter_mut().flatten().rev().find(lacks) {
-                Some((_, values)) => *values = Some(run),
+            let last = self.lacking.last().map(|&(leader, at)| &mut self.headers[leader as usize][at]);
+            match last.filter(|(group, _)| group.mask.count_ones() == of.lanes()) {
+                Some((_, values)) => {
+                    *values = Some(run);
+                    self.lacking.pop();
+                }
                 None => self.loose_groups.push((of, run)),
             }
             return;
@@ -201,10 +209,10 @@ impl Logs {
         let mut left = self.leaders;
         loop {
             // Find the earliest header; times wrap. For equal times, take the lowest leader's.
-            let mut first: Option<(usize, u32)> = None;
+            let (mut first, mut origin): (Option<(usize, u32)>, _) = (None, last);
             for leader in lanes(left).map(|leader| leader as usize) {
                 let Some((group, _)) = self.headers[leader].get(next[leader]) else { continue };
-                let from = last.unwrap_or_else(|| first.map_or(group.time, |(_, time)| time));
+                let from = *origin.get_or_insert(group.time);
                 let is_before = |time: u32| {
                     (group.time.wrapping_sub(from).cast_signed()) < time.wrapping_sub(from).cast_signed()
                 };
@@ -244,6 +252,7 @@ impl Logs {
             *taken = 0;
         }
         found.loose.append(&mut self.loose_groups);
+        self.lacking.clear();
         lanes(std::mem::take(&mut self.leaders)).for_each(|leader| self.headers[leader as usize].clear());
         found
     }
@@ -274,18 +283,13 @@ impl PieceGroups {
     /// Joins consecutive pieces of a stream.
     #[must_use]
     pub fn join(pieces: Vec<Self>) -> Self {
-        let mut sites: Vec<u16> =
-            pieces.iter().flat_map(|piece| piece.sites.iter().map(|site| site.site)).collect();
-        sites.sort_unstable();
-        sites.dedup();
+        let mut sites: Vec<&SiteGroups> = pieces.iter().flat_map(|piece| &piece.sites).collect();
+        // Stable: the parts of a site stay in the order of the pieces.
+        sites.sort_by_key(|part| part.site);
+        let sites =
+            sites.chunk_by(|a, b| a.site == b.site).map(|parts| SiteGroups::join(parts[0].site, parts));
         let cut = pieces.iter().filter_map(|piece| piece.cut).reduce(earlier);
         let damaged = pieces.iter().fold(0, |sum: u32, piece| sum.saturating_add(piece.damaged));
-        let sites = sites.into_iter().map(|site| {
-            let of = |piece: &Self| piece.sites.binary_search_by_key(&site, |found| found.site).ok();
-            let parts: Vec<&SiteGroups> =
-                pieces.iter().filter_map(|piece| Some(&piece.sites[of(piece)?])).collect();
-            SiteGroups::join(site, &parts)
-        });
         Self { sites: sites.collect(), cut, damaged }
     }
 }
