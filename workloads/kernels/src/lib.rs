@@ -11,6 +11,5 @@ pub mod matmul;
 pub mod mis;
 pub mod mst;
 pub mod nbody;
-pub mod prefix_sums;
 pub mod stress;
 pub mod triad;

@@ -14,7 +14,6 @@ pub mod matmul;
 pub mod mis;
 pub mod mst;
 pub mod nbody;
-pub mod prefix_sums;
 mod program;
 mod run;
 pub mod stress;

@@ -12,7 +12,6 @@ mod mir;
 mod mis;
 mod mst;
 mod nbody;
-mod prefix_sums;
 mod programs;
 mod ptx;
 mod sessions;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warptrace_kernels::prefix_sums;
 use warptrace_ptx::{Module, call_graph, fuzzing};
 
 use super::{PROGRAMS, compiled, kernels, ptx, source};
@@ -51,9 +50,7 @@ fn every_kernel_is_there_and_no_other() {
         .filter(|function| function.is_entry())
         .map(|function| function.name.to_owned())
         .collect();
-    let of = |order| (1..=prefix_sums::MAX).map(move |tuple| format!("scan_{order}_{tuple}"));
-    let sums = (1..=prefix_sums::MAX).flat_map(of);
-    assert_eq!(entries, kernels().into_iter().map(str::to_owned).chain(sums).collect());
+    assert_eq!(entries, kernels().into_iter().map(str::to_owned).collect());
 }
 
 /// The compiler may duplicate a marker with the code around it. So a kernel must contain each marker at least
