@@ -1,5 +1,6 @@
 //! The PTX of the packing kernel, interpreted in several orders of its threads, makes the host's tiles.
 
+use warptrace_device::KernelCall;
 use warptrace_encode::{PackJob, pack_call, place_call};
 use warptrace_format::chunk::ChunkHeader;
 use warptrace_format::data::native::WarpRecorder;
@@ -28,14 +29,40 @@ fn stream(warp: u32) -> Vec<u8> {
     recorder.finish().concat().into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-#[test]
-fn the_interpreted_kernel_makes_the_tiles_of_the_host() {
+/// Returns the encoder's kernels; `None`, with a message, if this build has none.
+pub(crate) fn kernels() -> Option<Program> {
     let ptx = warptrace_host::encoder_ptx();
     if ptx.is_empty() {
         eprintln!("skipped: this build has no device code");
-        return;
+        return None;
     }
-    let program = Program::parse(&ptx).unwrap();
+    Some(Program::parse(&ptx).expect("the compiler writes PTX"))
+}
+
+/// Interprets a kernel in a random order of its threads.
+pub(crate) fn interpret(
+    program: &Program,
+    call: &KernelCall,
+    shape: [u32; 2],
+    seed: u64,
+    memory: &mut Memory,
+) {
+    let launch = Launch {
+        kernel: call.name(),
+        grid: [shape[0], 1, 1],
+        block: [shape[1], 1, 1],
+        dynamic_shared: 0,
+        parameters: call.arguments().to_vec(),
+        clock: 0,
+        multiprocessors: 1,
+        max_steps: 1 << 30,
+    };
+    run(program, &launch, memory, &mut Schedule::random(seed)).expect("the kernel ends");
+}
+
+#[test]
+fn the_interpreted_kernel_makes_the_tiles_of_the_host() {
+    let Some(program) = kernels() else { return };
     let streams: Vec<Vec<u8>> = (0..3).map(stream).collect();
     let chunks: Vec<DataChunk<'_>> = (0..)
         .zip(&streams)
@@ -73,17 +100,7 @@ fn the_interpreted_kernel_makes_the_tiles_of_the_host() {
         memory.declare(TARGET, vec![0; CAPACITY]);
         memory.declare(TABLE, vec![0xff; 4 * STREAMS as usize]);
         for call in [place_call(&job), pack_call(&job)] {
-            let launch = Launch {
-                kernel: call.name(),
-                grid: [1, 1, 1],
-                block: [threads, 1, 1],
-                dynamic_shared: 0,
-                parameters: call.arguments().to_vec(),
-                clock: 0,
-                multiprocessors: 1,
-                max_steps: 1 << 30,
-            };
-            run(&program, &launch, &mut memory, &mut Schedule::random(seed)).unwrap();
+            interpret(&program, &call, [1, threads], seed, &mut memory);
         }
         let packed = memory.region(TARGET).unwrap();
         let header = ChunkHeader::read(packed).unwrap();
