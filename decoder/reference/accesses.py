@@ -1,6 +1,6 @@
 """Addresses and values: docs/reference/format, "SITE", "DATA" and "DACC"."""
 
-from collections import namedtuple
+from collections import deque, namedtuple
 
 import sections
 from parts import Bytes, Damage, check, checksum, unpacked, unzigzag
@@ -250,15 +250,16 @@ def joined(found):
 def in_order(headers, runs, unknown):
     """Groups in the order of their times, each with its runs, and the runs that are left."""
     groups, last = [], None
+    headers, runs = ({of: deque(found) for of, found in lists.items()} for lists in (headers, runs))
     while any(headers.values()):
         leaders = [leader for leader in sorted(headers) if headers[leader]]
         origin = headers[leaders[0]][0].time if last is None else last
         leader = min(leaders, key=lambda leader: signed(headers[leader][0].time - origin))
-        group = headers[leader].pop(0)
+        group = headers[leader].popleft()
         last = group.time
         if group.spread is None:
             known = [lane for lane in lanes(group.mask) if runs[lane]]
-            group.runs = {lane: runs[lane].pop(0) for lane in known}
+            group.runs = {lane: runs[lane].popleft() for lane in known}
             group.missing = group.mask & ~sum(1 << lane for lane in known)
         elif not group.runs:
             group.missing = group.mask

@@ -226,6 +226,8 @@ pub(super) fn warm_up(device: &mut CudaDevice, spec: CodecSpec) -> Result<(), De
     let shape = device.encoding_shape(1, MERGE_THREADS, MERGE_THREADS / 32, 0);
     device.launch_encoding(None, &find_classes_call(&pool, 0, 1, 0), &shape, &mut time)?;
     device.launch_encoding(None, &merge_call(&pool, 0, 1, 0, codec), &shape, &mut time)?;
+    let shape = device.encoding_shape(1, ACCOUNTS_THREADS, ACCOUNTS_THREADS, 0);
+    device.launch_encoding(None, &pack_accounts_call(&AccountsJob::default()), &shape, &mut time)?;
     if let CodecSpec::Predict(params) = spec {
         let shape = device.encoding_shape(1, PREDICT_THREADS, PREDICT_THREADS / PREDICT_LANES, 0);
         device.launch_encoding(None, &encode_predict_call(&pool, 0, 1, 0, params), &shape, &mut time)?;

@@ -101,7 +101,7 @@ impl Firsts {
     }
 
     /// Returns the classes; `None` if each stream is a separate class. Fails if a class has no representative
-    /// stream, which means that memory is damaged. The first call takes time.
+    /// stream, or a stream of the data track has a class: memory is damaged. The first call takes time.
     pub(crate) fn classes(&self) -> Result<Option<&Classes>, Damaged> {
         self.classes.get_or_init(|| self.find_classes()).as_ref().map(Option::as_ref).map_err(|error| *error)
     }
@@ -120,6 +120,10 @@ impl Firsts {
                 runs.push(ClassRun { first, count, class });
                 first += count;
             }
+            let behind = launch.first_stream + launch.tracks * launch.warps;
+            if (first..behind).any(|stream| self.firsts[stream as usize] != stream) {
+                return Err(Damaged);
+            }
         }
         if runs.iter().all(|run| (run.class, run.count) == (run.first, 1)) {
             return Ok(None);
@@ -131,7 +135,7 @@ impl Firsts {
     }
 }
 
-/// A class has no representative stream.
+/// A stream has a class that it cannot have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Damaged;
 

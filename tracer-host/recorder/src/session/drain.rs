@@ -163,10 +163,13 @@ pub(super) fn run<W: Write + Send + 'static>(
     }
     let spans = span_bytes != 0;
     let job = EncodeJob::Accounts { launches: &logged, table, classes: pool.classes, spans, scratch };
-    read_accounts(device, job, span_bytes, &mut drained)?;
+    let is_given_up = read_accounts(device, job, span_bytes, &mut drained)?;
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
+    if is_given_up {
+        return Err(DeviceError::GivenUp.into());
+    }
     let merged = pool.merged_from..pool.merged_from + cost.merged;
     let logs =
         if logged.iter().any(|launch| launch.ring == 0) { &[&used[..], &[merged]].concat() } else { &[][..] };
@@ -220,21 +223,33 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
 }
 
 /// Reads the accounts of the launches of a job, and their spans, if they follow: packed, if all are small.
+/// Returns true if the device was given up before it had packed them.
 fn read_accounts(
     device: &mut dyn Device,
     job: EncodeJob<'_>,
     span_bytes: u64,
     drained: &mut Drained,
-) -> Result<(), SessionError> {
-    let EncodeJob::Accounts { launches: logged, spans, scratch, .. } = job else { return Ok(()) };
-    let words = if logged.is_empty() { 0 } else { device.encode(job)?.collected };
+) -> Result<bool, SessionError> {
+    let EncodeJob::Accounts { launches: logged, spans, scratch, .. } = job else { return Ok(false) };
+    let (mut words, mut is_given_up) = (0, false);
+    if !logged.is_empty() {
+        match device.encode(job) {
+            Ok(packed) => words = packed.collected,
+            // A kernel that hangs may leave no room for this one, but the rest of the drain is complete.
+            Err(DeviceError::GivenUp) => {
+                device.read_beside();
+                is_given_up = true;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
     // Existing words need no reset: they are overwritten.
     drained.words.resize(words as usize, 0);
     if words != 0 {
         device.read(scratch.address, bytemuck::cast_slice_mut(&mut drained.words))?;
         if drained.words[0] == 0 {
             drained.form = Form::Packed(spans);
-            return Ok(());
+            return Ok(false);
         }
     }
     drained.form = Form::Tables(spans);
@@ -251,5 +266,5 @@ fn read_accounts(
         device.read(launches[0].accounts, now)?;
         rest = after;
     }
-    Ok(())
+    Ok(is_given_up)
 }

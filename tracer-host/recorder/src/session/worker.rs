@@ -6,7 +6,7 @@ mod encoding;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -182,13 +182,16 @@ impl Drained {
             }
             Form::Packed(true) => {
                 let job = self.job(tracks);
-                let (heads, rest) = self.words.split_at(job.accounts_at() as usize);
-                let (heads, _) = heads[HEAD_WORDS as usize..].as_chunks::<{ HEAD_WORDS as usize }>();
-                let (mut spans, _) = rest[job.streams as usize..].as_chunks();
-                for (info, [a, b, c, d]) in self.end.iter().zip(heads) {
+                let (heads, rest) =
+                    self.words.split_at_checked(job.accounts_at() as usize).unwrap_or_default();
+                let (heads, _) = heads.as_chunks::<{ HEAD_WORDS as usize }>();
+                let (mut spans, _) = rest.get(job.streams as usize..).unwrap_or_default().as_chunks();
+                // The first head is that of all words.
+                for (info, [a, b, c, d]) in self.end.iter().zip(heads.iter().skip(1)) {
                     let double = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
                     let base = [double(*a, *b), double(*c, *d)];
-                    let (now, after) = spans.split_at(info.chosen().count() as usize);
+                    let warps = info.chosen().count() as usize;
+                    let (now, after) = spans.split_at_checked(warps).unwrap_or_default();
                     self.spans.extend(now.iter().map(|words| Span(WarpSpan::unpack(*words, base))));
                     spans = after;
                 }
@@ -249,8 +252,9 @@ impl<W: Write + Send + 'static> Worker<W> {
         recording: Recording,
     ) -> Result<Self, SessionError> {
         let (queue, messages) = sync_channel(QUEUE);
-        let (empty, written) = channel();
-        let _ = empty.send(Drained::ready());
+        // Holds as many as can be in use at once. Memory of other drains is freed.
+        let (empty, written) = sync_channel(MOST_THREADS + QUEUE);
+        let _ = empty.try_send(Drained::ready());
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
         // Tiles may be longer than chunks.
         let chunk_bytes = if data_track.is_some() { packed::MAX_TILE } else { 0 }.max(chunk_bytes as usize);
@@ -305,7 +309,9 @@ impl<W: Write + Send + 'static> Worker<W> {
 
     /// Waits until everything is written. Returns the totals so far.
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
-        self.write(Drained::default())?;
+        if !self.messages.is_empty() {
+            self.write(Drained::default())?;
+        }
         let (answer, answered) = sync_channel(1);
         self.give(Message::Flush(answer))?;
         answered.recv().map_err(|_| self.error())
@@ -444,7 +450,7 @@ impl<W: Write + Send> Shared<W> {
         Some((message, Ticket { shared: self, number }, launches))
     }
 
-    fn run(&self, encoding: &Encoding, empty: &Sender<Drained>) {
+    fn run(&self, encoding: &Encoding, empty: &SyncSender<Drained>) {
         let _close = Close(self);
         let mut ordered = Vec::new();
         while let Some((message, ticket, launches)) = self.next() {
@@ -461,8 +467,8 @@ impl<W: Write + Send> Shared<W> {
                         work.report.write += encoding + started.elapsed();
                         Ok(())
                     });
-                    // The receiver may be dropped.
-                    let _ = empty.send(drained.emptied());
+                    // The receiver may be dropped, or have enough.
+                    let _ = empty.try_send(drained.emptied());
                     goes_on
                 }
                 Message::Flush(answer) => ticket.redeem(|work| {

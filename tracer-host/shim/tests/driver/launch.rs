@@ -307,6 +307,9 @@ unsafe fn pack(kernel: &str, grid: [u32; 3], block: [u32; 3], parameters: *mut *
 unsafe fn pack_accounts(grid: [u32; 3], block: [u32; 3], parameters: *mut *mut c_void) -> u32 {
     // SAFETY: the argument is the kernel's job, with host addresses.
     let job: AccountsJob = unsafe { argument(parameters, 0) };
+    if job.launches == 0 {
+        return 0;
+    }
     let mut regions = vec![(job.table, size_of::<LoggedLaunch>() * job.launches as usize)];
     // SAFETY: the table has these launches.
     let launches =

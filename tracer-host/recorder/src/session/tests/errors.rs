@@ -6,9 +6,8 @@ use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 use super::fake::{FakeDevice, Script, event, script};
 use super::output::{Full, Shared};
 use super::{PROGRAM, launch, options};
-use crate::RecordingSpec;
-use crate::Session;
 use crate::session::{SessionError, TracedProgram};
+use crate::{DeviceError, RecordingSpec, Session};
 
 #[test]
 fn what_was_drained_before_a_launch_that_fails_is_in_the_file() {
@@ -24,6 +23,18 @@ fn what_was_drained_before_a_launch_that_fails_is_in_the_file() {
     drop(session);
     assert_eq!(device.launched, ["k", "encode 1 of 2", "other"], "what failed is not encoded");
     assert!(device.memory.is_empty(), "all memory is given back");
+    assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
+}
+
+#[test]
+fn a_drain_is_written_though_its_accounts_cannot_be_packed() {
+    let mut device = FakeDevice::new([script(&[(1, 0, 1)])]);
+    device.gives_up = true;
+    let file = Shared::default();
+    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), file.clone()).unwrap();
+    launch(&mut session, "k").unwrap();
+    assert!(matches!(session.flush(), Err(SessionError::Device(DeviceError::GivenUp))));
+    drop(session);
     assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
 }
 

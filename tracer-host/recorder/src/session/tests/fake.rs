@@ -55,6 +55,8 @@ pub(super) struct FakeDevice {
     pub(super) collected: u32,
     /// Searches for classes.
     pub(super) searched: u32,
+    /// Whether it is given up before it packs accounts.
+    pub(super) gives_up: bool,
     /// Launched kernels, and encode steps with their numbers of launches and streams, in order.
     pub(super) launched: Vec<String>,
     pub(super) launches: Vec<(LaunchLogs, u32, u32)>,
@@ -79,6 +81,7 @@ impl FakeDevice {
             collects: u32::MAX,
             collected: 0,
             searched: 0,
+            gives_up: false,
             launched: Vec::new(),
             launches: Vec::new(),
             prepared: Vec::new(),
@@ -268,6 +271,7 @@ impl Device for FakeDevice {
 
     fn encode(&mut self, job: EncodeJob<'_>) -> Result<Encoded, DeviceError> {
         let (pool, launches, table) = match job {
+            EncodeJob::Accounts { .. } if self.gives_up => return Err(DeviceError::GivenUp),
             EncodeJob::Accounts { .. } => return Ok(Encoded::default()),
             EncodeJob::Flatten(_) => return Err(not_streamed()),
             // Each stream is a separate class.
