@@ -40,7 +40,7 @@ pub(super) struct LoggedLaunches<'a> {
     pub(super) codec: CodecSpec,
     pub(super) pool: &'a PoolDescriptor,
     pub(super) launches: &'a [LoggedLaunch],
-    /// Memory for the table of launches, and for packed chunks.
+    /// Memory for the table of launches, and for packed chunks and accounts.
     pub(super) table: Allocation,
     pub(super) scratch: Allocation,
 }

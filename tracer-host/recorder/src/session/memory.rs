@@ -5,7 +5,7 @@
 //! part       bytes                              contents
 //! claims     32 for each arena                  counters
 //! table      32 KiB                             launches since the last drain, for merging
-//! scratch    a 16th, at most 64 MiB             packed chunks for the copy to the host
+//! scratch    a 16th, at most 64 MiB             chunks, then accounts, packed for the copy to the host
 //! accounts   a 16th of the rest, at most 128 MiB or a 128th: an account for each warp and track of these
 //! classes    half as much                       the class of each of these streams, and a table to find it
 //! chunks     an eighth of the rest              encoded events, until they are copied
