@@ -510,3 +510,43 @@ impl<W: Write + Send> Work<W> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_accounts_and_spans_are_those_of_their_launches() {
+        let end = [(3, 2), (5, 1)].map(|(number, blocks)| {
+            LaunchInfo::new(number, 0, [blocks, 1, 1], [64, 1, 1], 0).expect("a launch")
+        });
+        let clocks = [[7 << 33, 1 << 40], [9, 2 << 40]];
+        let span = |launch: usize, warp: u64| WarpSpan {
+            begin_clock: clocks[launch][0] + warp,
+            begin_timer: clocks[launch][1] + 2 * warp,
+            end_clock: clocks[launch][0] + 100 + warp,
+            end_timer: clocks[launch][1] + 200,
+            begin_sm: 1 + warp as u32,
+            end_sm: 2,
+        };
+        let spans: Vec<_> =
+            [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1)].map(|(of, warp)| (of, span(of, warp))).into();
+        let mut words = vec![0; 4];
+        words.extend(clocks.iter().flatten().flat_map(|it| [*it as u32, (it >> 32) as u32]));
+        // Two tracks of four and of two warps.
+        words.extend(1..=12);
+        words.extend(spans.iter().flat_map(|(of, span)| span.pack(clocks[*of]).0));
+        let mut drained =
+            Drained { end: end.to_vec(), form: Form::Packed(true), words, ..Drained::default() };
+        drained.separate(2);
+        assert_eq!(Span::peel_slice(&drained.spans), spans.iter().map(|(_, span)| *span).collect::<Vec<_>>());
+        let accounts = drained.accounts(2);
+        assert_eq!(accounts.runs(0..12).len(), 12);
+        assert_eq!((accounts.get(0).recorded, accounts.get(11).recorded), (1, 12));
+        // Memory that does not fit the launches has no accounts.
+        drained.words.truncate(9);
+        drained.spans.clear();
+        drained.separate(2);
+        assert!(drained.spans.is_empty() && drained.accounts(2).runs(0..12).is_empty());
+    }
+}
