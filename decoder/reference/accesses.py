@@ -222,14 +222,16 @@ def joined(found):
         for number, part in piece.sites.items():
             parts.setdefault(number, []).append(part)
     for number in sorted(parts):
-        headers, runs, unknown, lacking = {}, {lane: [] for lane in range(32)}, [], []
+        headers, runs, unknown, lacking = {}, {lane: [] for lane in range(32)}, [], {}
         for groups, loose in parts[number]:
-            # A loose run of an affine group belongs to the last header without a run in the pieces before.
+            # A loose run of an affine group belongs to the last header without a run of the highest leader, in
+            # the pieces before, of a group with as many lanes.
             for owner, run in loose:
                 if owner < 32:
                     continue
-                if lacking and len(lanes(lacking[-1].mask)) == owner - 31:
-                    group = lacking.pop()
+                fits = [lacking[key] for leader in range(32) if lacking.get(key := (owner - 31, leader))]
+                if fits:
+                    group = fits[-1].pop()
                     group.runs, group.missing = {lanes(group.mask)[0]: run}, 0
                 else:
                     unknown.append(Loose(owner, run))
@@ -239,7 +241,7 @@ def joined(found):
                     for lane, run in group.runs.items():
                         runs[lane].append(run)
                 elif not group.runs:
-                    lacking.append(group)
+                    lacking.setdefault((len(lanes(group.mask)), lanes(group.mask)[0]), []).append(group)
             for owner, run in loose:
                 if owner < 32:
                     runs[owner].append(run)

@@ -3,6 +3,8 @@
 //! On the device, a group's header is in the log of its leader, and the values of a generic group are in the
 //! logs of its lanes. This module matches them by their order (`docs/contributors/data.md`).
 
+use std::collections::BTreeSet;
+
 use crate::data::{DataEntry, DataEntry as Entry, LaneRun, Owner, lane_base};
 
 /// A group of lanes whose runs at a site ended together.
@@ -100,7 +102,7 @@ impl SiteGroups {
         }
         let mut logs = Logs::default();
         for piece in pieces {
-            // A group's loose run belongs to the last header without one. Runs of a lane come last.
+            // Loose runs of a group belong to a header of an earlier piece. Runs of a lane come last.
             let (groups, lanes): (Vec<_>, Vec<_>) =
                 piece.loose.iter().partition(|(of, _)| matches!(of, Owner::Group(_)));
             groups.into_iter().for_each(|(of, run)| logs.push_loose(of, run));
@@ -116,8 +118,8 @@ impl SiteGroups {
 struct Logs {
     headers: [Vec<(Group, Option<LaneRun>)>; 32],
     leaders: u32,
-    /// Leader and position of each affine group from earlier pieces without a run.
-    lacking: Vec<(u32, usize)>,
+    /// Affine groups of earlier pieces without a run: number of lanes, leader, and position among its headers.
+    lacking: BTreeSet<(u32, u32, usize)>,
     /// For each lane, its runs and the number of matched ones.
     lanes: [(Vec<LaneRun>, usize); 32],
     with_runs: u32,
@@ -128,7 +130,7 @@ struct Logs {
 impl Default for Logs {
     fn default() -> Self {
         let (headers, lanes) = ([const { Vec::new() }; 32], [const { (Vec::new(), 0) }; 32]);
-        let (lacking, loose_groups) = (Vec::new(), Vec::new());
+        let (lacking, loose_groups) = (BTreeSet::new(), Vec::new());
         Self { headers, leaders: 0, lacking, lanes, with_runs: 0, loose_groups }
     }
 }
@@ -138,7 +140,8 @@ impl Logs {
         if group.spread.is_some() {
             if runs.is_empty() {
                 let leader = group.leader() % 32;
-                self.lacking.push((leader, self.headers[leader as usize].len()));
+                let at = self.headers[leader as usize].len();
+                self.lacking.insert((group.mask.count_ones(), leader, at));
             }
             return self.push_header(group, runs.first().copied());
         }
@@ -160,11 +163,12 @@ impl Logs {
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
         let Owner::Lane(lane) = of else {
-            let last = self.lacking.last().map(|&(leader, at)| &mut self.headers[leader as usize][at]);
-            match last.filter(|(group, _)| group.mask.count_ones() == of.lanes()) {
-                Some((_, values)) => {
-                    *values = Some(run);
-                    self.lacking.pop();
+            // Logs follow each other by lane, so the last header is that of the highest leader.
+            let lanes = of.lanes();
+            match self.lacking.range((lanes, 0, 0)..(lanes + 1, 0, 0)).next_back().copied() {
+                Some(last) => {
+                    self.lacking.remove(&last);
+                    self.headers[last.1 as usize][last.2].1 = Some(run);
                 }
                 None => self.loose_groups.push((of, run)),
             }
