@@ -274,7 +274,7 @@ impl Device for CudaDevice {
             }
             EncodeJob::Accounts { launches, table, classes, spans, scratch } => {
                 self.check_inside(scratch.address, scratch.bytes)?;
-                encoding::pack_accounts(self, launches, table, [classes, spans.into()], scratch)
+                encoding::pack_accounts(self, launches, [table, scratch], (classes, spans))
             }
             EncodeJob::Collect { first, chunk_bytes, count, data, scratch, to } => {
                 self.check_inside(first, u64::from(chunk_bytes) * u64::from(count))?;

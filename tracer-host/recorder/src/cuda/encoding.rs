@@ -163,13 +163,12 @@ pub(super) fn find_classes(
     Ok(Encoded { claims, time, collected: 0 })
 }
 
-/// Packs accounts, and spans if the second of `classes` and `spans` is 1, into `scratch`.
+/// Packs accounts, and spans if asked for, into `scratch`.
 pub(super) fn pack_accounts(
     device: &mut CudaDevice,
     launches: &[LoggedLaunch],
-    table: Allocation,
-    [classes, spans]: [u64; 2],
-    scratch: Allocation,
+    [table, scratch]: [Allocation; 2],
+    (classes, spans): (u64, bool),
 ) -> Result<Encoded, DeviceError> {
     let Some(last) = launches.last() else { return Ok(Encoded::default()) };
     let job = AccountsJob {
@@ -178,7 +177,7 @@ pub(super) fn pack_accounts(
         target: scratch.address,
         launches: launches.len() as u32,
         streams: last.first_stream + last.tracks * last.warps,
-        spans: spans as u32,
+        spans: spans.into(),
         unused: 0,
     };
     let words = job.words(last.tracks);
@@ -187,8 +186,8 @@ pub(super) fn pack_accounts(
     }
     device.write_launches(launches, table)?;
     device.fill(scratch.address, 16, 0)?;
-    let (shape, mut time) =
-        (device.encoding_shape(job.streams, ACCOUNTS_THREADS, ACCOUNTS_THREADS, 0), Duration::ZERO);
+    let (threads, mut time) = (ACCOUNTS_THREADS, Duration::ZERO);
+    let shape = device.encoding_shape(job.streams, threads, threads, 0);
     device.launch_encoding(None, &pack_accounts_call(&job), &shape, &mut time)?;
     Ok(Encoded { collected: words as u32, time, ..Encoded::default() })
 }

@@ -48,7 +48,7 @@ pub(crate) struct StreamName {
 
 /// The representative stream of each stream of a drain, as the device found them.
 #[derive(Debug)]
-pub(crate) struct Firsts {
+pub(crate) struct Representatives {
     launches: Vec<LoggedLaunch>,
     /// Event tracks of a launch. The data track follows them.
     tracks: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Firsts {
     classes: OnceLock<Result<Option<Classes>, Damaged>>,
 }
 
-impl Firsts {
+impl Representatives {
     pub(crate) fn new(launches: &[LoggedLaunch], tracks: u32, firsts: Vec<u32>) -> Self {
         Self { launches: launches.to_vec(), tracks, firsts, classes: OnceLock::new() }
     }
@@ -190,5 +190,24 @@ impl Classes {
         let LoggedLaunch { launch, first_stream, warps, .. } = self.launches[at];
         let inside = number - first_stream;
         StreamName { launch, track: inside / warps, warp: inside % warps }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_classes_are_refused() {
+        // Two warps, a track of events and one of data.
+        let launch = LoggedLaunch { warps: 2, tracks: 2, ..LoggedLaunch::default() };
+        let found = |firsts: [u32; 4]| Representatives::new(&[launch], 1, firsts.to_vec());
+        let sizes = |firsts| found(firsts).classes().map(|it| it.map(|classes| classes.sizes.clone())).ok();
+        assert_eq!(sizes([0, PARTED, 2, 3]), Some(Some(vec![2, 0, 0, 0])));
+        assert_eq!(sizes([0, 1, 2, 3]), Some(None));
+        for damaged in [[1, 0, 2, 3], [0, 4, 2, 3], [0, NO_STREAM, 2, 3], [0, 0, 2, 2], [0, 0, 2, 3 | PARTED]]
+        {
+            assert_eq!(sizes(damaged), None, "{damaged:?}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use super::classes::{Behavior, Firsts};
+use super::classes::{Behavior, Representatives};
 use super::ledger::Job;
 use super::pool::Filled;
 use super::running::{self, Left};
@@ -135,7 +135,7 @@ pub(super) fn run<W: Write + Send + 'static>(
     if !logged.is_empty() {
         let ([mut on_device, mut on_host], mut behavior) = ([Duration::ZERO; 2], Vec::new());
         if pool.classes != 0 {
-            let (firsts, times) = Firsts::find(device, &pool, &logged, table)?;
+            let (firsts, times) = Representatives::find(device, &pool, &logged, table)?;
             [on_device, on_host] = times;
             let numbers = logged.iter().map(|launch| launch.launch).zip(firsts.behavior());
             let kernel =
@@ -161,9 +161,8 @@ pub(super) fn run<W: Write + Send + 'static>(
     for finished in unfinished {
         device.write(finished, &[0; 4])?;
     }
-    let spans = span_bytes != 0;
-    let job = EncodeJob::Accounts { launches: &logged, table, classes: pool.classes, spans, scratch };
-    let is_given_up = read_accounts(device, job, span_bytes, &mut drained)?;
+    let is_given_up =
+        read_accounts(device, &logged, [table, scratch], (pool.classes, span_bytes), &mut drained)?;
     drained.end = launches;
     drained.end.retain(LaunchInfo::is_recorded);
     worker.write(drained)?;
@@ -222,18 +221,17 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of the launches of a job, and their spans, if they follow: packed, if all are small.
-/// Returns true if the device was given up before it had packed them.
+/// Reads the accounts of launches, and their spans, if they follow: packed, if all are small. Returns true if the device was given up before it had packed them.
 fn read_accounts(
     device: &mut dyn Device,
-    job: EncodeJob<'_>,
-    span_bytes: u64,
+    logged: &[LoggedLaunch],
+    [table, scratch]: [Allocation; 2],
+    (classes, span_bytes): (u64, u64),
     drained: &mut Drained,
 ) -> Result<bool, SessionError> {
-    let EncodeJob::Accounts { launches: logged, spans, scratch, .. } = job else { return Ok(false) };
-    let (mut words, mut is_given_up) = (0, false);
+    let (spans, mut words, mut is_given_up) = (span_bytes != 0, 0, false);
     if !logged.is_empty() {
-        match device.encode(job) {
+        match device.encode(EncodeJob::Accounts { launches: logged, table, classes, spans, scratch }) {
             Ok(packed) => words = packed.collected,
             // A kernel that hangs may leave no room for this one, but the rest of the drain is complete.
             Err(DeviceError::GivenUp) => {

@@ -22,7 +22,7 @@ mod worker;
 
 pub use self::buffers::memory_of;
 #[cfg(test)]
-pub(crate) use self::classes::Firsts;
+pub(crate) use self::classes::Representatives;
 pub(crate) use self::classes::{ClassRun, Classes, StreamName};
 pub use self::error::SessionError;
 pub use self::interrupt::Interrupted;

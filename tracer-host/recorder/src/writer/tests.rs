@@ -1,4 +1,4 @@
-use crate::session::Firsts;
+use crate::session::Representatives;
 use std::io;
 
 use warptrace_abi::log::LoggedLaunch;
@@ -350,7 +350,7 @@ fn write_classes(
         let count = 1 + numbers.below(most_per_run);
         firsts.extend(std::iter::repeat_n(known, count.min(streams - at) as usize));
     }
-    let found = Firsts::new(&logged, 2, firsts.clone());
+    let found = Representatives::new(&logged, 2, firsts.clone());
     let classes = found.classes().unwrap();
     let of_class = |class: u32| {
         let mut numbers = Numbers(class.into());

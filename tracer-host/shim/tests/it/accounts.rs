@@ -13,8 +13,8 @@ const TABLE: u64 = 0x20_0000;
 const CLASSES: u64 = 0x30_0000;
 const TARGET: u64 = 0x40_0000;
 
-/// Returns the accounts and spans of launches with two tracks, the table of these launches, and what the kernel
-/// makes of them for the classes `firsts`.
+/// Returns the accounts and spans of launches with two tracks, the table of these launches, and the packed
+/// words if the streams have the representatives `firsts`.
 fn accounts(warps: &[u32], firsts: &[u32], at: u64) -> (Vec<u8>, Vec<u8>, Vec<u32>) {
     let (mut memory, mut table, mut streams) = (Vec::new(), Vec::new(), 0);
     let (mut heads, mut of_streams, mut of_warps) = (vec![0; 4], Vec::new(), Vec::new());

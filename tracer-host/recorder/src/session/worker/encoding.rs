@@ -6,7 +6,7 @@ use warptrace_format::chunk::TIME_BYTES;
 use warptrace_format::file::{AccountRun, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
-use super::{Accounts, Drained, Span};
+use super::drained::{Accounts, Drained, Span};
 use crate::packed::{self, Piece, Unpacked};
 use crate::session::classes::{ClassRun, Classes, StreamName};
 use crate::session::{LaunchReport, SessionError};
