@@ -162,11 +162,14 @@ pub(super) fn run<W: Write + Send + 'static>(
         device.write(finished, &[0; 4])?;
     }
     let is_given_up =
-        read_accounts(device, &logged, [table, scratch], (pool.classes, span_bytes), &mut drained)?;
-    drained.end = launches;
-    drained.end.retain(LaunchInfo::is_recorded);
+        read_accounts(device, &logged, [table, scratch], (pool.classes, span_bytes), &mut drained);
+    // The chunks are written also if a kernel has failed meanwhile.
+    if is_given_up.is_ok() {
+        drained.end = launches;
+        drained.end.retain(LaunchInfo::is_recorded);
+    }
     worker.write(drained)?;
-    if is_given_up {
+    if is_given_up? {
         return Err(DeviceError::GivenUp.into());
     }
     let merged = pool.merged_from..pool.merged_from + cost.merged;

@@ -163,7 +163,7 @@ impl Logs {
 
     fn push_loose(&mut self, of: Owner, run: LaneRun) {
         let Owner::Lane(lane) = of else {
-            // Logs follow each other by lane, so the last header is that of the highest leader.
+            // Logs follow each other by lane, so the last header is in the log of the highest leader.
             let lanes = of.lanes();
             match self.lacking.range((lanes, 0, 0)..(lanes + 1, 0, 0)).next_back().copied() {
                 Some(last) => {
