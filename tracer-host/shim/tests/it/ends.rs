@@ -33,7 +33,10 @@ fn a_recording_that_failed_takes_the_place_of_an_earlier_one() {
     let file = folder.path().join("earlier.wtrc");
     std::fs::write(&file, "an earlier trace").expect("a file");
     let variables = [(RUN_FILE, file.to_str().expect("a plain name"))];
-    let Some(traced) = both_with(&["proc", &data("kernels.ptx"), "fail-last"], &variables) else { return };
+    // Without the option, the failing launch may begin before the earlier one is drained, and nothing is left.
+    let sync = spec(|spec| spec.sync = true);
+    let words = ["proc", &data("kernels.ptx"), "fail-last"];
+    let Some(traced) = both_with(&words, &[variables[0], (RUN_SPEC, &sync)]) else { return };
     let trace = TraceFile::open(&file).expect("a trace");
     assert!(trace.launches().count() > 0, "{:?}", traced.report());
     // The test driver cannot run a function that this kernel calls, so nothing is recorded before it fails.
