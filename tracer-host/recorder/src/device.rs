@@ -12,7 +12,7 @@ use warptrace_encode::FlattenJob;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{DeviceInfo, SiteInfo};
 
-use crate::{DeviceError, HostClock, LiveMemory, Recording, Serve};
+use crate::{DeviceError, HostClock, HostMemory, LiveMemory, Recording, Serve};
 
 /// Grid and blocks of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +221,7 @@ pub enum EncodeJob<'a> {
         /// 4 bytes for each stream.
         scratch: Allocation,
         /// The output.
-        to: &'a mut Vec<u8>,
+        to: &'a mut HostMemory<u8>,
     },
     /// Packs accounts, and spans if they follow, into words at `scratch`, as `AccountsJob` of `warptrace_encode`
     /// describes. [`Encoded::collected`] is the number of words; 0 if the device does not pack, or `scratch` is
@@ -307,6 +307,11 @@ pub trait Device {
 
     /// Copies from the device.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Appends `count` values at a device address to `to`, in page-locked memory if the device has it.
+    fn read_to(&mut self, address: u64, count: usize, to: &mut HostMemory<u32>) -> Result<(), DeviceError> {
+        self.read(address, bytemuck::cast_slice_mut(to.append_zeros(count)))
+    }
 
     /// Sets `bytes` bytes to `value`.
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError>;

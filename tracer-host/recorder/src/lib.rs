@@ -18,6 +18,7 @@ mod cuda;
 mod device;
 mod error;
 mod file_name;
+mod host_memory;
 mod launcher;
 mod live;
 mod message;
@@ -43,6 +44,7 @@ pub use device::{
 };
 pub use error::DeviceError;
 pub use file_name::{FileNameError, NameParts, file_name, is_name_of_one};
+pub use host_memory::HostMemory;
 pub use launcher::{Buffer, Launcher, Pod, Session, Untraced};
 pub use live::{LiveMemory, MAX_READ, Serve};
 pub use message::{HostMessage, LaunchName, Memory, MemoryChange};

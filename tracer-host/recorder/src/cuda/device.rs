@@ -16,11 +16,10 @@ use super::gather::Gather;
 use super::launch::{Launched, pointers};
 use super::live::{Live, LiveDevice};
 use super::room;
-use super::staging::{self, Staging};
 use super::{CudaDevice, uuid};
 use crate::{
-    Allocation, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, LaunchShape,
-    LaunchTime, LiveMemory, LogKind, Logs, MemoryType, Prepare, Recording, Traced,
+    Allocation, Device, DeviceClocks, DeviceError, DeviceFacts, EncodeJob, Encoded, HostClock, HostMemory,
+    LaunchShape, LaunchTime, LiveMemory, LogKind, Logs, MemoryType, Prepare, Recording, Traced,
 };
 
 /// Minimum log memory for a second handle. With less, the resident warps fill it before they leave, so that
@@ -48,9 +47,8 @@ impl CudaDevice {
     /// Creates everything that a drain needs. Takes milliseconds.
     fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
         check_codec(codec)?;
-        if self.staging.is_none() {
-            self.staging = Some(Staging::new()?);
-        }
+        // Later, this could wait for running kernels of the program.
+        self.staging.prepare()?;
         if self.gather.is_none() {
             self.gather = Some(Gather::new(&self.waits)?);
         }
@@ -160,7 +158,17 @@ impl Device for CudaDevice {
         }
         self.enter()?;
         self.check_inside(address, bytes.len() as u64)?;
-        staging::read(&mut self.staging, self.stream, address, bytes)
+        self.staging.read(self.stream, address, bytes)
+    }
+
+    fn read_to(&mut self, address: u64, count: usize, to: &mut HostMemory<u32>) -> Result<(), DeviceError> {
+        let bytes = count as u64 * size_of::<u32>() as u64;
+        if self.pinned.holds(address, bytes) {
+            return self.read(address, bytemuck::cast_slice_mut(to.append_zeros(count)));
+        }
+        self.enter()?;
+        self.check_inside(address, bytes)?;
+        self.staging.append(self.stream, address, count, to)
     }
 
     fn fill(&mut self, address: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
@@ -206,8 +214,6 @@ impl Device for CudaDevice {
                 self.prepare_drains(codec)?;
                 if self.is_foreign {
                     foreign_choosing(recording)?;
-                    // Later, this could wait for running kernels of the program.
-                    staging::made(&mut self.staging)?;
                     encoding::warm_up(self, codec)?;
                 }
             }

@@ -14,8 +14,8 @@ use warptrace_format::data::tile::MAX_TILE_CHUNKS;
 
 use super::driver::{Called, PtxKernel, Waits};
 use super::launch::pointers;
-use super::staging::{self, Staging};
-use crate::{Allocation, DeviceError, packed};
+use super::staging::Staging;
+use crate::{Allocation, DeviceError, HostMemory, packed};
 
 /// Planned fill of the buffer by one run of the kernel, in eighths, if chunks are as full as in the last run.
 const PLANNED_EIGHTHS: u64 = 7;
@@ -141,12 +141,12 @@ impl Gather {
     /// allocations. Fails if `scratch` is too small for a chunk.
     pub(super) fn collect(
         &mut self,
-        staging: &mut Option<Staging>,
+        staging: &mut Staging,
         (first, chunk_bytes, count): (u64, u32, u32),
         data: Option<&Packing>,
         scratch: Allocation,
         stream: sys::CUstream,
-        to: &mut Vec<u8>,
+        to: &mut HostMemory<u8>,
     ) -> Result<u32, DeviceError> {
         let each = if data.is_some() { packed::most_bytes(chunk_bytes) } else { chunk_bytes };
         // Streams without a place in the table are packed in the order of their chunks.
@@ -180,7 +180,7 @@ impl Gather {
             // Rounded up, so that the next run takes fewer chunks if these were too many.
             self.each = packed.div_ceil(u64::from(batch.max(1)));
             if packed <= buffer_bytes {
-                staging::append(staging, stream, scratch.address + head_bytes, packed as usize, to)?;
+                staging.append(stream, scratch.address + head_bytes, packed as usize, to)?;
                 return Ok(batch);
             }
         }

@@ -13,6 +13,7 @@ mod foreign;
 mod gather;
 mod launch;
 mod live;
+mod locked;
 mod pinned;
 mod room;
 mod staging;
@@ -61,7 +62,7 @@ pub struct CudaDevice {
     /// Memory of another handle that this one may use.
     shared: AddressMap<()>,
     pinned: Pinned,
-    staging: Option<Staging>,
+    staging: Staging,
     gather: Option<Gather>,
     clocks: Option<Clocks>,
     live: Option<Live>,
@@ -275,7 +276,7 @@ impl CudaDevice {
             allocations: AddressMap::default(),
             shared: AddressMap::default(),
             pinned: Pinned::default(),
-            staging: None,
+            staging: Staging::default(),
             gather: None,
             clocks: None,
             live: None,
@@ -315,7 +316,7 @@ impl Drop for CudaDevice {
     fn drop(&mut self) {
         // `drop` ignores errors. After a failed kernel all of these calls fail, without harm.
         let _ = self.enter();
-        self.staging = None;
+        self.staging = Staging::default();
         self.gather = None;
         self.clocks = None;
         self.live = None;

@@ -11,7 +11,7 @@ use warptrace_abi::pool::{NO_STREAM, PARTED, PoolDescriptor};
 use warptrace_format::file::LaunchInfo;
 
 use super::SessionError;
-use crate::{Allocation, Device, EncodeJob, Encoded};
+use crate::{Allocation, Device, EncodeJob, Encoded, HostMemory};
 
 /// A launch's warps count as diverged if more than 1/16 of its streams have logs of several lanes.
 const CONVERGED_SHARE: u32 = 16;
@@ -52,12 +52,12 @@ pub(crate) struct Representatives {
     launches: Vec<LoggedLaunch>,
     /// Event tracks of a launch. The data track follows them.
     tracks: u32,
-    firsts: Vec<u32>,
+    firsts: HostMemory<u32>,
     classes: OnceLock<Result<Option<Classes>, Damaged>>,
 }
 
 impl Representatives {
-    pub(crate) fn new(launches: &[LoggedLaunch], tracks: u32, firsts: Vec<u32>) -> Self {
+    pub(crate) fn new(launches: &[LoggedLaunch], tracks: u32, firsts: HostMemory<u32>) -> Self {
         Self { launches: launches.to_vec(), tracks, firsts, classes: OnceLock::new() }
     }
 
@@ -74,10 +74,15 @@ impl Representatives {
         device.fill(slots, 4 * u64::from(pool.class_slots), NO_STREAM as u8)?;
         let Encoded { time, .. } = device.encode(EncodeJob::Classes { pool, launches, table })?;
         let started = Instant::now();
-        let mut firsts = vec![0_u32; streams as usize];
-        device.read(pool.classes, bytemuck::cast_slice_mut(&mut firsts))?;
+        let mut firsts = HostMemory::default();
+        device.read_to(pool.classes, streams as usize, &mut firsts)?;
         let tracks = if pool.data_track == 0 { u32::MAX } else { pool.data_track };
         Ok((Self::new(launches, tracks, firsts), [time, started.elapsed()]))
+    }
+
+    /// Returns the approximate size in host memory.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.firsts[..])
     }
 
     /// Returns the streams of a launch's event tracks.
@@ -201,7 +206,7 @@ mod tests {
     fn damaged_classes_are_refused() {
         // Two warps, a track of events and one of data.
         let launch = LoggedLaunch { warps: 2, tracks: 2, ..LoggedLaunch::default() };
-        let found = |firsts: [u32; 4]| Representatives::new(&[launch], 1, firsts.to_vec());
+        let found = |firsts: [u32; 4]| Representatives::new(&[launch], 1, firsts.to_vec().into());
         let sizes = |firsts| found(firsts).classes().map(|it| it.map(|classes| classes.sizes.clone())).ok();
         assert_eq!(sizes([0, PARTED, 2, 3]), Some(Some(vec![2, 0, 0, 0])));
         assert_eq!(sizes([0, 1, 2, 3]), Some(None));

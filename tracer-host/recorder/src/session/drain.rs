@@ -17,7 +17,7 @@ use super::ledger::Job;
 use super::pool::Filled;
 use super::running::{self, Left};
 use super::worker::{Account, Drained, Form, Worker};
-use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded};
+use crate::{Allocation, Device, DeviceError, EncodeJob, Encoded, HostMemory};
 
 /// Bytes of packed chunks passed to the writer at once. Bounds host memory for pools of any size.
 const BATCH_BYTES: usize = 32 << 20;
@@ -51,8 +51,8 @@ impl LoggedLaunches<'_> {
     pub(super) fn encode(
         self,
         device: &mut dyn Device,
-        packed: &mut Vec<u8>,
-        mut is_full: impl FnMut(&mut Vec<u8>) -> Result<(), SessionError>,
+        packed: &mut HostMemory<u8>,
+        mut is_full: impl FnMut(&mut HostMemory<u8>) -> Result<(), SessionError>,
     ) -> Result<DrainCost, SessionError> {
         let Self { codec, pool, launches, table, scratch } = self;
         let mut cost = DrainCost::default();
@@ -244,10 +244,8 @@ fn read_accounts(
             Err(error) => return Err(error.into()),
         }
     }
-    // Existing words need no reset: they are overwritten.
-    drained.words.resize(words as usize, 0);
     if words != 0 {
-        device.read(scratch.address, bytemuck::cast_slice_mut(&mut drained.words))?;
+        device.read_to(scratch.address, words as usize, &mut drained.words)?;
         if drained.words[0] == 0 {
             drained.form = Form::Packed(spans);
             return Ok(false);

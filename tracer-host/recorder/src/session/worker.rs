@@ -6,7 +6,7 @@ mod encoding;
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -21,22 +21,26 @@ use crate::packed;
 use crate::writer::TraceWriter;
 use crate::{HostMessage, threads};
 
-/// Maximum threads, each with one drain. Each drain is in host memory, so this bounds that memory.
+/// Maximum threads, each with one drain.
 const MOST_THREADS: usize = 6;
-/// Maximum drains that wait for a thread.
-const QUEUE: usize = 4;
-enum Message {
-    /// Messages of the host, which are written first, and a drain.
-    Drained(Vec<HostMessage>, Drained),
-    /// Requests the totals after everything before is written.
-    Flush(SyncSender<LaunchReport>),
+/// Maximum bytes of drains that are not written yet, unless a single drain has more. Bounds host memory, and is
+/// large enough that short bursts of a program do not wait for compression. Unit tests reach it.
+const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 384 << 20 };
+
+#[derive(Default)]
+struct Message {
+    /// Written before the drain.
+    messages: Vec<HostMessage>,
+    drained: Drained,
+    /// Gets the totals after the drain and everything before is written.
+    flush: Option<SyncSender<LaunchReport>>,
 }
 
 /// The writer and its threads. Each thread encodes one drain at a time; they write in the order of the drains.
 /// Dropping it writes all pending data. Calls return the first error, which may be of earlier data. Nothing is
 /// written after an error.
 pub(super) struct Worker<W> {
-    queue: Option<SyncSender<Message>>,
+    queue: Option<Sender<Message>>,
     /// Messages for the next drain. A message alone would occupy a thread until all earlier drains are written.
     messages: Vec<HostMessage>,
     /// Written data comes back empty, to reuse its memory.
@@ -51,10 +55,9 @@ impl<W: Write + Send + 'static> Worker<W> {
         chunk_bytes: u32,
         recording: Recording,
     ) -> Result<Self, SessionError> {
-        let (queue, messages) = sync_channel(QUEUE);
-        // Holds as many as can be in use at once. Memory of other drains is freed.
-        let (empty, written) = sync_channel(MOST_THREADS + QUEUE);
-        let _ = empty.try_send(Drained::ready());
+        let (queue, messages) = channel();
+        // Memory of further drains is freed.
+        let (empty, written) = sync_channel(2 * MOST_THREADS);
         let (tracks, data_track) = (recording.tracks(), recording.data_track());
         // Tiles may be longer than chunks.
         let chunk_bytes = if data_track.is_some() { packed::MAX_TILE } else { 0 }.max(chunk_bytes as usize);
@@ -62,6 +65,8 @@ impl<W: Write + Send + 'static> Worker<W> {
         let work = Work { writer, report: LaunchReport::default() };
         let shared = Arc::new(Shared {
             queue: Mutex::new(Queue { messages: Some(messages), next: 0, open: BTreeMap::new() }),
+            backlog: Mutex::new(Some(0)),
+            room: Condvar::new(),
             turn: Mutex::new(Turn { next: 0, work: Ok(work) }),
             passed: Condvar::new(),
         });
@@ -90,8 +95,7 @@ impl<W: Write + Send + 'static> Worker<W> {
 
     /// Queues drained data, after messages. Waits while the queue is full.
     pub(super) fn write(&mut self, drained: Drained) -> Result<(), SessionError> {
-        let messages = std::mem::take(&mut self.messages);
-        self.give(Message::Drained(messages, drained))
+        self.give(drained, None)
     }
 
     /// Adds a message, which is written before the next drained data, or at the next flush or the end.
@@ -109,11 +113,8 @@ impl<W: Write + Send + 'static> Worker<W> {
 
     /// Waits until everything is written. Returns the totals so far.
     pub(super) fn flush(&mut self) -> Result<LaunchReport, SessionError> {
-        if !self.messages.is_empty() {
-            self.write(Drained::default())?;
-        }
         let (answer, answered) = sync_channel(1);
-        self.give(Message::Flush(answer))?;
+        self.give(Drained::default(), Some(answer))?;
         answered.recv().map_err(|_| self.error())
     }
 
@@ -122,8 +123,22 @@ impl<W: Write + Send + 'static> Worker<W> {
         self.end().map(|Work { writer, report }| (writer, report))
     }
 
-    fn give(&mut self, message: Message) -> Result<(), SessionError> {
-        let is_sent = self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
+    fn give(
+        &mut self,
+        drained: Drained,
+        flush: Option<SyncSender<LaunchReport>>,
+    ) -> Result<(), SessionError> {
+        let bytes = drained.bytes();
+        let is_full = |backlog: &mut Option<usize>| {
+            backlog.is_some_and(|before| before > 0 && before + bytes > MOST_BYTES)
+        };
+        let backlog = self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut backlog =
+            self.shared.room.wait_while(backlog, is_full).unwrap_or_else(PoisonError::into_inner);
+        let is_open = backlog.as_mut().map(|backlog| *backlog += bytes).is_some();
+        drop(backlog);
+        let message = Message { messages: std::mem::take(&mut self.messages), drained, flush };
+        let is_sent = is_open && self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
         if is_sent { Ok(()) } else { Err(self.error()) }
     }
 
@@ -146,7 +161,7 @@ impl<W> Worker<W> {
         let messages = std::mem::take(&mut self.messages);
         if let Some(queue) = self.queue.take().filter(|_| !messages.is_empty()) {
             // The queue is closed after an error.
-            let _ = queue.send(Message::Drained(messages, Drained::default()));
+            let _ = queue.send(Message { messages, ..Message::default() });
         }
         let ended: Vec<_> = self.threads.drain(..).map(JoinHandle::join).collect();
         ended.into_iter().collect()
@@ -162,6 +177,10 @@ impl<W> Drop for Worker<W> {
 
 struct Shared<W> {
     queue: Mutex<Queue>,
+    /// Bytes of queued drains and of those that are being encoded or written; `None` after a thread has ended.
+    backlog: Mutex<Option<usize>>,
+    /// Signals that the backlog has become smaller, or that a thread has ended.
+    room: Condvar,
     turn: Mutex<Turn<W>>,
     /// Signals that a thread has passed its turn.
     passed: Condvar,
@@ -228,6 +247,8 @@ struct Close<'a, W>(&'a Shared<W>);
 impl<W> Drop for Close<'_, W> {
     fn drop(&mut self) {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).messages = None;
+        *self.0.backlog.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.room.notify_all();
     }
 }
 
@@ -238,14 +259,11 @@ impl<W: Write + Send> Shared<W> {
         let message = queue.messages.as_ref()?.recv().ok()?;
         let number = queue.next;
         queue.next += 1;
-        let mut launches = Vec::new();
-        if let Message::Drained(_, drained) = &message {
-            let recorded = drained.begin.iter().filter(|info| info.is_recorded());
-            queue.open.extend(recorded.map(|info| (info.number(), *info)));
-            launches = queue.open.values().copied().collect();
-            for info in &drained.end {
-                queue.open.remove(&info.number());
-            }
+        let recorded = message.drained.begin.iter().filter(|info| info.is_recorded());
+        queue.open.extend(recorded.map(|info| (info.number(), *info)));
+        let launches = queue.open.values().copied().collect();
+        for info in &message.drained.end {
+            queue.open.remove(&info.number());
         }
         Some((message, Ticket { shared: self, number }, launches))
     }
@@ -253,29 +271,27 @@ impl<W: Write + Send> Shared<W> {
     fn run(&self, encoding: &Encoding, empty: &SyncSender<Drained>) {
         let _close = Close(self);
         let mut ordered = Vec::new();
-        while let Some((message, ticket, launches)) = self.next() {
-            let goes_on = match message {
-                Message::Drained(messages, mut drained) => {
-                    let started = Instant::now();
-                    drained.separate(encoding.tracks);
-                    // Runs on compression threads, so that the steps need not wait for this thread.
-                    let encoded = threads::install(|| encoding.encode(&drained, &launches, &mut ordered));
-                    let encoding = started.elapsed();
-                    let goes_on = ticket.redeem(|work| {
-                        let started = Instant::now();
-                        threads::install(|| work.write(&messages, &drained, encoded?))?;
-                        work.report.write += encoding + started.elapsed();
-                        Ok(())
-                    });
-                    // The receiver may be dropped, or have enough.
-                    let _ = empty.try_send(drained.emptied());
-                    goes_on
+        while let Some((Message { messages, mut drained, flush }, ticket, launches)) = self.next() {
+            let (bytes, started) = (drained.bytes(), Instant::now());
+            drained.separate(encoding.tracks);
+            // Runs on compression threads, so that the steps need not wait for this thread.
+            let encoded = threads::install(|| encoding.encode(&drained, &launches, &mut ordered));
+            let encoding = started.elapsed();
+            let goes_on = ticket.redeem(|work| {
+                let started = Instant::now();
+                threads::install(|| work.write(&messages, &drained, encoded?))?;
+                work.report.write += encoding + started.elapsed();
+                if let Some(flush) = flush {
+                    let _ = flush.send(work.report);
                 }
-                Message::Flush(answer) => ticket.redeem(|work| {
-                    let _ = answer.send(work.report);
-                    Ok(())
-                }),
-            };
+                Ok(())
+            });
+            // The receiver may be dropped, or have enough.
+            let _ = empty.try_send(drained.emptied());
+            let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
+            *backlog = backlog.map(|before| before - bytes);
+            drop(backlog);
+            self.room.notify_all();
             if !goes_on {
                 return;
             }

@@ -396,7 +396,7 @@ impl Device for SimDevice {
                 for chunk in chunks.chunks_exact(chunk_bytes as usize) {
                     match packed::of_data(chunk, of_data.map_or(0, |(track, _)| track)) {
                         Some(found) => data.push(found),
-                        None => packed::push(to, chunk),
+                        None => packed::push(to.vec(), chunk),
                     }
                     collected += 1;
                     bytes += chunk.len();
@@ -404,7 +404,7 @@ impl Device for SimDevice {
                         break;
                     }
                 }
-                packed::push_tiles(to, data);
+                packed::push_tiles(to.vec(), data);
                 return Ok(Encoded { collected, ..Encoded::default() });
             }
         };

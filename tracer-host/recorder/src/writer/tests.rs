@@ -350,7 +350,7 @@ fn write_classes(
         let count = 1 + numbers.below(most_per_run);
         firsts.extend(std::iter::repeat_n(known, count.min(streams - at) as usize));
     }
-    let found = Representatives::new(&logged, 2, firsts.clone());
+    let found = Representatives::new(&logged, 2, firsts.clone().into());
     let classes = found.classes().unwrap();
     let of_class = |class: u32| {
         let mut numbers = Numbers(class.into());

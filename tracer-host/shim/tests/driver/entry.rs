@@ -281,6 +281,10 @@ entry_points! {
         if (*address).is_null() { OUT_OF_MEMORY } else { OK }
     }
     fn cuMemFreeHost(address: Handle) { if memory::free(address as u64) { OK } else { INVALID } }
+    fn cuMemHostRegister_v2(address: Handle, bytes: usize, _flags: c_uint) {
+        if memory::register(address as u64, bytes) { OK } else { INVALID }
+    }
+    fn cuMemHostUnregister(address: Handle) { if memory::unregister(address as u64) { OK } else { INVALID } }
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) {
         (to as *mut u8).copy_from(from.cast(), bytes);
         sticky()
@@ -295,6 +299,7 @@ entry_points! {
         sticky()
     }
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: Handle) {
+        if memory::is_registered(to as u64, bytes) { say(&format!("copy {bytes} bytes into page-locked memory")); }
         streams::give(stream.addr(), Copy::ToHost { to: to as usize, from, bytes });
         sticky()
     }

@@ -14,6 +14,29 @@ static ALLOCATIONS: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
 static PINNED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
+/// Size of each page-locked range of the host, by address. No kernel of a test uses it.
+static REGISTERED: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
+
+/// Registers a range. Fails if it overlaps a registered one.
+pub fn register(address: u64, bytes: usize) -> bool {
+    let mut all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let overlaps = all.range(..address + bytes as u64).any(|(at, bytes)| at + *bytes as u64 > address);
+    if !overlaps {
+        all.insert(address, bytes);
+    }
+    !overlaps
+}
+
+pub fn is_registered(address: u64, bytes: usize) -> bool {
+    let all = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = all.range(..=address).next_back();
+    found.is_some_and(|(at, length)| address + bytes as u64 <= at + *length as u64)
+}
+
+pub fn unregister(address: u64) -> bool {
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
+}
+
 fn allocations() -> MutexGuard<'static, BTreeMap<u64, usize>> {
     ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -159,6 +159,17 @@ fn where_all_blocks_fit_those_of_the_copy_fit_too() {
 }
 
 #[test]
+fn data_of_many_warps_is_copied_into_page_locked_memory() {
+    let words = ["module", &data("parts/arch.fatbin"), "5", "_Z5whichPi", "1500", "32"];
+    let other = spec(|spec| spec.other_architecture = true);
+    let Some(traced) = launched(&words, &[(RUN_SPEC, &other)]) else { return };
+    assert_eq!(traced.verified().0, 1, "{:?}", traced.report());
+    assert_eq!(traced.trace().streams(0, 0).expect("accounts").count(), 1500);
+    // The class of each warp, and its account.
+    assert_eq!(traced.log().matches(" bytes into page-locked memory").count(), 2, "{}", traced.log());
+}
+
+#[test]
 fn copies_are_made_with_the_module_where_functions_are_loaded_with_it() {
     let image = data("kernels.ptx");
     for how in ["module", "library"] {

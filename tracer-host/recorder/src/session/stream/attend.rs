@@ -37,7 +37,7 @@ impl Drained {
         if packed.is_empty() {
             return self;
         }
-        packed.append(&mut self.packed);
+        packed.vec().append(self.packed.vec());
         Self { packed, ..self }
     }
 }
@@ -61,7 +61,7 @@ impl Streams {
             self.takeover_part = (self.takeover_part + 1) % TAKEOVER_PARTS;
             let takes_over = TakesOver::Part(self.takeover_part);
             self.read(memory, partition, ReadOptions { is_over: false, gives: true, asked, takes_over })?;
-            scan.packed.append(&mut self.encode(false, asked));
+            scan.packed.vec().append(&mut self.encode(false, asked));
             self.short_since = None;
         }
         self.note(ended);
@@ -134,7 +134,7 @@ impl Streams {
                 if scan.packed.is_empty() {
                     scan.packed = chunks;
                 } else {
-                    scan.packed.append(&mut chunks);
+                    scan.packed.vec().append(chunks.vec());
                 }
             }
             News::Done(accounts) => {

@@ -300,7 +300,7 @@ impl Streams {
     /// Ends all launches with the runs that were taken so far. Without `memory`, does not use the device.
     pub(super) fn abandon(&mut self, memory: Option<&mut dyn LiveMemory>) -> Result<Drained, DeviceError> {
         let _ = self.in_use.take();
-        let mut scan = Drained { packed: self.encode(true, None), ..Drained::default() };
+        let mut scan = Drained { packed: self.encode(true, None).into(), ..Drained::default() };
         if let Some(partition) = self.partition {
             self.end(memory, partition, &mut scan)?;
         }

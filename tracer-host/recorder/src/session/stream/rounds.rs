@@ -17,7 +17,7 @@ use super::plan::Plan;
 use crate::session::SessionError;
 use crate::session::drain::LoggedLaunches;
 use crate::session::worker::Account;
-use crate::{Device, EncodeJob, packed};
+use crate::{Device, EncodeJob, HostMemory, packed};
 
 pub(super) struct Round {
     pub(super) plan: Plan,
@@ -27,7 +27,7 @@ pub(super) struct Round {
 
 pub(super) enum News {
     Flattened(Flattened),
-    Chunks(Vec<u8>),
+    Chunks(HostMemory<u8>),
     /// The round has ended. Has the accounts of its streams: all warps of track 0, then all of track 1.
     Done(Vec<Account>),
     Failed(SessionError),
@@ -176,8 +176,8 @@ impl Round {
         let launches = [plan.logged(self.warps.len() as u32)];
         let Plan { table, scratch, .. } = *plan;
         let logs = LoggedLaunches { codec, pool: &plan.pool, launches: &launches, table, scratch };
-        let mut packed = Vec::new();
-        let send = |packed: &mut Vec<u8>| {
+        let mut packed = HostMemory::default();
+        let send = |packed: &mut HostMemory<u8>| {
             let mut chunks = std::mem::take(packed);
             packed::rename(&mut chunks, plan.pool.chunk_bytes as usize, &self.warps);
             let _ = news.send(News::Chunks(chunks));

@@ -91,7 +91,7 @@ impl Streams {
         ended: Ended,
         asked: Option<&AtomicBool>,
     ) -> Result<Drained, DeviceError> {
-        let mut scan = Drained { packed: self.encode(is_over, asked), ..Drained::default() };
+        let mut scan = Drained { packed: self.encode(is_over, asked).into(), ..Drained::default() };
         self.note(ended);
         if let Some(partition) = self.partition.filter(|_| is_over) {
             self.end(Some(memory), partition, &mut scan)?;

@@ -289,7 +289,7 @@ impl Device for FakeDevice {
                 self.bytes(scratch.address, scratch.bytes as usize).fill(0xdd);
                 let collected = count.min(self.collects);
                 let chunks = self.bytes(first, (chunk_bytes * collected) as usize);
-                chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to, chunk));
+                chunks.chunks(chunk_bytes as usize).for_each(|chunk| packed::push(to.vec(), chunk));
                 return Ok(Encoded { collected, ..Encoded::default() });
             }
         };

@@ -9,14 +9,8 @@ use warptrace_format::account::WarpAccount;
 use warptrace_format::file::{AccountRun, EarlyEnd, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
+use crate::HostMemory;
 use crate::session::classes::Representatives;
-
-/// Prepared memory for the first drain: packed chunks, and 131,072 packed accounts.
-const READY_PACKED_BYTES: usize = 16 << 20;
-const READY_ACCOUNTS: usize = 1 << 17;
-/// Reserved bytes for the first drain. The size is large enough that the allocator maps the memory
-/// separately. It then does not take heap memory that the program's own results could reuse.
-const MAPPED_BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
@@ -70,7 +64,7 @@ pub(in crate::session) struct Drained {
     /// Launches that begin, recorded or not.
     pub(in crate::session) begin: Vec<LaunchInfo>,
     /// Packed chunks of launches that have begun.
-    pub(in crate::session) packed: Vec<u8>,
+    pub(in crate::session) packed: HostMemory<u8>,
     pub(in crate::session) classes: Option<Arc<Representatives>>,
     pub(in crate::session) end: Vec<LaunchInfo>,
     /// Where accounts and spans of ended launches are. If no launch ends, their content is undefined.
@@ -82,7 +76,7 @@ pub(in crate::session) struct Drained {
     /// Accounts and spans as on the device.
     pub(in crate::session) tables: Vec<u64>,
     /// Accounts and spans as the device packs them.
-    pub(in crate::session) words: Vec<u32>,
+    pub(in crate::session) words: HostMemory<u32>,
     /// A launch that did not complete, and may not have begun before. Boxed because it is rare.
     pub(in crate::session) early_end: Option<Box<(LaunchInfo, EarlyEnd)>>,
 }
@@ -131,18 +125,21 @@ impl Accounts<'_> {
 }
 
 impl Drained {
-    /// Returns an empty value with prepared memory: allocation would dominate a short program's first drain.
-    pub(super) fn ready() -> Self {
-        let packed = ready(0xff, READY_PACKED_BYTES, MAPPED_BYTES);
-        let words = ready(1, READY_ACCOUNTS, MAPPED_BYTES / size_of::<u32>());
-        Self { packed, words, ..Self::default() }.emptied()
-    }
-
     pub(super) fn emptied(mut self) -> Self {
         self.packed.clear();
+        self.words.clear();
         self.spans.clear();
         let Self { packed, accounts, spans, tables, words, .. } = self;
         Self { packed, accounts, spans, tables, words, ..Self::default() }
+    }
+
+    /// Returns the approximate size in host memory.
+    pub(super) fn bytes(&self) -> usize {
+        let Self { begin, packed, classes, end, accounts, spans, tables, words, .. } = self;
+        let launches = size_of_val(&begin[..]) + size_of_val(&end[..]);
+        let classes = classes.as_ref().map_or(0, |classes| classes.bytes());
+        let accounts = size_of_val(&accounts[..]) + size_of_val(&tables[..]) + size_of_val(&words[..]);
+        launches + size_of_val(&packed[..]) + classes + accounts + size_of_val(&spans[..])
     }
 
     /// Separates accounts and spans, and unpacks spans. Packed accounts stay packed.
@@ -203,13 +200,6 @@ impl Drained {
     }
 }
 
-/// Returns a vector with `written` values and capacity for `reserved`. Only the written part is touched.
-fn ready<T: Clone>(value: T, written: usize, reserved: usize) -> Vec<T> {
-    let mut memory = Vec::with_capacity(reserved);
-    memory.resize(written, value);
-    memory
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,15 +225,19 @@ mod tests {
         // Two tracks of four and of two warps.
         words.extend(1..=12);
         words.extend(spans.iter().flat_map(|(of, span)| span.pack(clocks[*of]).0));
-        let mut drained =
-            Drained { end: end.to_vec(), form: Form::Packed(true), words, ..Drained::default() };
+        let mut drained = Drained {
+            end: end.to_vec(),
+            form: Form::Packed(true),
+            words: words.into(),
+            ..Drained::default()
+        };
         drained.separate(2);
         assert_eq!(Span::peel_slice(&drained.spans), spans.iter().map(|(_, span)| *span).collect::<Vec<_>>());
         let accounts = drained.accounts(2);
         assert_eq!(accounts.runs(0..12).len(), 12);
         assert_eq!((accounts.get(0).recorded, accounts.get(11).recorded), (1, 12));
         // Memory that does not fit the launches has no accounts.
-        drained.words.truncate(9);
+        drained.words.vec().truncate(9);
         drained.spans.clear();
         drained.separate(2);
         assert!(drained.spans.is_empty() && drained.accounts(2).runs(0..12).is_empty());
