@@ -47,16 +47,36 @@ fn most_bytes(warps: u32) -> u32 {
     warps.saturating_mul(WARP_BYTES).saturating_add(COLUMN_BYTES)
 }
 
+/// The clock of the last warp that began on each multiprocessor, or 0.
+#[derive(Default)]
+struct LastClocks {
+    few: Vec<u64>,
+    /// From [`FEW`](Self::FEW) on. Damaged memory or files may have any number.
+    others: HashMap<u32, u64>,
+}
+
+impl LastClocks {
+    const FEW: usize = 1 << 10;
+
+    fn of(&mut self, sm: u32) -> &mut u64 {
+        if sm as usize >= Self::FEW {
+            return self.others.entry(sm).or_default();
+        }
+        self.few.resize(self.few.len().max(sm as usize + 1), 0);
+        &mut self.few[sm as usize]
+    }
+}
+
 /// Encodes the section, header and body, for at most [`MAX_ACCOUNTS`] warps. `tie` identifies their accounts.
 pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> Result<Vec<u8>, FormatError> {
     let warps = u32::try_from(spans.len()).unwrap_or(u32::MAX);
     if warps > MAX_ACCOUNTS {
         return Err(FormatError::too_large(SECTION, "warps", 0, spans.len() as u64, MAX_ACCOUNTS));
     }
-    let (mut states, mut sms, mut moved) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut begins, mut clocks) = (Vec::<u64>::new(), Vec::<u64>::new());
-    let (mut nanoseconds, mut cycles) = (Vec::<u64>::new(), Vec::<u64>::new());
-    let (mut last_begin, mut last_clocks) = (0, HashMap::new());
+    let [mut states, mut sms] = [(); 2].map(|()| Vec::with_capacity(spans.len()));
+    let [mut begins, mut clocks, mut nanoseconds, mut cycles] =
+        [(); 4].map(|()| Vec::<u64>::with_capacity(spans.len()));
+    let (mut moved, mut last_begin, mut last_clocks) = (Vec::new(), 0, LastClocks::default());
     for span in spans {
         let Some(sm) = span.sm() else {
             states.push(0);
@@ -65,8 +85,9 @@ pub fn encode_spans(tie: Tie, spans: &[WarpSpan], compression: Compression) -> R
         sms.push(sm);
         begins.push(span.begin_timer.wrapping_sub(last_begin).zigzag());
         last_begin = span.begin_timer;
-        let last = last_clocks.insert(sm, span.begin_clock).unwrap_or(0);
-        clocks.push(span.begin_clock.wrapping_sub(last).zigzag());
+        let last = last_clocks.of(sm);
+        clocks.push(span.begin_clock.wrapping_sub(*last).zigzag());
+        *last = span.begin_clock;
         if !span.has_ended() {
             states.push(BEGAN);
             continue;
@@ -136,7 +157,7 @@ pub fn decode_spans(
     let mut began = sms.into_iter().zip(begins.into_iter().zip(clocks));
     let mut ended = nanoseconds.into_iter().zip(cycles);
     let mut moved = moved.into_iter();
-    let (mut last_begin, mut last_clocks) = (0u64, HashMap::new());
+    let (mut last_begin, mut last_clocks) = (0u64, LastClocks::default());
     let span = |state: u32| {
         let mut span = WarpSpan::default();
         if state == 0 {
@@ -146,9 +167,9 @@ pub fn decode_spans(
         span.begin_sm = sm + 1;
         span.begin_timer = last_begin.wrapping_add(begin.unzigzag());
         last_begin = span.begin_timer;
-        let last = last_clocks.get(&sm).copied().unwrap_or(0u64);
+        let last = last_clocks.of(sm);
         span.begin_clock = last.wrapping_add(clock.unzigzag());
-        last_clocks.insert(sm, span.begin_clock);
+        *last = span.begin_clock;
         if state >= ENDED {
             let (nanoseconds, cycles) = ended.next().unwrap_or_default();
             span.end_timer = span.begin_timer.wrapping_add(nanoseconds.unzigzag());
