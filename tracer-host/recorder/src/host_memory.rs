@@ -48,7 +48,8 @@ impl<T: AnyBitPattern + NoUninit> HostMemory<T> {
     ) -> Option<&mut [T]> {
         let (before, after) = (self.len(), self.len() + more);
         if self.locked.as_mut().is_none_or(|locked| locked.values::<T>().len() < after) {
-            let mut larger = take(after * size_of::<T>())?;
+            // At least doubled, so that the values are not copied often.
+            let mut larger = take(after.max(2 * before) * size_of::<T>())?;
             larger.values_mut()[..before].copy_from_slice(self);
             self.vec.clear();
             self.locked = Some(larger);
@@ -162,14 +163,14 @@ mod tests {
     #[test]
     fn values_are_the_same_in_both_kinds_of_memory() {
         let free = Free::default();
-        let take = takes(&free, 24);
+        let take = takes(&free, 32);
         let mut memory = HostMemory::<u32>::from(vec![1, 2]);
         memory.append_locked(2, &take).expect("16 bytes").copy_from_slice(&[3, 4]);
         assert_eq!(*memory, [1, 2, 3, 4]);
         memory.append_locked(2, &take).expect("a larger block").copy_from_slice(&[5, 6]);
         assert_eq!((free.lock().unwrap().len(), &*memory), (1, &[1, 2, 3, 4, 5, 6][..]));
         // Without a block, nothing changes, and the vector takes more.
-        assert!(memory.append_locked(1, &take).is_none());
+        assert!(memory.append_locked(3, &take).is_none());
         assert_eq!(memory.len(), 6);
         memory.vec().push(7);
         assert_eq!((free.lock().unwrap().len(), &*memory), (2, &[1, 2, 3, 4, 5, 6, 7][..]));
@@ -179,6 +180,6 @@ mod tests {
         memory[0] += 1;
         assert_eq!(*memory, [10]);
         drop(memory);
-        assert_eq!(free.lock().unwrap().iter().map(|block| block.bytes).collect::<Vec<_>>(), [16, 24, 4]);
+        assert_eq!(free.lock().unwrap().iter().map(|block| block.bytes).collect::<Vec<_>>(), [16, 32, 4]);
     }
 }

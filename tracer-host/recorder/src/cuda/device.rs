@@ -47,7 +47,6 @@ impl CudaDevice {
     /// Creates everything that a drain needs. Takes milliseconds.
     fn prepare_drains(&mut self, codec: CodecSpec) -> Result<(), DeviceError> {
         check_codec(codec)?;
-        // Later, this could wait for running kernels of the program.
         self.staging.prepare()?;
         if self.gather.is_none() {
             self.gather = Some(Gather::new(&self.waits)?);

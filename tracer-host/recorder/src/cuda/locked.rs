@@ -1,7 +1,10 @@
 //! Page-locked host memory: a device copies into it at the rate of the link, also while all cores are busy.
 //!
 //! Locking takes as long as a page's first use, and launches of other threads wait for it. So blocks are used
-//! again, and prepared blocks suffice for short programs.
+//! again, and prepared blocks suffice for short programs. Locking does not wait for running kernels, but unlocking
+//! does ([leaving-out.md]).
+//!
+//! [leaving-out.md]: ../../../../results/nvidia-h200/leaving-out.md
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
@@ -13,12 +16,12 @@ use rustix::mm::{Advice, madvise};
 
 use crate::host_memory::{Block, Free, Locked};
 
-/// Minimum bytes of a copy for which a free block is worthwhile, and for which a new block is.
+/// Minimum bytes of data for which a free block is worthwhile, and for which a new block is.
 const WORTH_FREE: usize = 4 << 10;
 const WORTH_NEW: usize = 1 << 20;
 /// The parts into which powers of two are divided for the sizes of blocks.
 const SIZES: usize = 8;
-/// Maximum bytes that are locked. Further data is copied through [`Staging`](super::staging::Staging).
+/// Maximum bytes that a device handle locks. Further data is copied through [`Staging`](super::staging::Staging).
 const MOST_BYTES: usize = 256 << 20;
 /// Blocks that are prepared, together a region of huge pages.
 const PREPARED: [usize; 5] = [8 << 20, 4 << 20, 2 << 20, 1 << 20, 1 << 20];
@@ -30,6 +33,8 @@ pub(super) struct LockedMemory {
     regions: Vec<(NonNull<u8>, Layout)>,
     free: Free,
     bytes: usize,
+    /// Whether the driver has refused to lock memory.
+    is_refused: bool,
 }
 
 impl LockedMemory {
@@ -64,7 +69,7 @@ impl LockedMemory {
     fn lock(&mut self, blocks: &[usize]) {
         let bytes: usize = blocks.iter().sum();
         let Ok(layout) = Layout::from_size_align(bytes, HUGE_PAGE) else { return };
-        if bytes > MOST_BYTES - self.bytes {
+        if self.is_refused || bytes > MOST_BYTES - self.bytes {
             return;
         }
         // SAFETY: the size is not 0.
@@ -72,7 +77,7 @@ impl LockedMemory {
         #[cfg(target_os = "linux")]
         for advice in [Advice::LinuxHugepage, Advice::LinuxDontFork] {
             // Without huge pages, all works as well. A child process must not share pages that a device writes.
-            // SAFETY: the region's pages hold nothing else, and no child process uses them.
+            // SAFETY: the region's pages hold nothing else, and no child process uses them before `give_back`.
             let _ = unsafe { madvise(start.as_ptr().cast(), bytes, advice) };
         }
         // First use is done here and not in the driver, for which launches wait.
@@ -80,8 +85,9 @@ impl LockedMemory {
         unsafe { start.write_bytes(0, bytes) };
         // SAFETY: the region was allocated here. It is freed in `drop`, after the driver has unlocked it.
         if unsafe { sys::cuMemHostRegister_v2(start.as_ptr().cast(), bytes, 0) }.result().is_err() {
-            // SAFETY: allocated above with this layout.
-            unsafe { dealloc(start.as_ptr(), layout) };
+            self.is_refused = true;
+            // SAFETY: allocated above, and not locked.
+            unsafe { give_back(start, layout) };
             return;
         }
         self.regions.push((start, layout));
@@ -110,10 +116,24 @@ impl Drop for LockedMemory {
                 // Errors are ignored. SAFETY: locked in `lock`, and no block is in use.
                 unsafe {
                     if sys::cuMemHostUnregister(start.as_ptr().cast()).result().is_ok() {
-                        dealloc(start.as_ptr(), layout);
+                        give_back(start, layout);
                     }
                 }
             }
         }
     }
+}
+
+/// Frees a region, whose pages the program's allocator may use again.
+///
+/// # Safety
+/// The region was allocated with this layout, and nothing uses it.
+unsafe fn give_back(start: NonNull<u8>, layout: Layout) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: child processes get the pages from now on.
+    if unsafe { madvise(start.as_ptr().cast(), layout.size(), Advice::LinuxDoFork) }.is_err() {
+        return;
+    }
+    // SAFETY: the caller guarantees the region.
+    unsafe { dealloc(start.as_ptr(), layout) };
 }

@@ -2,6 +2,8 @@
 //! through two page-locked buffers: it fills one while the host empties the other. From pageable memory, the
 //! driver would copy at a fraction of the link's rate.
 
+use std::mem::MaybeUninit;
+
 use bytemuck::{AnyBitPattern, NoUninit};
 use cudarc::driver::{result, sys};
 use rayon::prelude::*;
@@ -72,7 +74,8 @@ impl Staging {
         unsafe { copy(stream, from, bytes) }
     }
 
-    /// Like [`read`](Self::read), but appends `count` values to `to`, if possible in page-locked memory.
+    /// Like [`read`](Self::read), but appends `count` values to `to`, if possible in page-locked memory. New memory
+    /// of a vector is written only once.
     pub(super) fn append<T: AnyBitPattern + NoUninit>(
         &mut self,
         stream: sys::CUstream,
@@ -84,8 +87,30 @@ impl Staging {
             // SAFETY: the caller has checked the source.
             return unsafe { copy(stream, from, bytemuck::cast_slice_mut(target)) };
         }
-        self.read(stream, from, bytemuck::cast_slice_mut(to.append_zeros(count)))
+        let bytes = count * size_of::<T>();
+        let buffers = if bytes < WORTH_STAGING { None } else { self.buffers()? };
+        let Some(buffers) = buffers else {
+            return self.read(stream, from, bytemuck::cast_slice_mut(to.append_zeros(count)));
+        };
+        let to = to.vec();
+        to.reserve(count);
+        let mut rest = &mut bytes_of(to.spare_capacity_mut())[..bytes];
+        buffers.pieces(stream, from, bytes, |piece| {
+            let (target, after) = std::mem::take(&mut rest).split_at_mut(piece.len());
+            let parts = target.par_chunks_mut(COPIED_AT_ONCE).zip(piece.par_chunks(COPIED_AT_ONCE));
+            threads::copy(|| parts.for_each(|(to, from)| _ = to.write_copy_of_slice(from)));
+            rest = after;
+        })?;
+        // SAFETY: the pieces have initialized the values after the current length; any bytes are values.
+        unsafe { to.set_len(to.len() + count) };
+        Ok(())
     }
+}
+
+/// Returns the bytes of uninitialized values.
+fn bytes_of<T: AnyBitPattern>(values: &mut [MaybeUninit<T>]) -> &mut [MaybeUninit<u8>] {
+    // SAFETY: the same memory.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
 /// # Safety

@@ -304,9 +304,10 @@ impl<W: Write + Send + 'static> Recorder<W> {
             Ok(())
         })?;
         let worker = self.worker.take().ok_or(SessionError::Unusable)?;
-        // Frees before the writer thread's result is checked, so that an error of the file leaks no memory.
+        // Waits for the writer first, which has memory of the device; frees also if the file has failed.
+        let ended = end(worker, &mut self.ledger.total);
         self.free(device)?;
-        end(worker, &mut self.ledger.total)
+        ended
     }
 
     /// Writes the remaining data without an index and frees the memory; ignores errors. No-op after the end.

@@ -23,9 +23,12 @@ use crate::{HostMessage, threads};
 
 /// Maximum threads, each with one drain.
 const MOST_THREADS: usize = 6;
-/// Maximum bytes of drains that are not written yet, unless a single drain has more. Bounds host memory, and is
-/// large enough that short bursts of a program do not wait for compression. Unit tests reach it.
+/// Maximum bytes of drains and messages that are not written yet, unless a single drain has more. Bounds host memory,
+/// and is large enough that short bursts of a program do not wait for compression. Unit tests reach it.
 const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 384 << 20 };
+
+/// Assumed bytes of a message of the host.
+const MESSAGE_BYTES: usize = 1 << 10;
 
 #[derive(Default)]
 struct Message {
@@ -34,6 +37,8 @@ struct Message {
     drained: Drained,
     /// Gets the totals after the drain and everything before is written.
     flush: Option<SyncSender<LaunchReport>>,
+    /// Its share of the backlog.
+    bytes: usize,
 }
 
 /// The writer and its threads. Each thread encodes one drain at a time; they write in the order of the drains.
@@ -128,7 +133,8 @@ impl<W: Write + Send + 'static> Worker<W> {
         drained: Drained,
         flush: Option<SyncSender<LaunchReport>>,
     ) -> Result<(), SessionError> {
-        let bytes = drained.bytes();
+        let messages = std::mem::take(&mut self.messages);
+        let bytes = drained.bytes() + size_of::<Message>() + MESSAGE_BYTES * messages.len();
         let is_full = |backlog: &mut Option<usize>| {
             backlog.is_some_and(|before| before > 0 && before + bytes > MOST_BYTES)
         };
@@ -137,7 +143,7 @@ impl<W: Write + Send + 'static> Worker<W> {
             self.shared.room.wait_while(backlog, is_full).unwrap_or_else(PoisonError::into_inner);
         let is_open = backlog.as_mut().map(|backlog| *backlog += bytes).is_some();
         drop(backlog);
-        let message = Message { messages: std::mem::take(&mut self.messages), drained, flush };
+        let message = Message { messages, drained, flush, bytes };
         let is_sent = is_open && self.queue.as_ref().is_some_and(|queue| queue.send(message).is_ok());
         if is_sent { Ok(()) } else { Err(self.error()) }
     }
@@ -246,9 +252,10 @@ struct Close<'a, W>(&'a Shared<W>);
 
 impl<W> Drop for Close<'_, W> {
     fn drop(&mut self) {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).messages = None;
+        // First wakes the sender, for which a thread may wait that holds the queue.
         *self.0.backlog.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.0.room.notify_all();
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner).messages = None;
     }
 }
 
@@ -271,8 +278,9 @@ impl<W: Write + Send> Shared<W> {
     fn run(&self, encoding: &Encoding, empty: &SyncSender<Drained>) {
         let _close = Close(self);
         let mut ordered = Vec::new();
-        while let Some((Message { messages, mut drained, flush }, ticket, launches)) = self.next() {
-            let (bytes, started) = (drained.bytes(), Instant::now());
+        while let Some((message, ticket, launches)) = self.next() {
+            let (Message { messages, mut drained, flush, bytes }, started) = (message, Instant::now());
+            let is_flush = flush.is_some();
             drained.separate(encoding.tracks);
             // Runs on compression threads, so that the steps need not wait for this thread.
             let encoded = threads::install(|| encoding.encode(&drained, &launches, &mut ordered));
@@ -286,8 +294,10 @@ impl<W: Write + Send> Shared<W> {
                 }
                 Ok(())
             });
-            // The receiver may be dropped, or have enough.
-            let _ = empty.try_send(drained.emptied());
+            if !is_flush {
+                // The receiver may be dropped, or have enough.
+                let _ = empty.try_send(drained.emptied());
+            }
             let mut backlog = self.backlog.lock().unwrap_or_else(PoisonError::into_inner);
             *backlog = backlog.map(|before| before - bytes);
             drop(backlog);

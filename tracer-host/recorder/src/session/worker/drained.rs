@@ -138,8 +138,14 @@ impl Drained {
         let Self { begin, packed, classes, end, accounts, spans, tables, words, .. } = self;
         let launches = size_of_val(&begin[..]) + size_of_val(&end[..]);
         let classes = classes.as_ref().map_or(0, |classes| classes.bytes());
-        let accounts = size_of_val(&accounts[..]) + size_of_val(&tables[..]) + size_of_val(&words[..]);
-        launches + size_of_val(&packed[..]) + classes + accounts + size_of_val(&spans[..])
+        let accounts = match self.form {
+            Form::Separate => size_of_val(&accounts[..]) + size_of_val(&spans[..]),
+            // They are separated later.
+            Form::Tables(_) => 2 * size_of_val(&tables[..]),
+            Form::Packed(false) => size_of_val(&words[..]),
+            Form::Packed(true) => 3 * size_of_val(&words[..]),
+        };
+        launches + size_of_val(&packed[..]) + classes + accounts
     }
 
     /// Separates accounts and spans, and unpacks spans. Packed accounts stay packed.
