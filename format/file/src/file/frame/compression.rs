@@ -27,8 +27,7 @@ pub enum Compression {
 
 /// zstd level for raw events, which have longer repetitions.
 pub const RAW_LEVEL: i32 = 3;
-/// Base-2 logarithm of the fast search's table size: the table and a part of a frame fit into a core's cache. With
-/// 17, files are 0.2% smaller, and take 10 to 20% longer to compress.
+/// Base-2 logarithm of the fast search's table size: the table and a part of a frame fit into a core's cache.
 const SUITED_HASH_LOG: u32 = 15;
 const SUITED_MATCH: u32 = 4;
 
