@@ -1,11 +1,16 @@
 //! Errors of sessions, and behavior after failures.
 
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 use super::fake::{FakeDevice, Script, event, script};
 use super::output::{Full, Shared};
-use super::{PROGRAM, launch, options};
+use super::{PROGRAM, launch, launch_warps, options};
 use crate::session::{SessionError, TracedProgram};
 use crate::{DeviceError, RecordingSpec, Session};
 
@@ -36,6 +41,33 @@ fn a_drain_is_written_though_its_accounts_cannot_be_packed() {
     assert!(matches!(session.flush(), Err(SessionError::Device(DeviceError::GivenUp))));
     drop(session);
     assert_eq!(file.contents(), (vec![(0, 1, 0, event(1))], 1));
+}
+
+/// A file whose writes panic once the flag is set.
+struct Panics(Arc<AtomicBool>);
+
+impl Write for Panics {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        assert!(!self.0.load(Ordering::Relaxed), "as the test asks");
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_queue_of_a_writer_that_panics_keeps_nobody_waiting() {
+    let (mut device, flag) = (FakeDevice::new([script(&[(1, 0, 1)])]), Arc::new(AtomicBool::new(false)));
+    let mut session =
+        Session::start(&mut device, &PROGRAM, &options(4096), Panics(Arc::clone(&flag))).unwrap();
+    // The accounts alone are more than the queue takes at once.
+    launch_warps(&mut session, "k", 2048, 64).unwrap();
+    flag.store(true, Ordering::Relaxed);
+    let flushed = std::panic::catch_unwind(AssertUnwindSafe(|| session.flush()));
+    assert_eq!(flushed.unwrap_err().downcast_ref(), Some(&"as the test asks"));
+    assert!(matches!(session.flush(), Err(SessionError::Unusable)));
 }
 
 #[test]
