@@ -1,5 +1,5 @@
-// Time to lock host memory, and of copies into it: alone (busy 0), beside a kernel that runs meanwhile (1), and beside a
-// thread that launches kernels (2). Then: do unlocking and freeing wait for a running kernel?
+// Time to lock host memory, and of copies into it: alone (busy 0), while a kernel runs (1), and while another thread
+// launches kernels (2). Then it tests whether unlocking and freeing wait for a running kernel.
 //
 //     nvcc -O3 -arch=sm_90 -o page-locking gpu-page-locking.cu && ./page-locking
 #include <algorithm>
