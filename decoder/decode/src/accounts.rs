@@ -8,6 +8,10 @@ use warptrace_format::file::{AccountRun, Accounts, IndexEntry};
 
 use crate::error::DecodeError;
 use crate::file::TraceFile;
+use crate::work::Work;
+
+/// Steps that are charged together.
+const CHARGED_AT_ONCE: u64 = 1 << 16;
 
 /// Consecutive warps, and the account of each; `None` if the file has no account for them.
 pub type AccountOfWarps = (Range<u32>, Option<WarpAccount>);
@@ -53,6 +57,7 @@ impl TraceFile {
     ) -> Result<impl Iterator<Item = Result<AccountOfWarps, DecodeError>>, DecodeError> {
         let (mut rest, mut cursor) =
             (0..self.resolve(launch, track)?.0.warps(), AccountCursor::new(self, launch, track));
+        let mut steps = 0;
         Ok(std::iter::from_fn(move || {
             if rest.is_empty() {
                 return None;
@@ -60,12 +65,20 @@ impl TraceFile {
             let next = match cursor.next(rest.clone()) {
                 // Charges the steps of single warps, because callers visit them one by one.
                 Accounted::Account(warps, account) => {
-                    self.work.spend_warps(&warps, &account).map(|_| (warps, Some(account)))
+                    steps += Work::steps_of_warps(&warps, &account);
+                    Ok((warps, Some(account)))
                 }
                 Accounted::Missing(warps) => Ok((warps, None)),
                 Accounted::Damaged(_, error) => Err(error),
             };
             rest.start = next.as_ref().map_or(rest.end, |(warps, _)| warps.end);
+            // All threads share the counter.
+            if (steps >= CHARGED_AT_ONCE || rest.is_empty())
+                && let Err(error) = self.work.spend(std::mem::take(&mut steps))
+            {
+                rest.start = rest.end;
+                return Some(Err(error));
+            }
             Some(next)
         }))
     }

@@ -16,6 +16,9 @@ use crate::marks::Marks;
 use crate::times::Runs;
 use crate::window::{Held, HeldRun, WarpClass, Windows};
 
+/// Minimum bytes of chunks for a separate value of a fold, on average: values can be large.
+const LEAST_BYTES_OF_FOLD: usize = 1 << 16;
+
 /// An item of one warp.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpItem<'a> {
@@ -73,9 +76,12 @@ impl TraceFile {
         let mut windows = Windows::new(self, launch, vec![track], filter.range(info.warps())).timed();
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
-            let of_window = window
-                .classes(&group)
+            let classes = window.classes(&group);
+            let bytes: usize = classes.iter().map(|(held, _)| held.bytes()).sum();
+            let least = (classes.len() * LEAST_BYTES_OF_FOLD).div_ceil(bytes.max(1)).max(1);
+            let of_window = classes
                 .par_iter()
+                .with_min_len(least)
                 .try_fold(
                     || None,
                     |state: Option<(Decoder, A)>, (held, class)| {

@@ -9,6 +9,7 @@ use warptrace_format::file::{LaunchInfo, StreamId};
 use crate::accounts::{AccountCursor, Accounted};
 use crate::error::DecodeError;
 use crate::file::TraceFile;
+use crate::work::Work;
 
 /// Maximum number of warps that one pass over frames without accounting counts.
 const WARPS_AT_ONCE: usize = 1 << 16;
@@ -69,7 +70,9 @@ impl Streams<'_> {
             Accounted::Damaged(_, error) => return Err(error),
             Accounted::Account(warps, account) => {
                 self.rest.start = warps.end;
-                if self.file.work.spend_warps(&warps, &account)? {
+                let steps = Work::steps_of_warps(&warps, &account);
+                if steps != 0 {
+                    self.file.work.spend(steps)?;
                     self.accounted = (warps, account);
                 }
             }

@@ -5,11 +5,12 @@
 //! chunks of the lowest warps from every frame, until they fill [`WINDOW_BYTES`]. The next window begins at
 //! the first warp that did not fit. Each frame is read once for each window that it overlaps.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use rayon::prelude::*;
 use warptrace_format::codec::CodecSpec;
 use warptrace_format::file::{Chunk, ChunkTimes, Frame, FrameTimes, IndexEntry};
@@ -38,6 +39,14 @@ impl Held {
     pub(crate) fn chunks(&self, slot: usize) -> impl Iterator<Item = &ChunkData> {
         let pieces = if let Self::Chunks(pieces) = self { &pieces[..] } else { &[] };
         pieces.iter().filter(move |(of, _)| *of == slot).flat_map(|(_, piece)| &piece[..])
+    }
+
+    /// Returns the size of the chunks in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Chunks(pieces) => pieces.iter().map(|(_, piece)| piece_bytes(piece)).sum(),
+            Self::Huge => 0,
+        }
     }
 }
 
@@ -278,13 +287,6 @@ fn piece_bytes(piece: &Piece) -> usize {
     piece.iter().map(ChunkData::held_bytes).sum()
 }
 
-fn held_bytes(held: &Held) -> usize {
-    match held {
-        Held::Chunks(pieces) => pieces.iter().map(|(_, piece)| piece_bytes(piece)).sum(),
-        Held::Huge => 0,
-    }
-}
-
 impl Gathered {
     fn new(windows: &Windows<'_>) -> Self {
         let of_file = &windows.file.metadata().tracks;
@@ -419,7 +421,7 @@ impl Gathered {
         if let Some((_, run)) = before.filter(|(_, run)| run.warps.end > at) {
             let rest = HeldRun { warps: at..run.warps.end, held: run.held.clone() };
             run.warps.end = at;
-            self.bytes += held_bytes(&rest.held);
+            self.bytes += rest.held.bytes();
             self.held.insert(at, rest);
         }
     }
@@ -427,7 +429,7 @@ impl Gathered {
     fn shrink(&mut self, limit: usize) {
         while self.bytes > limit {
             let Some((first, HeldRun { held, .. })) = self.held.pop_last() else { return };
-            self.bytes -= held_bytes(&held);
+            self.bytes -= held.bytes();
             self.warps.end = first;
             if self.held.is_empty() {
                 self.huge_steps = self.steps_of(&held);

@@ -57,7 +57,7 @@ fn windows_of_any_size_cover_every_warp_once_in_order() {
                         huge += 1;
                     }
                 }
-                let bytes: usize = window.held.iter().map(|run| held_bytes(&run.held)).sum();
+                let bytes: usize = window.held.iter().map(|run| run.held.bytes()).sum();
                 assert!(bytes <= window_bytes);
                 count += 1;
             }
