@@ -28,11 +28,18 @@ pub(crate) const fn merged_words(entry: Entry) -> [u32; 4] {
 
 pub(crate) const COUNT_AT: u32 = 8;
 
-/// Returns the time of a run as stored in a chunk. `next` is the following run in the same chunk, if any.
+/// Returns true if two consecutive runs have the same event.
+#[inline(always)]
+pub(crate) const fn are_split(run: [u32; 4], next: [u32; 4]) -> bool {
+    next[0] == run[0] && next[1] == run[1]
+}
+
+/// Returns the time of a run as stored in a chunk with split runs. `next` is the following run in the same
+/// chunk, if any.
 #[inline(always)]
 pub(crate) const fn time_words(run: [u32; 4], next: Option<[u32; 4]>) -> [u32; 2] {
-    let is_same = matches!(next, Some(next) if next[0] == run[0] && next[1] == run[1]);
-    [run[3], if is_same { run[2] } else { 0 }]
+    let is_split = matches!(next, Some(next) if are_split(run, next));
+    [run[3], if is_split { run[2] } else { 0 }]
 }
 
 #[derive(Clone, Copy)]

@@ -9,6 +9,7 @@ use crate::support::{Streams, decode, decode_filtered, ecl, event, metadata};
 use warptrace_decoder::{Completeness, TraceFile, WarpFilter};
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
+use warptrace_format::chunk::{DeviceTimes, SPLIT};
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{
     ChunkRef, ClassChunk, Compression, FrameTimes, LaunchInfo, TIMES, Tie, WarpRun, encode_frame_of_runs,
@@ -69,7 +70,8 @@ fn file(tracks: &[CodecSpec], by_runs: bool, is_timed: bool, compression: Compre
         if is_timed && track == 0 {
             // Runs of one event are never split here; each begins one unit after the previous one.
             let times: Vec<Vec<u8>> = chunks.iter().map(|chunk| chunk_times(codec, chunk)).collect();
-            let (tie, times) = (Tie::to_encoded(&file.bytes[frame..]), times.iter().map(Vec::as_slice));
+            let (tie, times) =
+                (Tie::to_encoded(&file.bytes[frame..]), times.iter().map(|it| DeviceTimes::new(SPLIT, it)));
             file.put(&FrameTimes::encode_section(tie, times, 16, Compression::None).unwrap());
         }
         file.put_accounts(&launch, track, &accounts, &[]);

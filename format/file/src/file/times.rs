@@ -32,7 +32,7 @@ use super::limits::{MAX_FRAME_BYTES, MAX_FRAME_RUNS};
 use super::section::SectionKind;
 use super::tie::Tie;
 use crate::Event;
-use crate::chunk::TIME_BYTES;
+use crate::chunk::DeviceTimes;
 
 const SECTION: &str = "TIME";
 
@@ -47,18 +47,11 @@ pub struct FrameTimes {
     splits: Vec<(u32, u32)>,
 }
 
-/// Decodes a run in the device's form ([`crate::chunk`]).
-fn from_device(run: &[u8; TIME_BYTES as usize]) -> (u32, u32) {
-    let [a, b, c, d, e, f, g, h] = *run;
-    (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
-}
-
 impl FrameTimes {
-    /// Encodes the section, header and body. The times of `chunks` have the device's form ([`crate::chunk`]);
-    /// `tie` identifies their frame. Fails for more than [`MAX_FRAME_RUNS`] runs.
+    /// Encodes the section, header and body, of the times of chunks. `tie` identifies their frame. Fails for more than [`MAX_FRAME_RUNS`] runs.
     pub fn encode_section<'a>(
         tie: Tie,
-        chunks: impl Iterator<Item = &'a [u8]>,
+        chunks: impl Iterator<Item = DeviceTimes<'a>>,
         step: u32,
         compression: Compression,
     ) -> Result<Vec<u8>, FormatError> {
@@ -67,8 +60,7 @@ impl FrameTimes {
         let (mut count, mut next) = (0u32, 0);
         for chunk in chunks {
             let (before, mut last) = (count, None::<u32>);
-            for run in chunk.as_chunks().0 {
-                let (time, in_run) = from_device(run);
+            for (time, in_run) in chunk.runs() {
                 match last.replace(time) {
                     None => first.push(time),
                     Some(last) => steps.push(time.wrapping_sub(last).zigzag()),

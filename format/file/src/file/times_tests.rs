@@ -2,6 +2,7 @@ use warptrace_columns::ColumnCursor;
 
 use super::super::{SECTION_HEADER_BYTES, encode_section};
 use super::*;
+use crate::chunk::{SPLIT, bytes_of_times};
 
 fn tie(body: &[u8]) -> Tie {
     Tie::to_encoded(&encode_section(SectionKind::Frame, body))
@@ -15,6 +16,10 @@ fn device(runs: &[(u32, u32)]) -> Vec<u8> {
     runs.iter().flat_map(|(time, events)| [time.to_le_bytes(), events.to_le_bytes()].concat()).collect()
 }
 
+fn split(bytes: &[u8]) -> DeviceTimes<'_> {
+    DeviceTimes::new(SPLIT, bytes)
+}
+
 fn chunks() -> [Vec<u8>; 3] {
     [
         device(&[(100, 0), (107, 3), (109, 2), (120, 0), (119, 0)]),
@@ -25,7 +30,18 @@ fn chunks() -> [Vec<u8>; 3] {
 
 fn section(compression: Compression) -> Vec<u8> {
     let chunks = chunks();
-    FrameTimes::encode_section(tie(b"f"), chunks.iter().map(Vec::as_slice), 16, compression).unwrap()
+    FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression).unwrap()
+}
+
+#[test]
+fn runs_that_are_not_split_take_four_bytes() {
+    let bytes: Vec<u8> = [7_u32, 5].into_iter().flat_map(u32::to_le_bytes).collect();
+    let runs = |runs: u32| {
+        assert_eq!(bytes_of_times(runs), bytes.len() as u64);
+        DeviceTimes::new(runs, &bytes).runs().collect::<Vec<_>>()
+    };
+    assert_eq!(runs(2), [(7, 0), (5, 0)]);
+    assert_eq!(runs(1 | SPLIT), [(7, 5)]);
 }
 
 #[test]
@@ -50,8 +66,7 @@ fn few_runs_are_stored_in_the_smallest_way() {
     };
     let chunks: Vec<_> = (0..320).map(warp).collect();
     let encoded = |compression| {
-        let chunks = chunks.iter().map(Vec::as_slice);
-        FrameTimes::encode_section(tie(b"f"), chunks, 16, compression).unwrap()
+        FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression).unwrap()
     };
     let section = encoded(Compression::Suited);
     let times = decode(&section[SECTION_HEADER_BYTES..], 320).unwrap();

@@ -159,7 +159,8 @@ impl<S: Memory + Copy, P: Copy> StreamWriter<'_, S, P> {
         let (mut length, mut times) =
             (encoder.finish(self.params, &mut self.tables, &mut GlobalMemory::new(payload)), [0; 2]);
         if self.pool.time_bytes(self.name.track) != 0 {
-            let (first, runs) = (get64(&self.state, FIRST), self.state.get32(RUNS));
+            let first = get64(&self.state, FIRST);
+            let runs = times::with_split(first, self.state.get32(RUNS));
             times = [runs, times::padding(length)];
             length = times::write(payload, length, first, runs, 0, 1);
         }

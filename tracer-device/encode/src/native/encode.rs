@@ -1,7 +1,7 @@
 //! Cuts merged runs into stretches and encodes them, on the host. Counterpart of the encoding kernels.
 
 use warptrace_format::account::WarpAccount;
-use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, SPLIT, TIME_BYTES};
 use warptrace_format::{Event, Memory};
 
 use super::memory::{DeviceMemory, Owned, Words, write_words};
@@ -10,7 +10,7 @@ use crate::chunks;
 use crate::codec::Codec;
 use crate::encode::Encoder;
 use crate::encode::times::padding;
-use crate::merged::{Room, time_words};
+use crate::merged::{Room, are_split, time_words};
 
 struct Bytes<'a>(&'a mut [u8]);
 
@@ -125,7 +125,7 @@ pub struct Filled {
     pub events: u32,
     /// Length in bytes, including the times.
     pub length: u32,
-    /// Number of runs with a time, and bytes of padding between events and times.
+    /// Number of runs with a time, plus [`SPLIT`] if one is split, and bytes of padding between events and times.
     pub times: [u32; 2],
 }
 
@@ -160,11 +160,17 @@ pub(super) fn fill<E: Encoder>(
     let mut times = [0; 2];
     if time_bytes != 0 && events != 0 {
         let runs = &runs[..done + part];
-        times = [runs.len() as u32, padding(length)];
+        let is_split = runs.array_windows().any(|[run, next]| are_split(*run, *next));
+        times = [runs.len() as u32 | if is_split { SPLIT } else { 0 }, padding(length)];
         length += times[1];
         for (at, run) in runs.iter().enumerate() {
-            payload.set64(length, time_words(*run, runs.get(at + 1).copied()));
-            length += time_bytes;
+            if is_split {
+                payload.set64(length, time_words(*run, runs.get(at + 1).copied()));
+                length += TIME_BYTES;
+            } else {
+                payload.set32(length, run[3]);
+                length += TIME_BYTES / 2;
+            }
         }
     }
     Filled { runs: done, events, length, times }

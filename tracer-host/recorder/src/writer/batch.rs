@@ -22,7 +22,7 @@ pub(crate) struct BatchChunk {
     pub(crate) length: u32,
     /// The place of the payload; the code that fills the batch defines its meaning.
     pub(crate) at: u32,
-    /// Number of runs whose times the chunk has, and bytes between the payload and the times.
+    /// The header's `runs`, and bytes between the payload and the times.
     pub(crate) times: [u32; 2],
 }
 

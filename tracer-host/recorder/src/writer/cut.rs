@@ -1,7 +1,7 @@
 //! Division of chunks into frames.
 
 use rayon::prelude::*;
-use warptrace_format::chunk::TIME_BYTES;
+use warptrace_format::chunk::{SPLIT, TIME_BYTES};
 use warptrace_format::file::CHUNK_ENTRY_BYTES;
 
 use super::batch::BatchChunk;
@@ -44,7 +44,7 @@ pub(super) fn cut(
 }
 
 fn bytes(chunk: &BatchChunk) -> u64 {
-    let times = u64::from(chunk.times[0]) * u64::from(TIME_BYTES);
+    let times = u64::from(chunk.times[0] & !SPLIT) * u64::from(TIME_BYTES);
     CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times
 }
 

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use warptrace_abi::log::TIME_SHIFT;
+use warptrace_format::chunk::DeviceTimes;
 use warptrace_format::file::limits::MAX_FRAME_CHUNKS;
 use warptrace_format::file::{
     Compression, DeviceKind, EncodedFrame, FormatError, FrameTimes, LaunchInfo, Metadata, Tie,
@@ -119,7 +120,7 @@ impl Encoder {
         let mut frame = encode_frame_of(part.launch, part.track, chunks, compression)?;
         let length = frame.section.len();
         if part.chunks.iter().any(|found| found.times[0] != 0) {
-            let times = part.chunks.iter().map(|found| payload(found)[1]);
+            let times = part.chunks.iter().map(|found| DeviceTimes::new(found.times[0], payload(found)[1]));
             let tie = Tie::to_encoded(&frame.section);
             frame.section.extend(FrameTimes::encode_section(tie, times, self.step, compression)?);
         }

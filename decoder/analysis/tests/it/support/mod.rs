@@ -13,6 +13,7 @@ use warptrace_analysis::fuzzing::check_trace;
 use warptrace_decoder::TraceFile;
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
+use warptrace_format::chunk::{DeviceTimes, SPLIT};
 use warptrace_format::codec::{CodecSpec, PredictParams, encode_stream};
 use warptrace_format::file::{
     ChunkRef, Compression, DeviceInfo, FrameTimes, LaunchInfo, LocationInfo, Metadata, TIMES, Tie,
@@ -98,7 +99,8 @@ pub(crate) fn with_times(
                 [begin, if is_split { times } else { 0 }]
             });
             let times: Vec<u8> = times.flat_map(u32::to_le_bytes).collect();
-            let (tie, times) = (Tie::to_encoded(&file.bytes[frame..]), [&times[..]].into_iter());
+            let (tie, times) =
+                (Tie::to_encoded(&file.bytes[frame..]), [DeviceTimes::new(SPLIT, &times)].into_iter());
             file.put(&FrameTimes::encode_section(tie, times, step, Compression::None).unwrap());
         }
     }

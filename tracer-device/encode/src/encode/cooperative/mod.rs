@@ -20,7 +20,7 @@ mod slots;
 
 use warptrace_abi::pool::PoolDescriptor;
 use warptrace_format::Memory;
-use warptrace_format::chunk::CHUNK_HEADER_BYTES;
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, SPLIT};
 use warptrace_format::codec::PredictParams;
 use warptrace_format::codec::predict::code::{self, Code};
 use warptrace_format::codec::predict::encoder::NOWHERE;
@@ -119,7 +119,8 @@ struct Work {
     at: u64,
     before: MaskRun,
     payload: u64,
-    /// Address of the first run and number of runs, if their times are recorded; otherwise 0.
+    /// Address of the first run and number of runs, plus [`SPLIT`] if one is split, if their times are
+    /// recorded; otherwise 0.
     first: u64,
     runs: u32,
     /// Events so far, and events up to and including the last miss.
@@ -238,6 +239,9 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
     let last = member.rotate(own.location, work.before.location);
     let count_before = member.rotate(own.count, work.before.count);
     work.before = own;
+    let of_group = ((1 << GROUP_LANES) - 1) << member.first;
+    let split = warp::ballot(is_run & (own.mask == mask_before) & (own.location == last));
+    work.runs |= if (split & of_group != 0) & (work.runs != 0) { SPLIT } else { 0 };
 
     let masks = params.tail_at();
     let stack = masks::stack(memory, masks, mask_before, member, here);
@@ -261,9 +265,9 @@ fn step(memory: SharedMemory, member: Member, params: PredictParams, work: &mut 
         let below = missing & member.below();
         let mark_below = warp::shuffle(mark, 31 - (below | 1).leading_zeros());
         let mark_below = if below == 0 { work.mark } else { mark_below };
-        let of_group = missing & ((1 << GROUP_LANES) - 1) << member.first;
-        let mark_all = warp::shuffle(mark, 31 - (of_group | 1).leading_zeros());
-        work.mark = if of_group == 0 { work.mark } else { mark_all };
+        let missing = missing & of_group;
+        let mark_all = warp::shuffle(mark, 31 - (missing | 1).leading_zeros());
+        work.mark = if missing == 0 { work.mark } else { mark_all };
 
         let before_again = if outcome.misses_again {
             code::again(again - mark_below, outcome.located_again)

@@ -2,7 +2,7 @@
 
 use bytemuck::TransparentWrapper;
 use rayon::prelude::*;
-use warptrace_format::chunk::TIME_BYTES;
+use warptrace_format::chunk::{SPLIT, TIME_BYTES, bytes_of_times};
 use warptrace_format::file::{AccountRun, LaunchInfo};
 use warptrace_format::span::WarpSpan;
 
@@ -65,7 +65,7 @@ impl Encoding {
             let [runs, padding] = found.times;
             let times = found.length + padding;
             let of = |bytes| packed::payload(&drained.packed, found.at, bytes);
-            [of(0..found.length), of(times..times + TIME_BYTES * runs)]
+            [of(0..found.length), of(times..times + bytes_of_times(runs) as u32)]
         };
         let batch = self.encoder.encode(launches, find, payload, classes, &ends, ordered)?;
         Ok(EncodedDrain { data, batch: Some(batch), ends, counts })
@@ -153,10 +153,10 @@ fn found(
         let payload =
             payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
         let (sequence, events, track) = (header.sequence, header.events, header.track);
-        let behind = u64::from(header.runs) * u64::from(TIME_BYTES) + u64::from(header.padding);
+        let behind = bytes_of_times(header.runs) + u64::from(header.padding);
         let encoded = (payload.len() as u64).checked_sub(behind).filter(|_| header.padding < TIME_BYTES);
-        let encoded =
-            encoded.ok_or_else(|| damaged(format!("it claims the times of {} runs", header.runs)))?;
+        let encoded = encoded
+            .ok_or_else(|| damaged(format!("it claims the times of {} runs", header.runs & !SPLIT)))?;
         let payload = &payload[..encoded as usize];
         let mut found = batch.check(launch, &ChunkRef { track, warp, sequence, events, payload }, at)?;
         found.times = [header.runs, header.padding];

@@ -14,7 +14,7 @@ use warptrace_encode::{
 use warptrace_format::Event;
 use warptrace_format::account::WarpAccount;
 use warptrace_format::chosen::ChosenWarps;
-use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, TIME_BYTES};
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, DeviceTimes, bytes_of_times};
 use warptrace_format::codec::{CodecSpec, Decoder};
 use warptrace_format::file::{
     Compression, FrameTimes, SECTION_HEADER_BYTES, SectionHeader, SectionKind, Tie,
@@ -510,7 +510,7 @@ impl DeviceMemory {
             assert_eq!(header.runs != 0, is_timed, "the trace has times if they are asked for");
             let mut payload = payload.to_vec();
             // The padding between events and times may have any content.
-            let times = payload.len() - (TIME_BYTES * header.runs) as usize;
+            let times = payload.len() - bytes_of_times(header.runs) as usize;
             if !is_data {
                 payload[times - header.padding as usize..times].fill(0);
             }
@@ -534,12 +534,12 @@ impl DeviceMemory {
             if in_chunks[number].1 < 1 << 20 && !is_data {
                 let to = &mut streams[number].events;
                 let decoder = &mut decoders[header.track as usize];
-                let (from, times) = (to.len(), payload.len() - (TIME_BYTES * header.runs) as usize);
+                let (from, times) = (to.len(), payload.len() - bytes_of_times(header.runs) as usize);
                 let (encoded, times) = payload.split_at(times);
                 let encoded = &encoded[..encoded.len() - header.padding as usize];
                 decoder.decode_into(encoded, header.events, to).expect("a correct payload");
                 if !times.is_empty() {
-                    check_times(&to[from..], times);
+                    check_times(&to[from..], DeviceTimes::new(header.runs, times));
                 }
             }
         }
@@ -557,7 +557,7 @@ impl DeviceMemory {
     }
 }
 
-fn check_times(events: &[Event], times: &[u8]) {
+fn check_times(events: &[Event], times: DeviceTimes<'_>) {
     let tie = Tie::to(&SectionHeader::for_body(SectionKind::Frame, &[]));
     let section =
         FrameTimes::encode_section(tie, [times].into_iter(), 16, Compression::None).expect("few runs");

@@ -10,7 +10,7 @@ use crate::made_runs::{LANES, MadeRun, Numbers};
 use logs::{Logs, logs, with_gaps};
 use warptrace_abi::log::{ENTRY_BYTES, MAX_KEY_COUNT};
 use warptrace_encode::native::Schedule;
-use warptrace_format::chunk::{CHUNK_HEADER_BYTES, TIME_BYTES};
+use warptrace_format::chunk::{CHUNK_HEADER_BYTES, DeviceTimes, bytes_of_times};
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 const CHUNK_BYTES: u32 = 1024;
@@ -150,10 +150,8 @@ fn check_as(streams: &[Logs], codec: CodecSpec, room: Room, threads: u32) -> Vec
     for (warp, merged) in (0..).zip(&merged).filter(|_| room.times) {
         let of_warp = encoded.chunks.iter().filter(|(header, _)| header.warp == warp);
         let times = of_warp.flat_map(|(header, payload)| {
-            let times = &payload[payload.len() - (TIME_BYTES * header.runs) as usize..];
-            times
-                .chunks(TIME_BYTES as usize)
-                .map(|time| u32::from_le_bytes(time[..4].try_into().expect("four bytes")))
+            let times = &payload[payload.len() - bytes_of_times(header.runs) as usize..];
+            DeviceTimes::new(header.runs, times).runs().map(|(time, _)| time)
         });
         let times: Vec<u32> = times.collect();
         let expected: Vec<u32> = merged.runs.iter().map(|run| run[3]).collect();
