@@ -66,7 +66,8 @@ fn few_runs_are_stored_in_the_smallest_way() {
     };
     let chunks: Vec<_> = (0..320).map(warp).collect();
     let encoded = |compression| {
-        FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression).unwrap()
+        FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression)
+            .unwrap()
     };
     let section = encoded(Compression::Suited);
     let times = decode(&section[SECTION_HEADER_BYTES..], 320).unwrap();
