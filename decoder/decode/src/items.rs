@@ -16,7 +16,8 @@ use crate::marks::Marks;
 use crate::times::Runs;
 use crate::window::{Held, HeldRun, WarpClass, Windows};
 
-/// Minimum bytes of chunks for a separate value of a fold, on average: values can be large.
+/// Minimum bytes of chunks for a separate value of a fold, because values can be large. A chunk counts as at
+/// least [`CHUNK_OVERHEAD`](crate::feed::CHUNK_OVERHEAD) bytes.
 const LEAST_BYTES_OF_FOLD: usize = 1 << 16;
 
 /// An item of one warp.
@@ -77,18 +78,17 @@ impl TraceFile {
         let mut total = new();
         while let Some(window) = windows.next_window(&mut |_, error| Err(error))? {
             let classes = window.classes(&group);
-            let bytes: usize = classes.iter().map(|(held, _)| held.bytes()).sum();
-            let least = (classes.len() * LEAST_BYTES_OF_FOLD).div_ceil(bytes.max(1)).max(1);
-            let of_window = classes
+            let of_window = parts(&classes)
                 .par_iter()
-                .with_min_len(least)
                 .try_fold(
                     || None,
-                    |state: Option<(Decoder, A)>, (held, class)| {
+                    |state: Option<(Decoder, A)>, part| {
                         let (mut decoder, mut value) = state.unwrap_or_else(|| (Decoder::new(codec), new()));
-                        let stream = Stream { launch, track, warp: class.first() };
-                        let fold = &mut |item: WarpItem<'_>| fold(&mut value, class, item);
-                        self.items_of_held(held, stream, &mut decoder, fold)?;
+                        for (held, class) in *part {
+                            let stream = Stream { launch, track, warp: class.first() };
+                            let fold = &mut |item: WarpItem<'_>| fold(&mut value, class, item);
+                            self.items_of_held(held, stream, &mut decoder, fold)?;
+                        }
                         Ok(Some((decoder, value)))
                     },
                 )
@@ -211,6 +211,23 @@ impl TraceFile {
         let passed = (0..).zip(counts.unwrap_or_default()).filter(|(_, count)| count.events > 0);
         Ok(passed.collect())
     }
+}
+
+/// Divides classes into parts of at least [`LEAST_BYTES_OF_FOLD`], but for the last.
+fn parts<'c>(mut classes: &'c [(&'c Held, WarpClass)]) -> Vec<&'c [(&'c Held, WarpClass)]> {
+    let mut parts = Vec::new();
+    while !classes.is_empty() {
+        let mut bytes = 0;
+        let is_enough = |(held, _): &(&Held, WarpClass)| {
+            bytes += held.bytes();
+            bytes >= LEAST_BYTES_OF_FOLD
+        };
+        let last = classes.iter().position(is_enough).unwrap_or(classes.len() - 1);
+        let (part, rest) = classes.split_at(last + 1);
+        parts.push(part);
+        classes = rest;
+    }
+    parts
 }
 
 fn mark_items(

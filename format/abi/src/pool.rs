@@ -57,7 +57,7 @@ impl PoolDescriptor {
         if entries < DEVICE_TILE_ENTRIES { entries } else { DEVICE_TILE_ENTRIES }
     }
 
-    /// Returns the bytes for the start time of each run in chunks of a track.
+    /// Returns the maximum bytes for the start time of each run in chunks of a track.
     #[inline(always)]
     pub const fn time_bytes(&self, track: u32) -> u32 {
         if self.times != 0 && track == 0 { TIME_BYTES } else { 0 }

@@ -94,7 +94,8 @@ pub(crate) fn start_chunk(pool: &PoolDescriptor, index: u32, name: ChunkName, se
     header.address() + u64::from(CHUNK_HEADER_BYTES)
 }
 
-/// Completes a chunk's header. `times`: number of times, and bytes of padding before them.
+/// Completes a chunk's header. `times`: number of times, plus `SPLIT` if a run is split, and bytes of padding
+/// before them.
 #[inline(always)]
 pub(crate) fn close_chunk(payload: u64, events: u32, length: u32, times: [u32; 2]) {
     let mut header = GlobalMemory::new(payload - u64::from(CHUNK_HEADER_BYTES));

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use warptrace_columns::{ColumnCursor, Element, Header, Layout, MAX_ORDER, Packing, Shape};
+use warptrace_columns::{ColumnCursor, Element, Header, Layout, Packing, Shape};
 
 use super::error::FormatError;
 use super::fields::Fields;
@@ -17,13 +17,28 @@ const FEW_BYTES_LEVEL: i32 = 9;
 
 /// Appends a column as differences of the given order.
 pub(super) fn put<T: Element>(values: &[T], order: usize, compression: Compression, to: &mut Vec<u8>) {
-    match (compression, Shape::new(order, 1)) {
+    put_shaped(values, Shape::new(order, 1), compression, to);
+}
+
+/// Like [`put`], as differences of tuples.
+fn put_shaped<T: Element>(values: &[T], shape: Option<Shape>, compression: Compression, to: &mut Vec<u8>) {
+    match (compression, shape) {
         // zstd compresses whole bytes better than packed bits.
         (Compression::Suited | Compression::Zstd(_), Some(shape)) => {
             Layout { shape, zero_runs: false, packing: Packing::StreamVByte }.encode(values, to);
         }
         _ => _ = warptrace_columns::encode(values, 1, to),
     }
+}
+
+/// Returns the shape whose column takes fewer bytes before compression.
+pub(super) fn shorter(values: &[u32], shapes: [Option<Shape>; 2]) -> Option<Shape> {
+    let bytes = |shape: &Option<Shape>| {
+        let mut column = Vec::new();
+        put_shaped(values, *shape, Compression::Suited, &mut column);
+        column.len()
+    };
+    shapes.into_iter().flatten().map(Some).min_by_key(bytes).flatten()
 }
 
 /// Encodes a section, header and body, from its fixed part and at most [`MAX_FRAME_BYTES`] of contents.
@@ -60,25 +75,26 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Stores columns as differences of their orders. For few bytes, also tries the plain values, each column
+    /// Stores columns as differences of their shapes. For few bytes, also tries the plain values, each column
     /// in its smallest form and, if the writer chooses the compression, a longer search by zstd.
     pub(super) fn new(
         section: &'static str,
-        columns: &[(&[u32], usize)],
+        columns: &[(&[u32], Option<Shape>)],
         compression: Compression,
     ) -> Result<Self, FormatError> {
-        let with = |orders: usize, packed_for: Compression| {
+        let with = |is_shaped: bool, packed_for: Compression| {
             let mut plain = Vec::new();
-            columns
-                .iter()
-                .for_each(|&(column, order)| put(column, order.min(orders), packed_for, &mut plain));
+            for &(column, shape) in columns {
+                let shape = if is_shaped { shape } else { Shape::new(0, 1) };
+                put_shaped(column, shape, packed_for, &mut plain);
+            }
             plain
         };
-        let mut smallest = Self::compressed(section, with(MAX_ORDER, compression), compression)?;
+        let mut smallest = Self::compressed(section, with(true, compression), compression)?;
         if compression == Compression::None || smallest.plain.len() > FEW_BYTES {
             return Ok(smallest);
         }
-        for plain in [with(0, compression), with(0, Compression::None)] {
+        for plain in [with(false, compression), with(false, Compression::None)] {
             smallest = smallest.or_smaller(Self::compressed(section, plain, compression)?);
         }
         if compression == Compression::Suited {

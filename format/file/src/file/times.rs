@@ -22,9 +22,9 @@
 //! events   for each of these, its number of events in the chunk
 //! ```
 
-use warptrace_columns::Element;
+use warptrace_columns::{Element, Shape};
 
-use super::contents::{Contents, Stored};
+use super::contents::{Contents, Stored, shorter};
 use super::error::FormatError;
 use super::fields::Fields;
 use super::frame::Compression;
@@ -47,8 +47,18 @@ pub struct FrameTimes {
     splits: Vec<(u32, u32)>,
 }
 
+/// Returns the shape of the column `steps`, which has differences already. If the chunks have about as many
+/// runs as the first one, each step may be like the same step of the previous chunk.
+fn shape_of_steps(runs: &[u32], steps: &[u32]) -> Option<Shape> {
+    let plain = Shape::new(0, 1);
+    let each = runs.first().map_or(0, |runs| runs.saturating_sub(1) as usize);
+    let is_alike = (each * runs.len()).abs_diff(steps.len()) <= steps.len() / 8;
+    if is_alike && each > 0 { shorter(steps, [plain, Shape::new(1, each)]) } else { plain }
+}
+
 impl FrameTimes {
-    /// Encodes the section, header and body, of the times of chunks. `tie` identifies their frame. Fails for more than [`MAX_FRAME_RUNS`] runs.
+    /// Encodes the section, header and body, of the times of chunks. `tie` identifies their frame. Fails for
+    /// more than [`MAX_FRAME_RUNS`] runs.
     pub fn encode_section<'a>(
         tie: Tie,
         chunks: impl Iterator<Item = DeviceTimes<'a>>,
@@ -78,8 +88,11 @@ impl FrameTimes {
             let runs = (first.len() + steps.len()) as u64;
             return Err(FormatError::too_large(SECTION, "runs", 0, runs, MAX_FRAME_RUNS));
         }
-        // Neighbouring warps begin at about the same time; `steps` are already differences.
-        let columns = [(&runs[..], 0), (&first, 1), (&steps, 0), (&split, 0), (&events, 0)];
+        // Neighbouring warps begin at about the same time.
+        let (plain, ordered) = (Shape::new(0, 1), Shape::new(1, 1));
+        let of_steps = shape_of_steps(&runs, &steps);
+        let columns =
+            [(&runs[..], plain), (&first, ordered), (&steps, of_steps), (&split, plain), (&events, plain)];
         let fixed = [tie.encode(), count.to_le_bytes(), step.to_le_bytes()];
         Stored::new(SECTION, &columns, compression)?.encode(SectionKind::Times, fixed.as_flattened())
     }

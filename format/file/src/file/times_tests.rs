@@ -58,6 +58,31 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn steps_like_those_of_the_previous_chunk_take_fewer_bytes() {
+    // Two long steps in each chunk, of different lengths.
+    let chunk = |chunk: u32| {
+        let begin = chunk.wrapping_mul(0x9e37_79b9);
+        let times = [0, 40_000 + chunk % 7, 90_000 + chunk % 11].map(|since| (begin.wrapping_add(since), 0));
+        device(&times[..if chunk == 19_990 { 2 } else { 3 }])
+    };
+    let alike: Vec<_> = (0..20_000).map(chunk).collect();
+    let section = |chunks: &[Vec<u8>]| {
+        let chunks = chunks.iter().map(|bytes| split(bytes));
+        FrameTimes::encode_section(tie(b"f"), chunks, 16, Compression::Suited).unwrap()
+    };
+    let encoded = section(&alike);
+    let times = decode(&encoded[SECTION_HEADER_BYTES..], alike.len()).unwrap();
+    for (number, bytes) in alike.iter().enumerate() {
+        let expected: Vec<u32> = split(bytes).runs().map(|(time, _)| time).collect();
+        assert_eq!(*times.chunk(number).times, expected);
+    }
+    // Two bytes for both steps of a chunk, and four for its first time.
+    assert!(encoded.len() < 7 * alike.len(), "{}", encoded.len());
+    let first = section(&alike.iter().map(|bytes| bytes[..8].to_vec()).collect::<Vec<_>>()).len();
+    assert!(encoded.len() - first < 3 * alike.len(), "{first} of {}", encoded.len());
+}
+
+#[test]
 fn few_runs_are_stored_in_the_smallest_way() {
     // Warps of a block begin together, at an unpredictable time; then all take equally long.
     let warp = |warp: u32| {

@@ -125,7 +125,8 @@ pub struct Filled {
     pub events: u32,
     /// Length in bytes, including the times.
     pub length: u32,
-    /// Number of runs with a time, plus [`SPLIT`] if one is split, and bytes of padding between events and times.
+    /// Number of runs with a time, plus [`SPLIT`] if one is split, and bytes of padding between events and
+    /// times.
     pub times: [u32; 2],
 }
 

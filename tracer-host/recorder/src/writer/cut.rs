@@ -43,6 +43,7 @@ pub(super) fn cut(
     frames
 }
 
+/// Times count with their maximum size, because it limits the runs of a frame.
 fn bytes(chunk: &BatchChunk) -> u64 {
     let times = u64::from(chunk.times[0] & !SPLIT) * u64::from(TIME_BYTES);
     CHUNK_ENTRY_BYTES as u64 + u64::from(chunk.length) + times

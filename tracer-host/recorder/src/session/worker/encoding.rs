@@ -154,7 +154,9 @@ fn found(
             payload.ok_or_else(|| damaged(format!("it claims {} bytes of payload", header.length)))?;
         let (sequence, events, track) = (header.sequence, header.events, header.track);
         let behind = bytes_of_times(header.runs) + u64::from(header.padding);
-        let encoded = (payload.len() as u64).checked_sub(behind).filter(|_| header.padding < TIME_BYTES);
+        let encoded = (payload.len() as u64)
+            .checked_sub(behind)
+            .filter(|_| header.padding < TIME_BYTES && header.runs != SPLIT);
         let encoded = encoded
             .ok_or_else(|| damaged(format!("it claims the times of {} runs", header.runs & !SPLIT)))?;
         let payload = &payload[..encoded as usize];
