@@ -28,18 +28,19 @@ fn chunks() -> [Vec<u8>; 3] {
     ]
 }
 
-fn section(compression: Compression) -> Vec<u8> {
-    let chunks = chunks();
+fn section_of(chunks: &[Vec<u8>], compression: Compression) -> Vec<u8> {
     FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression).unwrap()
+}
+
+fn section(compression: Compression) -> Vec<u8> {
+    section_of(&chunks(), compression)
 }
 
 #[test]
 fn runs_that_are_not_split_take_four_bytes() {
     let bytes: Vec<u8> = [7_u32, 5].into_iter().flat_map(u32::to_le_bytes).collect();
-    let runs = |runs: u32| {
-        assert_eq!(bytes_of_times(runs), bytes.len() as u64);
-        DeviceTimes::new(runs, &bytes).runs().collect::<Vec<_>>()
-    };
+    assert_eq!([2, 1 | SPLIT].map(bytes_of_times), [bytes.len() as u64; 2]);
+    let runs = |runs| DeviceTimes::new(runs, &bytes).runs().collect::<Vec<_>>();
     assert_eq!(runs(2), [(7, 0), (5, 0)]);
     assert_eq!(runs(1 | SPLIT), [(7, 5)]);
 }
@@ -66,19 +67,15 @@ fn steps_like_those_of_the_previous_chunk_take_fewer_bytes() {
         device(&times[..if chunk == 19_990 { 2 } else { 3 }])
     };
     let alike: Vec<_> = (0..20_000).map(chunk).collect();
-    let section = |chunks: &[Vec<u8>]| {
-        let chunks = chunks.iter().map(|bytes| split(bytes));
-        FrameTimes::encode_section(tie(b"f"), chunks, 16, Compression::Suited).unwrap()
-    };
-    let encoded = section(&alike);
+    let encoded = section_of(&alike, Compression::Suited);
     let times = decode(&encoded[SECTION_HEADER_BYTES..], alike.len()).unwrap();
     for (number, bytes) in alike.iter().enumerate() {
-        let expected: Vec<u32> = split(bytes).runs().map(|(time, _)| time).collect();
-        assert_eq!(*times.chunk(number).times, expected);
+        assert!(times.chunk(number).times.iter().copied().eq(split(bytes).runs().map(|(time, _)| time)));
     }
     // Two bytes for both steps of a chunk, and four for its first time.
     assert!(encoded.len() < 7 * alike.len(), "{}", encoded.len());
-    let first = section(&alike.iter().map(|bytes| bytes[..8].to_vec()).collect::<Vec<_>>()).len();
+    let firsts: Vec<_> = alike.iter().map(|bytes| bytes[..8].to_vec()).collect();
+    let first = section_of(&firsts, Compression::Suited).len();
     assert!(encoded.len() - first < 3 * alike.len(), "{first} of {}", encoded.len());
 }
 
@@ -90,10 +87,7 @@ fn few_runs_are_stored_in_the_smallest_way() {
         device(&[(begin, 0), (begin.wrapping_add(70_000), 0), (begin.wrapping_add(70_300), 0)])
     };
     let chunks: Vec<_> = (0..320).map(warp).collect();
-    let encoded = |compression| {
-        FrameTimes::encode_section(tie(b"f"), chunks.iter().map(|bytes| split(bytes)), 16, compression)
-            .unwrap()
-    };
+    let encoded = |compression| section_of(&chunks, compression);
     let section = encoded(Compression::Suited);
     let times = decode(&section[SECTION_HEADER_BYTES..], 320).unwrap();
     let plain = decode(&encoded(Compression::None)[SECTION_HEADER_BYTES..], 320).unwrap();

@@ -224,7 +224,8 @@ fn chunks(pool: &PoolDescriptor, encoded: &Encoded, cost: &mut DrainCost) -> u32
     chunks
 }
 
-/// Reads the accounts of launches, and their spans, if they follow: packed, if all are small. Returns true if the device was given up before it had packed them.
+/// Reads the accounts of launches, and their spans, if they follow: packed, if all are small. Returns true if
+/// the device was given up before it had packed them.
 fn read_accounts(
     device: &mut dyn Device,
     logged: &[LoggedLaunch],

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use warptrace_device::{KernelModule, LocationKind, SourceLocation};
+use warptrace_format::chunk::SPLIT;
 use warptrace_format::codec::{CodecSpec, EclParams, PredictParams};
 
 use super::fake::{FakeDevice, Script, event, script};
@@ -130,12 +131,17 @@ fn trace_points_that_the_codec_cannot_carry_are_refused_before_anything_runs() {
 #[test]
 fn damaged_chunks_are_named() {
     let long = Script { chunks: vec![(1, 0, vec![1; 993])], ..Script::default() };
-    let mut device = FakeDevice::new([long]);
-    let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
-    launch(&mut session, "k").unwrap();
-    let error = session.flush().unwrap_err();
-    assert!(error.to_string().contains("launch 0, warp 1, is damaged: it claims 993 bytes"), "{error}");
-    assert!(matches!(session.finish(), Err(SessionError::Unusable)));
+    let timed = [2, 1 | SPLIT, SPLIT, u32::MAX].map(|runs: u32| {
+        (Script { runs, ..script(&[(1, 0, 1)]) }, format!("the times of {} runs", runs & !SPLIT))
+    });
+    for (script, claim) in timed.into_iter().chain([(long, "993 bytes".to_owned())]) {
+        let mut device = FakeDevice::new([script]);
+        let mut session = Session::start(&mut device, &PROGRAM, &options(1024), Shared::default()).unwrap();
+        launch(&mut session, "k").unwrap();
+        let error = session.flush().unwrap_err().to_string();
+        assert!(error.contains(&format!("launch 0, warp 1, is damaged: it claims {claim}")), "{error}");
+        assert!(matches!(session.finish(), Err(SessionError::Unusable)));
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ const ACCOUNT: u64 = size_of::<WarpAccount>() as u64;
 pub(super) struct Script {
     /// Warp, sequence and payload of each chunk to encode.
     pub(super) chunks: Vec<(u32, u32, Vec<u8>)>,
+    /// The field `runs` of their headers.
+    pub(super) runs: u32,
     pub(super) segments: u32,
     pub(super) fails: bool,
 }
@@ -69,6 +71,8 @@ pub(super) struct FakeDevice {
     taken: u64,
     logs_end: u32,
     logged: BTreeMap<u32, VecDeque<(u32, u32, Vec<u8>)>>,
+    /// The field `runs` of the headers of the last launch.
+    runs: u32,
 }
 
 impl FakeDevice {
@@ -91,6 +95,7 @@ impl FakeDevice {
             taken: 0,
             logs_end: 0,
             logged: BTreeMap::new(),
+            runs: 0,
         }
     }
 
@@ -127,7 +132,8 @@ impl FakeDevice {
     }
 
     fn run(&mut self, logs: &LaunchLogs, tracks: u32) -> Result<(), DeviceError> {
-        let Script { chunks, segments, fails } = self.script.pop_front().expect("a script for each launch");
+        let Script { chunks, runs, segments, fails } =
+            self.script.pop_front().expect("a script for each launch");
         assert!(logs.logs.is_multiple_of(LOG_ALIGNMENT));
         let most_of_segment = if logs.ring == 0 { MAX_SEGMENT_ENTRIES } else { MAX_FIRST_ENTRIES / 2 };
         for (entries, most) in
@@ -155,6 +161,7 @@ impl FakeDevice {
         );
         self.add(logs.claims, entries);
         self.logged.insert(logs.launch, chunks.into());
+        self.runs = runs;
         self.has_failed |= fails;
         if fails {
             return Err(DeviceError::Unsupported { problem: "it failed".to_owned() });
@@ -196,7 +203,7 @@ impl FakeDevice {
                 return false;
             }
             let at = pool.chunks + u64::from(chunk) * u64::from(pool.chunk_bytes);
-            self.put(at, &[warp, sequence, events, payload.len() as u32, logged.launch, 0, 0, 0]);
+            self.put(at, &[warp, sequence, events, payload.len() as u32, logged.launch, 0, self.runs, 0]);
             let room = (pool.chunk_bytes as usize - 32).min(payload.len());
             self.bytes(at + 32, room).copy_from_slice(&payload[..room]);
             self.add(account, events);

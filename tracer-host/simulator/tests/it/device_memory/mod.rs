@@ -366,7 +366,7 @@ impl DeviceMemory {
     pub(crate) fn record(&mut self, call: &KernelCall, recording: Recording, launch: Launch<'_>) {
         // SAFETY: all memory has the given sizes and outlives the launch.
         let launch = unsafe { launch.traced(self.launch_logs(), recording) };
-        // SAFETY: as above.
+        // SAFETY: the memory of the call has the given sizes and outlives the launch.
         let thread = unsafe { call.thread() };
         Simulator::new().launch(&launch, &|| thread()).expect("a correct kernel");
         let logs = self.logs.contents();
